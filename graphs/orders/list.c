@@ -34,8 +34,20 @@ struct mpl_order_list {
     uint32_t depth;
     uint64_t set;
     uint64_t *dead;      /* [TABLE] sets + 1; 0: none */
+    bool over_start;     /* writes_over_start */
     bool ended, waiting; /* waiting: the last call listed an order; continue after it */
 };
+
+/* Whether an operation may write over what exists from the start. The first one may not: it would
+ * be born together with what it overwrites. */
+static bool writes_over_start(const mpl_order_model *m)
+{
+    for (uint32_t way = 0; way < m->n_ways; way++)
+        for (uint32_t i = m->under.begin[way]; i < m->under.begin[way + 1]; i++)
+            if (m->from_start[m->under.item[i]])
+                return true;
+    return false;
+}
 
 mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                               const mpl_op *start, mpl_order_list **out)
@@ -50,6 +62,7 @@ mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
     MPL_TRY(mpl_new(ctx, list, 1));
     list->ctx = ctx;
     MPL_TRY(mpl_order_model_new(ctx, g, options, &list->m));
+    list->over_start = writes_over_start(list->m);
     MPL_TRY(mpl_order_walk_init(ctx, list->m, &list->walk));
     MPL_TRY(mpl_new(ctx, list->start, g->n_ops));
     MPL_TRY(mpl_new(ctx, list->place, g->n_ops));
@@ -110,7 +123,7 @@ static bool commutes(const mpl_order_list *list, uint32_t v)
     const mpl_order_model *m = list->m;
     const level *last = &list->level[list->depth - 1];
 
-    if (list->depth == 0 || last->frees)
+    if (list->depth == 0 || last->frees || (list->depth == 1 && list->over_start))
         return false;
     for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++)
         if (m->before.item[i] == last->op)

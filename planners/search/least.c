@@ -52,8 +52,8 @@ typedef struct searcher {
     const char *method, *scope;
     bool copy_splits;            /* splits and slices may copy */
     bool late, stopped, is_open; /* is_open: an order or choice was neither placed nor excluded */
-    mpl_op *choice;              /* [n_choices] concats that may share, then splits */
-    uint32_t n_choices, n_concats;
+    mpl_op *split, *concat;      /* splits that may copy, concats that may share */
+    uint32_t n_splits, n_concats;
     mpl_op *order;            /* [n_ops] of the trial under way */
     uint8_t *shared, *copied; /* [n_ops] of the trial under way */
     mpl_least *best;
@@ -89,6 +89,14 @@ static bool is_over(searcher *s)
     if (s->run->deadline_ns != INT64_MAX && mpl_clock_ns() >= s->run->deadline_ns)
         s->late = true;
     return s->stopped || s->late || s->ticks >= s->budget;
+}
+
+static void raise_bound(searcher *s, uint64_t bound, const char *method)
+{
+    if (bound <= s->bound)
+        return;
+    s->bound = bound;
+    s->method = method;
 }
 
 /* ---- one trial ---- */
@@ -219,35 +227,69 @@ static bool is_split(const searcher *s, mpl_op op)
            (kind == MPL_OP_split || kind == MPL_OP_slice);
 }
 
-/* Lists the operations whose sharing is free. */
-static mpl_status find_choices(searcher *s)
+/* The concats that can share while the splits in s->copied copy: concat[n_concats]. With --concat
+ * share they are not free: all of them share. */
+static mpl_status find_concats(searcher *s)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options o = s->options;
     mpl_concats *concats = NULL;
 
-    o.concat = MPL_CONCAT_SHARE;
+    o.concat = s->options.concat == MPL_CONCAT_COPY ? MPL_CONCAT_COPY : MPL_CONCAT_SHARE;
+    o.split_copied = s->copied;
     MPL_TRY(mpl_concats_new(s->ctx, s->g, NULL, &o, &concats));
-    MPL_TRY(mpl_new(s->ctx, s->choice, s->g->n_ops));
-    for (mpl_op op = 0; op < s->g->n_ops; op++)
+    s->n_concats = 0;
+    for (mpl_op op = 0; op < s->g->n_ops; op++) {
+        s->shared[op] = concats->shared[op];
         if (concats->shared[op] && s->options.concat == MPL_CONCAT_AUTO)
-            s->choice[s->n_choices++] = op;
-    s->n_concats = s->n_choices;
-    for (mpl_op op = 0; op < s->g->n_ops; op++)
-        if (is_split(s, op))
-            s->choice[s->n_choices++] = op;
-    if (s->options.concat == MPL_CONCAT_SHARE)
-        memcpy(s->shared, concats->shared, s->g->n_ops);
+            s->concat[s->n_concats++] = op;
+    }
 out:
     mpl_concats_free(s->ctx, concats);
     return st;
 }
 
-/* Bit i of `set`: choice i shares, if it is a concat; copies, if it is a split. */
-static void choose(searcher *s, uint32_t set)
+static mpl_status find_choices(searcher *s)
 {
-    for (uint32_t i = 0; i < s->n_choices; i++)
-        (i < s->n_concats ? s->shared : s->copied)[s->choice[i]] = set >> i & 1;
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_new(s->ctx, s->concat, s->g->n_ops));
+    MPL_TRY(mpl_new(s->ctx, s->split, s->g->n_ops));
+    for (mpl_op op = 0; op < s->g->n_ops; op++)
+        if (is_split(s, op))
+            s->split[s->n_splits++] = op;
+    MPL_TRY(find_concats(s));
+out:
+    return st;
+}
+
+static void choose(uint8_t *flag, const mpl_op *op, uint32_t n, uint32_t set)
+{
+    for (uint32_t i = 0; i < n; i++)
+        flag[op[i]] = set >> i & 1;
+}
+
+typedef mpl_status visit(searcher *s);
+
+/* Visits every choice: s->shared and s->copied. Choices that are too many stay open. */
+static mpl_status visit_choices(searcher *s, visit *each)
+{
+    mpl_status st = MPL_OK;
+
+    s->is_open = s->is_open || s->n_splits > MOST_CHOICES;
+    for (uint32_t copied = 0; !s->is_open && copied >> s->n_splits == 0; copied++) {
+        choose(s->copied, s->split, s->n_splits, copied);
+        MPL_TRY(find_concats(s));
+        s->is_open = s->is_open || s->n_concats > MOST_CHOICES;
+        for (uint32_t shared = 0; !s->is_open && shared >> s->n_concats == 0; shared++) {
+            choose(s->shared, s->concat, s->n_concats, shared);
+            MPL_TRY(each(s));
+            if (is_over(s))
+                s->is_open = true;
+        }
+    }
+out:
+    return st;
 }
 
 /* Places every order under the choice in s->shared and s->copied that may need less. */
@@ -271,7 +313,7 @@ static mpl_status list_orders(searcher *s)
         for (t.arena = 0; found && t.arena != UINT64_MAX && !is_over(s);) {
             t.capacity = best_arena(s) - 1;
             MPL_TRY(place(s, &t));
-            s->is_open = s->is_open || !t.decided;
+            s->is_open = s->is_open || (!t.decided && t.arena == UINT64_MAX);
         }
     }
     s->is_open = s->is_open || !ended;
@@ -280,43 +322,56 @@ out:
     return st;
 }
 
-/* Tries every choice with every order. */
-static mpl_status list_all(searcher *s)
+/* Moves `op`, which has no predecessor, to the front. */
+static void move_to_front(mpl_op *order, mpl_op op)
+{
+    uint32_t at = 0;
+
+    while (order[at] != op)
+        at++;
+    memmove(order + 1, order, at * sizeof *order);
+    order[0] = op;
+}
+
+static bool is_first(const mpl_graph *g, mpl_op op)
+{
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+        if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
+            return false;
+    return true;
+}
+
+/* Parallel safety: every order is safe. What the first operation reads is born with its output, so
+ * it may not be overwritten: each that can be the first is tried, where inputs are planned. */
+static mpl_status place_choice(searcher *s)
 {
     mpl_status st = MPL_OK;
+    trial t = {s->order, s->shared, s->copied, MPL_NO_CAPACITY, &mpl_planner_exact, 0, false};
+    bool all = s->options.in_place && !(s->options.pin_inputs && s->options.pin_weights);
 
-    for (uint32_t set = 0; set >> s->n_choices == 0 && !is_over(s); set++) {
-        choose(s, set);
-        MPL_TRY(list_orders(s));
-    }
-    if (best_arena(s) > s->bound && !s->is_open && !is_over(s)) {
-        s->bound = best_arena(s);
-        s->method = "orders";
+    for (mpl_op op = 0; op < s->g->n_ops; op++) {
+        if (all ? !is_first(s->g, op) : op > 0)
+            continue;
+        if (all)
+            move_to_front(s->order, op);
+        MPL_TRY(place(s, &t));
+        s->is_open = s->is_open || !t.decided;
+        if (is_over(s))
+            break;
     }
 out:
     return st;
 }
 
-/* Parallel safety: every order is safe, so there is one problem for each choice. */
-static mpl_status try_choices(searcher *s)
+/* Tries every choice, with every order where orders matter. */
+static mpl_status list_all(searcher *s)
 {
     mpl_status st = MPL_OK;
-    trial t = {s->best->order, s->shared, s->copied, MPL_NO_CAPACITY, &mpl_planner_exact, 0, true};
-    bool decided = true;
 
-    if (s->n_choices > MOST_CHOICES)
-        return MPL_OK;
     memcpy(s->order, s->best->order, s->g->n_ops * sizeof *s->order);
-    t.order = s->order;
-    for (uint32_t set = 0; set >> s->n_choices == 0 && !is_over(s); set++) {
-        choose(s, set);
-        MPL_TRY(place(s, &t));
-        decided = decided && t.decided;
-    }
-    if (decided && !is_over(s)) {
-        s->bound = best_arena(s);
-        s->method = "antichain";
-    }
+    MPL_TRY(visit_choices(s, s->options.parallel ? place_choice : list_orders));
+    if (!s->is_open)
+        raise_bound(s, best_arena(s), "orders");
 out:
     return st;
 }
@@ -366,10 +421,13 @@ static mpl_status alternate(searcher *s, uint64_t rounds)
         memcpy(s->order, s->best->order, s->g->n_ops * sizeof *s->order);
         memcpy(s->shared, s->best->shared, s->g->n_ops);
         memcpy(s->copied, s->best->copied, s->g->n_ops);
-        if (s->n_choices > 0 && mpl_rng_below(&rng, 2) == 0) {
-            uint32_t which = (uint32_t)mpl_rng_below(&rng, s->n_choices);
+        if (s->n_splits + s->n_concats > 0 && mpl_rng_below(&rng, 2) == 0) {
+            uint32_t which = (uint32_t)mpl_rng_below(&rng, s->n_splits + s->n_concats);
 
-            (which < s->n_concats ? s->shared : s->copied)[s->choice[which]] ^= 1;
+            if (which < s->n_splits)
+                s->copied[s->split[which]] ^= 1;
+            else
+                s->shared[s->concat[which - s->n_splits]] ^= 1;
         } else {
             for (uint64_t moves = 1 + mpl_rng_below(&rng, 3); moves > 0; moves--)
                 shake(s->g, &rng, s->order, place_of);
@@ -393,14 +451,6 @@ static uint64_t most_rest(const searcher *s)
     for (mpl_op op = 0; op < s->g->n_ops && s->options.op_workspace_bytes != NULL; op++)
         most = mpl_max_u64(most, -s->options.op_workspace_bytes[op] & mask);
     return most;
-}
-
-static void raise_bound(searcher *s, uint64_t bound, const char *method)
-{
-    if (bound <= s->bound)
-        return;
-    s->bound = bound;
-    s->method = method;
 }
 
 /* Tries to prove the best plan the least, where only the last slot's unused bytes are in question.
@@ -490,9 +540,10 @@ static mpl_status search_serial(searcher *s, uint64_t rounds)
         MPL_TRY(place_plain(s));
     if (s->g->n_blocks != 1 || is_over(s))
         goto out;
-    MPL_TRY(s->g->n_ops <= MPL_ORDER_LIST_MOST && s->n_choices <= MOST_CHOICES
-                ? list_all(s)
-                : alternate(s, rounds));
+    if (s->g->n_ops <= MPL_ORDER_LIST_MOST)
+        MPL_TRY(list_all(s));
+    if (s->g->n_ops > MPL_ORDER_LIST_MOST || s->is_open)
+        MPL_TRY(alternate(s, rounds));
 out:
     mpl_free(s->ctx, order);
     return st;
@@ -507,16 +558,16 @@ static mpl_status search_parallel(searcher *s)
     MPL_TRY(place_plain(s));
     if (s->g->n_blocks != 1)
         goto out;
-    if (s->n_choices == 0) {
+    if (s->n_splits + s->n_concats == 0 && (s->options.pin_inputs || !s->options.in_place))
         raise_bound(s, s->best->plan->bound_bytes, "antichain");
+    if (is_over(s))
         goto out;
-    }
     MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
     s->options.parallel = false; /* a plan for all executions is one for each order */
     MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order, &slots));
     s->options.parallel = true;
     if (!is_over(s))
-        MPL_TRY(try_choices(s));
+        MPL_TRY(list_all(s));
 out:
     mpl_free(s->ctx, order);
     return st;
@@ -577,7 +628,8 @@ mpl_status mpl_least_search(mpl_order_run *run, const mpl_graph *g, bool copy_sp
     s.best->ticks = s.ticks;
     *out = s.best, s.best = NULL;
 out:
-    mpl_free(s.ctx, s.choice);
+    mpl_free(s.ctx, s.split);
+    mpl_free(s.ctx, s.concat);
     mpl_free(s.ctx, s.order);
     mpl_free(s.ctx, s.shared);
     mpl_free(s.ctx, s.copied);

@@ -21,7 +21,7 @@ extern const mpl_planner mpl_planner_exact;
 
 /* What is demanded of the search and of the relaxed model. 0: only what holds of any sound search;
  * nothing. */
-enum { LEAST_IS_EXACT = 0, RELAXED_IS_BELOW = 0 };
+enum { LEAST_IS_EXACT = 1, RELAXED_IS_BELOW = 1 };
 
 enum { MOST_CHOICES = 512, MOST_SEEN = 1 << 15, MOST_NODES = 100000 };
 

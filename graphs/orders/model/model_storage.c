@@ -69,9 +69,8 @@ static bool is_open(const source *s, mpl_op op)
     return s->relaxed && op != MPL_NONE && s->concats->shared[op];
 }
 
-/* Whether the concat `op` may share under some choice of splits that copy: its operands are made by
- * operations, are different, and nothing is an output. How they lie in the result does not matter.
- */
+/* Whether the concat `op` may share if all splits copy: its operands are made by operations, are
+ * different, and nothing is an output. How they lie in the result does not matter. */
 static bool may_share(const source *s, mpl_op op, const uint8_t *is_output)
 {
     const mpl_graph *g = s->g;
@@ -91,20 +90,33 @@ static bool may_share(const source *s, mpl_op op, const uint8_t *is_output)
     return true;
 }
 
-/* Which concats may share depends on the splits that copy: takes those that share under any. */
+/* Which concats may share depends on the splits that copy: takes those that share under any. A
+ * result with a pinned output in it takes no memory where no split copies, so it stays as it is;
+ * only its operands may lie in a box. */
 static mpl_status open_concats(source *s)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
-    uint8_t *is_output = NULL;
+    uint8_t *is_output = NULL, *pinned = NULL; /* roots, where all splits copy, and where none does
+                                                */
 
     MPL_TRY(mpl_new(s->ctx, is_output, g->n_values));
-    for (uint32_t i = 0; i < g->n_outputs; i++)
+    MPL_TRY(mpl_new(s->ctx, pinned, g->n_values));
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
         is_output[s->apart.root[g->output[i]]] = 1;
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        s->concats->shared[op] = s->concats->shared[op] || may_share(s, op, is_output);
+        pinned[s->alias.root[g->output[i]]] = s->options->pin_outputs;
+    }
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (!may_share(s, op, is_output))
+            continue;
+        if (!pinned[s->alias.root[mpl_op_output(g, op, 0)]])
+            s->concats->shared[op] = 1;
+        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+            s->tight[s->alias.root[g->op_in[i]]] = 1;
+    }
 out:
     mpl_free(s->ctx, is_output);
+    mpl_free(s->ctx, pinned);
     return st;
 }
 
@@ -123,12 +135,12 @@ static mpl_status find_storage(source *s)
         how.copied = all;
         MPL_TRY(mpl_alias_new(s->ctx, g, &how, &s->apart));
         how.copied = NULL;
-        if (s->copy_splits && o->concat != MPL_CONCAT_COPY && o->views && g->n_blocks == 1)
-            MPL_TRY(open_concats(s));
     } else if (s->concats->n > 0) {
         how.shared = s->concats->shared;
     }
     MPL_TRY(mpl_alias_new(s->ctx, g, &how, &s->alias));
+    if (s->copy_splits && o->concat != MPL_CONCAT_COPY && o->views && g->n_blocks == 1)
+        MPL_TRY(open_concats(s));
     MPL_TRY(mpl_cuts_new(s->ctx, g, &s->alias,
                          s->relaxed    ? MPL_CUT_ALL
                          : o->in_place ? MPL_CUT_NOT_WRITTEN
@@ -521,13 +533,13 @@ static mpl_status make_model(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
     MPL_TRY(mpl_concats_new(ctx, g, NULL, &o, &s.concats));
     s.copy_splits = relaxed;
     s.relaxed = relaxed || (undecided && s.concats->n > 0);
+    MPL_TRY(mpl_new(ctx, s.tight, g->n_values));
     MPL_TRY(find_storage(&s));
     MPL_TRY(mpl_new(ctx, s.begin, g->n_values));
     MPL_TRY(mpl_new(ctx, s.count, g->n_values));
     MPL_TRY(mpl_new(ctx, s.how, s.cuts.n));
     MPL_TRY(mpl_new(ctx, s.piece_rest, s.cuts.n));
     MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));
-    MPL_TRY(mpl_new(ctx, s.tight, g->n_values));
     MPL_TRY(mpl_new(ctx, s.id, s.cuts.n));
     MPL_TRY(find_all_parts(&s));
     find_rests(&s);
