@@ -112,7 +112,7 @@ static bool set_levels(network *g, uint32_t source, uint32_t sink, uint64_t *tic
             g->queue[n++] = g->to[a];
         }
     }
-    *ticks += n / 4 + 1;
+    *ticks += n + 1;
     return g->level[sink] != MPL_NONE;
 }
 
@@ -162,6 +162,7 @@ static uint64_t max_flow(cutter *c, uint64_t enough)
         g->capacity[4 * v + 2] = c->side[v] == 2 ? INFINITE : 0;
     }
     memcpy(g->left, g->capacity, g->n_arcs * sizeof *g->left);
+    c->effort->ticks += g->n_arcs / 4;
     while (sum < enough && set_levels(g, c->source, c->sink, &c->effort->ticks)) {
         memcpy(g->next, g->begin, g->n_nodes * sizeof *g->next);
         while (sum < enough && (sent = send_path(g, c->source, c->sink)) > 0) {

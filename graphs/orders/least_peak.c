@@ -13,6 +13,9 @@
 #include <stdlib.h>
 
 static const uint64_t DEFAULT_TICKS = 2000000000;
+static const uint64_t LARGE_TICKS = 1000000000; /* of a graph of LARGE_GRAPH operations and more */
+enum { LARGE_GRAPH = 5000 };
+static const uint64_t MOST_SEARCH_BYTES = UINT64_C(1) << 29; /* of the sets of a search */
 
 static const char *const rule_names[MPL_N_ORDER_RULES] = {
 #define RULE(name, about) #name,
@@ -198,17 +201,21 @@ static void turn_round(uint32_t *order, uint32_t n)
     }
 }
 
+enum { FEW_STATES = 10000 }; /* of a first search */
+
 /* Searches forwards and backwards in turns, each time with more states, until one search ends. */
-static mpl_status try_search(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
+static mpl_status try_search(planner *x, const mpl_order_model *m, uint64_t most_states,
+                             uint32_t *order, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
     mpl_order_model *reverse = NULL;
     uint64_t bound;
     bool done = false;
 
+    most_states = mpl_min_u64(most_states, MOST_SEARCH_BYTES / (m->n / 8 + 64));
     MPL_TRY(mpl_order_model_reverse(x->ctx, m, &reverse));
-    for (uint64_t states = 10000; !done && !mpl_effort_spent(&x->effort); states *= 8) {
-        states = mpl_min_u64(states, x->states);
+    for (uint64_t states = FEW_STATES; !done && !mpl_effort_spent(&x->effort); states *= 8) {
+        states = mpl_min_u64(states, most_states);
         MPL_TRY(mpl_order_best_first(x->ctx, m, x->bound, states, &x->effort, order, peak, &bound,
                                      &done));
         raise_bound(x, bound, "search");
@@ -223,7 +230,7 @@ static mpl_status try_search(planner *x, const mpl_order_model *m, uint32_t *ord
         MPL_TRY(st);
         raise_bound(x, bound, "search");
     next:
-        if (states >= x->states)
+        if (states >= most_states)
             break;
     }
 out:
@@ -231,30 +238,91 @@ out:
     return st;
 }
 
-/* Runs all engines on a model; improves order[m->n] and *peak. */
-static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
+enum { LARGE = 1000 }; /* operations from which on each engine gets a share of the budget */
+
+/* Leaves an engine `percent` of the remaining budget, if the model is large; returns the budget. */
+static uint64_t lend(planner *x, const mpl_order_model *m, uint64_t percent)
+{
+    uint64_t all = x->effort.budget, left = all - mpl_min_u64(all, x->effort.ticks);
+
+    if (m->n >= LARGE)
+        x->effort.budget = x->effort.ticks + left / 100 * percent;
+    return all;
+}
+
+/* Cuts: a bound, then orders mended by them. */
+static mpl_status try_cuts(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    uint64_t room = 4000000 / (m->n + 1) + 1, width = mpl_min_u64(x->width, room), bound;
+    uint64_t bound, budget = lend(x, m, 35);
 
-    MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, 1, &x->effort, order, peak));
     if (uses(x, MPL_ORDER_RULE_cut)) {
         MPL_TRY(mpl_order_cut_bound(x->ctx, m, order, x->bound, &x->effort, &bound));
         raise_bound(x, bound, "cut");
     }
+    x->effort.budget = budget;
+    lend(x, m, 5);
     for (int largest = 0; largest < 2 && uses(x, MPL_ORDER_RULE_mend); largest++)
         MPL_TRY(mpl_order_mend(x->ctx, m, x->bound, largest, &x->effort, order, peak));
+    x->effort.budget = budget;
+    lend(x, m, 10);
     if (uses(x, MPL_ORDER_RULE_group)) {
         MPL_TRY(mpl_order_group_bound(x->ctx, m, x->bound, &x->effort, order, peak, &bound));
         raise_bound(x, bound, "cut");
     }
-    if (*peak > x->bound && uses(x, MPL_ORDER_RULE_beam))
+out:
+    x->effort.budget = budget;
+    return st;
+}
+
+/* Some large graphs are narrow: a search through few sets proves more than cuts, in less time. */
+static mpl_status try_brief_search(planner *x, const mpl_order_model *m, uint32_t *order,
+                                   uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    uint64_t budget = lend(x, m, 10);
+
+    MPL_TRY(try_search(x, m, mpl_min_u64(x->states, FEW_STATES), order, peak));
+out:
+    x->effort.budget = budget;
+    return st;
+}
+
+/* A beam; of a large model first a narrow one, which gets to the end in any case. */
+static mpl_status try_beam(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    uint64_t room = 4000000 / (m->n + 1) + 1, most = mpl_min_u64(x->width, room),
+             budget = lend(x, m, 50);
+
+    for (uint64_t width = m->n < LARGE ? most : mpl_min_u64(4, most);; width *= 4) {
+        width = mpl_min_u64(width, most);
         MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, (uint32_t)width, &x->effort, order, peak));
+        if (width == most || *peak <= x->bound || mpl_effort_spent(&x->effort))
+            break;
+    }
+out:
+    x->effort.budget = budget;
+    return st;
+}
+
+/* Runs all engines on a model; improves order[m->n] and *peak. */
+static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, 1, &x->effort, order, peak));
+    if (*peak > x->bound && m->n >= LARGE && uses(x, MPL_ORDER_RULE_search))
+        MPL_TRY(try_brief_search(x, m, order, peak));
+    if (*peak > x->bound)
+        MPL_TRY(try_cuts(x, m, order, peak));
+    if (*peak > x->bound && uses(x, MPL_ORDER_RULE_beam))
+        MPL_TRY(try_beam(x, m, order, peak));
     if (*peak > x->bound && uses(x, MPL_ORDER_RULE_anneal))
         MPL_TRY(mpl_order_anneal(x->ctx, m, x->bound, x->run->seed, x->rounds, &x->effort, order,
                                  peak));
     if (*peak > x->bound && uses(x, MPL_ORDER_RULE_search))
-        MPL_TRY(try_search(x, m, order, peak));
+        MPL_TRY(try_search(x, m, x->states, order, peak));
 out:
     return st;
 }
@@ -366,10 +434,12 @@ static mpl_status improve_piece(planner *x, piece *p)
     MPL_TRY(mpl_order_model_part(x->ctx, x->m, ids, p->from, p->to, &part));
     for (uint32_t i = 0; i < n; i++)
         order[i] = x->order[p->from + i] - p->from;
-    if (uses(x, MPL_ORDER_RULE_regions))
+    if (uses(x, MPL_ORDER_RULE_regions)) {
+        MPL_TRY(mpl_order_beam(x->ctx, part, x->bound, 1, &x->effort, order, &p->peak));
         MPL_TRY(improve_reduced(x, part, order, &p->peak));
-    else
+    } else {
         MPL_TRY(improve(x, part, order, &p->peak));
+    }
     for (uint32_t i = 0; i < n; i++)
         x->order[p->from + i] = order[i] + p->from;
 out:
@@ -520,7 +590,9 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_o
     MPL_TRY(read_without(run, &x.effort.without));
     x.effort.without |= left_out;
     MPL_TRY(read_param(run, "ticks", 1, UINT64_MAX,
-                       run->budget_ticks < UINT64_MAX ? run->budget_ticks : DEFAULT_TICKS,
+                       run->budget_ticks < UINT64_MAX ? run->budget_ticks
+                       : g->n_ops < LARGE_GRAPH       ? DEFAULT_TICKS
+                                                      : LARGE_TICKS,
                        &x.effort.budget));
     MPL_TRY(read_param(run, "width", 1, 100000, 64, &x.width));
     MPL_TRY(read_param(run, "states", 1, 100000000, 2000000, &x.states));
