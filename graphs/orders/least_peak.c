@@ -599,8 +599,9 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_o
     MPL_TRY(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x.rounds));
     x.effort.deadline_ns = run->deadline_ns;
     x.effort.stop = run->stop;
-    MPL_TRY(run->copy_splits ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
-                             : mpl_order_model_new(run->ctx, g, run->options, &m));
+    MPL_TRY(run->copy_splits && g->n_blocks == 1
+                ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
+                : mpl_order_model_new(run->ctx, g, run->options, &m));
     MPL_TRY(search_model(&x, m, g));
     if (m->relaxed)
         MPL_TRY(decide_concats(&x, g));
@@ -623,8 +624,9 @@ mpl_status mpl_order_arena_holds(mpl_order_run *run, const mpl_graph *g, const m
     mpl_effort effort = {
         .budget = run->budget_ticks, .deadline_ns = run->deadline_ns, .stop = run->stop};
 
-    MPL_TRY(run->copy_splits ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
-                             : mpl_order_model_new(run->ctx, g, run->options, &m));
+    MPL_TRY(run->copy_splits && g->n_blocks == 1
+                ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
+                : mpl_order_model_new(run->ctx, g, run->options, &m));
     MPL_TRY(mpl_order_arena_bound(run->ctx, m, order, goal, &effort, proved));
     run->ticks = effort.ticks;
     run->stopped_by_clock = effort.late;

@@ -28,7 +28,7 @@ enum {
     MOST_CHOICES = 10
 }; /* concats and splits of a small graph, all choices of which are tried */
 
-extern const mpl_planner mpl_planner_exact, mpl_planner_portfolio;
+extern const mpl_planner mpl_planner_exact, mpl_planner_portfolio, mpl_planner_greedy_size;
 
 /* What an order and a choice of sharing give. */
 typedef struct trial {
@@ -194,13 +194,14 @@ out:
 }
 
 /* Places `order` with its concats as `how` says. */
-static mpl_status place_order(searcher *s, const mpl_op *order, mpl_concat how)
+static mpl_status place_order(searcher *s, const mpl_op *order, mpl_concat how,
+                              const mpl_planner *planner)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options o = s->options;
     mpl_concats *concats = NULL;
     mpl_concat_found found;
-    trial t = {order, s->shared, s->copied, MPL_NO_CAPACITY, &mpl_planner_portfolio, 0, false};
+    trial t = {order, s->shared, s->copied, MPL_NO_CAPACITY, planner, 0, false};
 
     o.concat = how;
     memset(s->copied, 0, s->g->n_ops);
@@ -511,14 +512,27 @@ static mpl_status place_plain(searcher *s)
     MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
     for (size_t i = 0; i < sizeof orders / sizeof *orders && !is_over(s); i++) {
         MPL_TRY(mpl_order_of(s->ctx, s->g, mpl_order_find(orders[i]), order));
-        MPL_TRY(place_order(s, order, s->options.concat));
+        MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
         if (s->options.concat == MPL_CONCAT_AUTO && s->n_concats > 0)
-            MPL_TRY(place_order(s, order, MPL_CONCAT_COPY));
+            MPL_TRY(place_order(s, order, MPL_CONCAT_COPY, &mpl_planner_portfolio));
         if (s->options.parallel)
             break;
     }
 out:
     mpl_free(s->ctx, order);
+    return st;
+}
+
+/* Where the time was over before the first plan. */
+static mpl_status place_given(searcher *s)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(mpl_order_of(s->ctx, s->g, mpl_order_find("given"), s->order));
+    MPL_TRY(place_order(s, s->order,
+                        s->options.concat == MPL_CONCAT_SHARE ? MPL_CONCAT_SHARE : MPL_CONCAT_COPY,
+                        &mpl_planner_greedy_size));
+out:
     return st;
 }
 
@@ -531,7 +545,7 @@ static mpl_status search_serial(searcher *s, uint64_t rounds)
 
     MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
     MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order, &slots));
-    MPL_TRY(place_order(s, order, s->options.concat));
+    MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
     if (s->g->n_blocks == 1)
         MPL_TRY(prove_rest(s, order, slots));
     if (!is_over(s) && s->rest > 0 && s->g->n_blocks == 1)
@@ -618,6 +632,8 @@ mpl_status mpl_least_search(mpl_order_run *run, const mpl_graph *g, bool copy_sp
     MPL_TRY(mpl_new(s.ctx, s.copied, g->n_ops));
     MPL_TRY(find_choices(&s));
     MPL_TRY(s.options.parallel ? search_parallel(&s) : search_serial(&s, rounds));
+    if (s.best == NULL)
+        MPL_TRY(place_given(&s));
     if (s.best == NULL)
         MPL_FAIL(s.ctx, MPL_ELIMIT, "no plan of '%.100s' was found within the limits", g->name);
     s.best->bound_bytes = s.bound;
