@@ -21,25 +21,31 @@ static void add_row(mpl_ctx *ctx, mpl_audit *audit, uint32_t line, const char *m
 
 /* ---- pairs of rows ---- */
 
-#define HELD       "\"views\": true, \"pinned\": [\"weights\", \"inputs\", \"outputs\"], "
-#define PIN        "\"views\": true, \"pinned\": [\"weights\"], "
-#define COPY       "\"concat\": \"copy\", "
-#define AUTO       "\"concat\": \"auto\", "
-#define ON         "\"in_place\": true, "
-#define OFF        "\"in_place\": false, "
-#define GIVEN      "\"order\": \"given\", "
-#define FOUND      "\"order\": \"least_peak\", \"order_kept\": \"searched\", "
-#define JOINT      "\"order\": \"joint:rounds=3\", \"order_kept\": \"searched\", "
-#define ALL        "\"order_scope\": \"all orders\", "
-#define COPIED     "\"order_scope\": \"all orders with concats copied\", "
-#define SERIAL     "\"safety\": \"serial\", "
-#define PARALLEL   "\"safety\": \"parallel\", "
-#define G          "\"graph_hash\": \"g\", "
-#define P          "\"problem_hash\": \"p\", "
-#define Q          "\"problem_hash\": \"q\", "
-#define OPTIMAL(n) "\"claim\": \"optimal\", \"planned_bytes\": " #n
-#define BOUND(n)   "\"claim\": \"feasible\", \"planned_bytes\": 9000, \"bound_bytes\": " #n
-#define PLANNED(n) "\"claim\": \"feasible\", \"planned_bytes\": " #n
+#define HELD         "\"views\": true, \"pinned\": [\"weights\", \"inputs\", \"outputs\"], "
+#define COPIES       "\"views\": false, \"pinned\": [\"weights\", \"inputs\", \"outputs\"], "
+#define PIN          "\"views\": true, \"pinned\": [\"weights\"], "
+#define COPY         "\"concat\": \"copy\", "
+#define AUTO         "\"concat\": \"auto\", "
+#define ON           "\"in_place\": true, "
+#define OFF          "\"in_place\": false, "
+#define GIVEN        "\"order\": \"given\", "
+#define FOUND        "\"order\": \"least_peak\", \"order_kept\": \"searched\", "
+#define JOINT        "\"order\": \"joint:rounds=3\", \"order_kept\": \"searched\", "
+#define ALL          "\"order_scope\": \"all orders\", "
+#define COPIED       "\"order_scope\": \"all orders with concats copied\", "
+#define SERIAL       "\"safety\": \"serial\", "
+#define PARALLEL     "\"safety\": \"parallel\", "
+#define G            "\"graph_hash\": \"g\", "
+#define SHARE        "\"concat\": \"share\", "
+#define OFTEN        "\"order_scope\": \"all orders and shared concats\", "
+#define SHARED       "\"order_scope\": \"all orders with concats shared\", "
+#define CUDA         "\"backend\": \"cuda\", "
+#define LEAST(words) "\"order\": \"least\", \"free\": [\"order\", " words "\"placement\"], "
+#define P            "\"problem_hash\": \"p\", "
+#define Q            "\"problem_hash\": \"q\", "
+#define OPTIMAL(n)   "\"claim\": \"optimal\", \"planned_bytes\": " #n
+#define BOUND(n)     "\"claim\": \"feasible\", \"planned_bytes\": 9000, \"bound_bytes\": " #n
+#define PLANNED(n)   "\"claim\": \"feasible\", \"planned_bytes\": " #n
 #define RERUN(method, work, bound)                                                                 \
     "\"recompute\": \"" method "\", \"recompute_before_bytes\": 1000, \"all_work\": 50, "          \
     "\"forward_work\": 20, \"extra_work\": " #work ", \"extra_work_bound\": " #bound
@@ -52,6 +58,8 @@ static const struct {
     uint32_t beaten, comparisons;
 } pairs[] = {
     {"a bound of the problem", OK P BOUND(101), OK P PLANNED(100), 1, 1},
+    {"an optimum above its bound", OK P OPTIMAL(101) ", \"bound_bytes\": 100", OK P PLANNED(100), 1,
+     1},
     {"a bound that is met", OK P BOUND(100), OK P PLANNED(100), 0, 1},
     {"an optimum", OK P OPTIMAL(101), OK P PLANNED(100), 1, 1},
     {"two optima", OK P OPTIMAL(101), OK P OPTIMAL(100), 1, 2},
@@ -77,6 +85,16 @@ static const struct {
      OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
     {"serial with inputs that may be unread", OK G PIN COPY GIVEN SERIAL ON P BOUND(101),
      OK G PIN COPY GIVEN PARALLEL ON Q PLANNED(100), 0, 0},
+    {"copies of views, below views", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),
+     OK G COPIES COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
+    {"views that are null may be either", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),
+     OK G
+     "\"pinned\": [\"weights\", \"inputs\", \"outputs\"], " COPY GIVEN SERIAL ON Q PLANNED(100),
+     0, 0},
+    {"views that are null are claimed of neither",
+     OK G
+     "\"pinned\": [\"weights\", \"inputs\", \"outputs\"], " COPY GIVEN SERIAL ON P OPTIMAL(101),
+     OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
     {"other pins", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),
      OK G PIN COPY GIVEN SERIAL OFF Q PLANNED(100), 0, 0},
     {"another order", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),
@@ -100,9 +118,8 @@ static const struct {
     {"pairs that are null may be there", OK G HELD COPY GIVEN SERIAL P OPTIMAL(101),
      OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
     {"a backend of coarser alignment", OK G HELD COPY GIVEN SERIAL ON P BOUND(101),
-     OK G HELD COPY GIVEN SERIAL ON "\"backend\": \"cuda\", " Q PLANNED(100), 1, 1},
-    {"a backend of finer alignment",
-     OK G HELD COPY GIVEN SERIAL ON "\"backend\": \"cuda\", " P BOUND(101),
+     OK G HELD COPY GIVEN SERIAL ON CUDA Q PLANNED(100), 1, 1},
+    {"a backend of finer alignment", OK G HELD COPY GIVEN SERIAL ON CUDA P BOUND(101),
      OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
     {"a backend nobody knows", OK G HELD COPY GIVEN SERIAL ON P BOUND(101),
      OK G HELD COPY GIVEN SERIAL ON "\"backend\": \"abacus\", " Q PLANNED(100), 0, 0},
@@ -147,6 +164,53 @@ static const struct {
     {"live bytes are no arena",
      OK G HELD AUTO JOINT COPIED SERIAL ON P PLANNED(500) ", \"order_bound_bytes\": 1024",
      OK G HELD AUTO FOUND COPIED SERIAL ON Q PLANNED(500) ", \"order_live_bytes\": 960", 0, 0},
+
+    {"bounds of shared concats cover all",
+     OK G HELD AUTO FOUND OFTEN SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
+     OK G HELD SHARE GIVEN SERIAL ON Q PLANNED(960), 1, 1},
+    {"and splits that copy",
+     OK G HELD AUTO FOUND OFTEN SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
+     OK G HELD AUTO LEAST("\"splits\", ") SERIAL ON Q PLANNED(960), 1, 1},
+    {"copied concats do not cover splits that copy",
+     OK G HELD COPY FOUND ALL SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
+     OK G HELD COPY LEAST("\"splits\", ") SERIAL ON Q PLANNED(960), 0, 0},
+    {"all shared, beaten by all shared",
+     OK G HELD SHARE FOUND SHARED SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
+     OK G HELD SHARE GIVEN SERIAL OFF Q PLANNED(960), 1, 1},
+    {"all shared, below by copied",
+     OK G HELD SHARE FOUND SHARED SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
+     OK G HELD COPY GIVEN SERIAL ON Q PLANNED(960), 0, 0},
+    {"shared in the order given", OK G HELD SHARE GIVEN SERIAL ON P OPTIMAL(101),
+     OK G HELD SHARE GIVEN SERIAL OFF Q PLANNED(100), 1, 1},
+    {"a backend without boxes shares less", OK G HELD SHARE GIVEN SERIAL ON P OPTIMAL(101),
+     OK G HELD SHARE GIVEN SERIAL ON CUDA Q PLANNED(100), 0, 0},
+
+    /* memplan least: over what it was free to choose, and no more */
+    {"least, concats", OK G HELD AUTO LEAST("\"concats\", ") SERIAL OFF P BOUND(101),
+     OK G HELD SHARE GIVEN SERIAL OFF Q PLANNED(100), 1, 1},
+    {"least, concats held", OK G HELD COPY LEAST("") SERIAL OFF P BOUND(101),
+     OK G HELD SHARE GIVEN SERIAL OFF Q PLANNED(100), 0, 0},
+    {"least, pairs", OK G HELD COPY LEAST("\"in-place pairs\", ") SERIAL OFF P BOUND(101),
+     OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 1, 1},
+    {"least, pairs held", OK G HELD COPY LEAST("") SERIAL OFF P BOUND(101),
+     OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
+    {"least, views", OK G HELD COPY LEAST("\"views\", ") SERIAL OFF P BOUND(101),
+     OK G COPIES COPY GIVEN SERIAL OFF Q PLANNED(100), 1, 1},
+    {"least, views held", OK G HELD COPY LEAST("") SERIAL OFF P BOUND(101),
+     OK G COPIES COPY GIVEN SERIAL OFF Q PLANNED(100), 0, 0},
+    {"least, splits", OK G HELD COPY LEAST("\"splits\", ") SERIAL OFF P BOUND(101),
+     OK G HELD COPY LEAST("\"splits\", ") SERIAL OFF Q PLANNED(100), 1, 1},
+    {"least, splits held", OK G HELD COPY LEAST("") SERIAL OFF P BOUND(101),
+     OK G HELD COPY LEAST("\"splits\", ") SERIAL OFF Q PLANNED(100), 0, 0},
+    {"least, parallel", OK G HELD COPY LEAST("") PARALLEL OFF P BOUND(101),
+     OK G HELD COPY GIVEN SERIAL OFF Q PLANNED(100), 0, 0},
+    {"least, with workspaces",
+     OK G HELD COPY LEAST("") "\"workspaces\": \"plan\", " SERIAL OFF P BOUND(101),
+     OK G HELD COPY GIVEN SERIAL OFF Q PLANNED(100), 0, 0},
+    {"least, concats held as shared", OK G HELD SHARE LEAST("") SERIAL OFF P BOUND(101),
+     OK G HELD COPY GIVEN SERIAL OFF Q PLANNED(100), 0, 0},
+    {"least, optimal", OK G HELD COPY LEAST("") SERIAL OFF P OPTIMAL(101),
+     OK G HELD COPY GIVEN SERIAL OFF Q PLANNED(100), 1, 1},
 
     /* repeated work */
     {"as much budget", OK RERUN("budget:50%", 9, 7), OK RERUN("budget:500", 6, 0), 1, 1},
@@ -257,6 +321,34 @@ static bool refuted(const drawn *a, bool a_copied, const drawn *b, bool b_copied
            (b->live > 0 && b->live < a->all_orders);
 }
 
+/* Counts each claim with each plan. */
+static void check_counts(const mpl_audit *a)
+{
+    uint64_t comparisons = 0;
+    uint32_t n_claims = 0, n_rows = 0;
+    bool seen[100] = {false};
+
+    assert_true(a->n_rows < 100);
+    for (uint32_t c = 0; c < a->claims.n; c++) {
+        const mpl_statement *claim = &a->claims.item[c];
+        uint64_t before = comparisons;
+
+        for (uint32_t p = 0; p < a->plans.n; p++) {
+            const mpl_statement *plan = &a->plans.item[p];
+
+            if (plan->row == claim->row || !mpl_scope_contains(&claim->scope, &plan->scope))
+                continue;
+            comparisons++;
+            n_rows += !seen[plan->row];
+            seen[plan->row] = true;
+        }
+        n_claims += comparisons > before;
+    }
+    assert_int_equal(a->n_comparisons, comparisons);
+    assert_int_equal(a->n_claims_compared, n_claims);
+    assert_int_equal(a->n_rows_compared, n_rows);
+}
+
 TEST(random_rows_as_each_with_each)
 {
     enum { ROWS = 60, ROUNDS = 300 };
@@ -274,6 +366,7 @@ TEST(random_rows_as_each_with_each)
         for (uint32_t i = 0; i < ROWS; i++)
             add_drawn(ctx, &audit, i + 1, &row[i]);
         assert_ok(ctx, mpl_audit_judge(ctx, &audit));
+        check_counts(&audit);
         for (uint32_t i = 0; i < audit.n_beaten; i++)
             told[audit.beaten[i].claim.row] = true;
         for (uint32_t i = 0; i < ROWS; i++) {
