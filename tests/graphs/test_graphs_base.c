@@ -32,7 +32,7 @@ TEST(by_hand)
 {
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         const row *t = &rows[r];
-        uint32_t *begin = NULL, *item = NULL;
+        owned_memory uint32_t *begin = NULL, *item = NULL;
 
         print_message("%s\n", t->name);
         assert_ok(ctx, mpl_lists_new(ctx, t->n_keys, t->n_items, t->key,
@@ -42,8 +42,6 @@ TEST(by_hand)
         assert_int_equal(begin[t->n_keys + 1], t->begin[t->n_keys]);
         for (uint32_t i = 0; i < begin[t->n_keys]; i++)
             assert_int_equal(item[i], t->item[i]);
-        mpl_free(ctx, begin);
-        mpl_free(ctx, item);
     }
 }
 

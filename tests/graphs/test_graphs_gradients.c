@@ -385,7 +385,7 @@ TEST(each_rule_agrees_with_differences)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
             mpl_autodiff_options options;
-            mpl_graph *g, *t = NULL;
+            owned_graph *g, *t = NULL;
             char name[300];
 
             g = read_double(ctx, rows[i].text);
@@ -396,8 +396,6 @@ TEST(each_rule_agrees_with_differences)
                      mpl_op_table[rows[i].kind].name, k);
             assert_true(check_gradients(ctx, name, t, 1000, 1e-7) > 0);
             seen[rows[i].kind] = true;
-            mpl_graph_free(ctx, g);
-            mpl_graph_free(ctx, t);
         }
     for (int kind = 0; kind < MPL_N_OPS; kind++)
         if (mpl_grad_rules[kind] != NULL && !seen[kind])
@@ -422,8 +420,8 @@ static const network networks[] = {
 TEST(networks_agree_with_differences)
 {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        mpl_graph *g = NULL, *d, *t = NULL;
-        char *text = NULL;
+        owned_graph *g = NULL, *d, *t = NULL;
+        owned_memory char *text = NULL;
         size_t size;
 
         assert_ok(ctx, mpl_zoo_build(ctx, networks[i].spec, &g));
@@ -431,10 +429,6 @@ TEST(networks_agree_with_differences)
         d = read_double(ctx, text);
         assert_ok(ctx, mpl_autodiff(ctx, d, &variants[i % 2], &t));
         assert_true(check_gradients(ctx, networks[i].spec, t, networks[i].most, 1e-6) > 0);
-        mpl_free(ctx, text);
-        mpl_graph_free(ctx, g);
-        mpl_graph_free(ctx, d);
-        mpl_graph_free(ctx, t);
     }
 }
 
@@ -490,7 +484,7 @@ TEST(updates_are_their_formulas)
                     2 - 0.1 * (0.95 / 0.19) / 31.6168438084228, 0.95, 1.99825});
 
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        mpl_graph *g = NULL;
+        owned_graph *g = NULL;
         interpreter it;
         char text[600];
 
@@ -508,7 +502,6 @@ TEST(updates_are_their_formulas)
         if (want[i].second != 0)
             assert_true(fabs(*(double *)it.data[mpl_graph_find(g, "v1")] - want[i].second) < 1e-12);
         interpret_end(&it);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -566,7 +559,7 @@ TEST(pieces_make_one_gradient)
     for (size_t i = 0; i < sizeof piece_rows / sizeof *piece_rows; i++)
         for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
             const pieces *want = &piece_rows[i];
-            mpl_graph *g, *t = NULL;
+            owned_graph *g, *t = NULL;
             char name[32];
 
             g = read_double(ctx, want->text);
@@ -581,8 +574,6 @@ TEST(pieces_make_one_gradient)
                          count_kind(t, MPL_OP_pad),
                          count_kind(t, MPL_OP_concat) - count_kind(g, MPL_OP_concat),
                          count_kind(t, MPL_OP_assign), count_kind(t, MPL_OP_access));
-            mpl_graph_free(ctx, g);
-            mpl_graph_free(ctx, t);
         }
 }
 
@@ -640,7 +631,7 @@ TEST(survives_lost_memory)
     mpl_autodiff_options options = {.update = MPL_OPTIMISER_ADAM};
 
     for (size_t i = 0; i <= sizeof piece_rows / sizeof *piece_rows; i++) {
-        mpl_graph *g = NULL;
+        owned_graph *g = NULL;
 
         if (i == 0)
             assert_ok(ctx, mpl_zoo_build(ctx, "mnist_conv:batch=1,image=4", &g));
@@ -651,7 +642,6 @@ TEST(survives_lost_memory)
 
             st = mpl_autodiff(ctx, g, &options, &t);
         }
-        mpl_graph_free(ctx, g);
     }
 }
 

@@ -533,7 +533,7 @@ TEST(workspaces_and_bad_orders)
     mpl_problem_options o = mpl_problem_options_default();
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
-    mpl_graph *g = random_graph(ctx, 4);
+    owned_graph *g = random_graph(ctx, 4);
 
     assert_true(g->n_ops > 3);
     for (uint32_t i = 0; i < g->n_ops; i++)
@@ -566,7 +566,6 @@ TEST(workspaces_and_bad_orders)
     assert_status(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map), MPL_EINPUT);
     o.align = 48;
     assert_status(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map), MPL_EINPUT);
-    mpl_graph_free(ctx, g);
 }
 
 TEST(survive_lost_memory)

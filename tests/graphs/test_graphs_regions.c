@@ -192,7 +192,7 @@ TEST(series_parallel_graphs_are_chains)
 {
     for (int seed = 1; seed <= 20; seed++) {
         char spec[64];
-        mpl_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_order_model *m = NULL;
         mpl_order_reduced r = {0};
         mpl_sets sets = {0};
@@ -209,7 +209,6 @@ TEST(series_parallel_graphs_are_chains)
         mpl_sets_fini(ctx, &sets);
         mpl_order_reduced_fini(ctx, &r);
         mpl_order_model_free(ctx, m);
-        mpl_graph_free(ctx, g);
     }
 }
 

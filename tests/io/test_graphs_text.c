@@ -541,8 +541,8 @@ TEST(test_out_of_memory)
         mpl_status st = MPL_EMEM;
 
         for (int64_t k = 0; st == MPL_EMEM; k++) {
-            mpl_graph *g = NULL;
-            char *text = NULL;
+            owned_graph *g = NULL;
+            owned_memory char *text = NULL;
             size_t n;
 
             ctx->fail_after = k;
@@ -550,8 +550,6 @@ TEST(test_out_of_memory)
             if (st == MPL_OK)
                 st = mpl_text_write_memory(ctx, g, &text, &n);
             assert_true(st == MPL_OK || text == NULL);
-            mpl_graph_free(ctx, g);
-            mpl_free(ctx, text);
         }
         assert_status(ctx, st, i == 0 ? MPL_OK : MPL_EINPUT);
     }

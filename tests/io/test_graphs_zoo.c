@@ -617,7 +617,7 @@ TEST(test_random_nets)
     for (int k = 0; k < 2; k++)
         for (int seed = 1; seed <= 3; seed++) {
             char spec[64];
-            mpl_graph *g, *again;
+            owned_graph *g, *again;
 
             snprintf(spec, sizeof spec, "%s:ops=%d,seed=%d", kinds[k], 60 * seed, seed);
             g = build(ctx, spec);
@@ -633,8 +633,6 @@ TEST(test_random_nets)
                 assert_true(g->value_use_begin[v + 1] > g->value_use_begin[v] || v == g->output[0]);
             if (k == 0)
                 assert_series_parallel(g);
-            mpl_graph_free(ctx, g);
-            mpl_graph_free(ctx, again);
         }
 }
 

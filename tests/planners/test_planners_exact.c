@@ -489,7 +489,7 @@ TEST(threads_change_nothing)
 
     skip_without(MPL_SHARED "/minimalloc");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_problem *p = NULL;
+        owned_problem *p = NULL;
         mpl_plan *plan[3] = {NULL};
         mpl_watch watch = {.bind = note_bound};
         uint64_t ticks = 0;
@@ -514,7 +514,6 @@ TEST(threads_change_nothing)
         }
         for (uint32_t k = 0; k < 3; k++)
             mpl_plan_free(ctx, plan[k]);
-        mpl_problem_free(ctx, p);
     }
 }
 

@@ -57,7 +57,7 @@ static uint32_t count_blocks(const mpl_plan *plan)
 TEST(read_as_written)
 {
     for (int i = 0; i < N_GOOD; i++) {
-        mpl_problem *beside = NULL;
+        owned_problem *beside = NULL;
         const mpl_problem *p;
         mpl_import got = {0};
         uint64_t live = 0;
@@ -87,7 +87,6 @@ TEST(read_as_written)
         }
         assert_int_equal(live, good[i].live);
         mpl_import_fini(ctx, &got);
-        mpl_problem_free(ctx, beside);
     }
 }
 

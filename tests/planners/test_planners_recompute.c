@@ -217,7 +217,7 @@ TEST(training_graphs_agree)
     }
     for (uint64_t seed = 0; seed < 40; seed++) {
         mpl_problem_options options = mpl_problem_options_default();
-        mpl_graph *g;
+        owned_graph *g;
         uint64_t before;
 
         options.in_place = seed % 2 != 0;
@@ -256,7 +256,6 @@ TEST(training_graphs_agree)
                     assert_true(found[k].facts.extra_work <= found[k - 1].facts.extra_work);
             }
         }
-        mpl_graph_free(ctx, g);
     }
     print_message("%u budgets kept, %u refused\n", n_checked, n_refused);
     assert_true(n_checked >= 10 && n_refused >= 10);
@@ -308,7 +307,7 @@ TEST(games_are_real)
             for (int sliding = 0; sliding < 2; sliding++) {
                 mpl_problem_options options = mpl_problem_options_default();
                 mpl_pebble_point point[MPL_PEBBLE_MOST];
-                mpl_graph *g;
+                owned_graph *g;
                 uint32_t n_frontier;
 
                 options.in_place = sliding != 0;
@@ -330,7 +329,6 @@ TEST(games_are_real)
                                  point[i].time);
                     assert_int_equal(found.claim, MPL_RECOMPUTE_OPTIMAL);
                 }
-                mpl_graph_free(ctx, g);
             }
         }
     }
@@ -535,7 +533,7 @@ TEST(memory_may_run_out)
     for (what w = GAME; w < N_WHATS; w++) {
         mpl_problem_options options = mpl_problem_options_default();
         uint64_t before, want = 0, work = 0;
-        mpl_graph *g = NULL;
+        owned_graph *g = NULL;
         int64_t live, asked, k = 0;
 
         if (w >= BUDGET && mpl_recompute_find("budget")->choose == NULL) {
@@ -564,7 +562,6 @@ TEST(memory_may_run_out)
         assert_ok(ctx, ask(ctx, w, g, before, &work));
         print_message("%s: %" PRId64 " allocations\n", names[w], asked);
         assert_true(asked > 4 && want > 0 && work == want);
-        mpl_graph_free(ctx, g);
     }
 }
 

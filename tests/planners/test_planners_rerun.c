@@ -195,11 +195,11 @@ TEST(chains_need_the_root)
 
     for (uint32_t n = 4; n <= 128; n *= 2) {
         mpl_problem_options options = mpl_problem_options_default();
-        mpl_graph *g;
+        owned_graph *g;
         char spec[100];
         uint64_t peak, units = 0;
         uint32_t n_run;
-        mpl_op *run = NULL;
+        owned_memory mpl_op *run = NULL;
 
         snprintf(spec, sizeof spec,
                  "mlp:batch=4,layers=%u,input=16,hidden=16,classes=16,mode=train", n);
@@ -211,8 +211,6 @@ TEST(chains_need_the_root)
         if (peak > (units + 3) * UNIT)
             fail_msg("%u layers: %" PRIu64 " units, where %" PRIu64 " and 3 are enough", n,
                      peak / UNIT, units);
-        mpl_free(ctx, run);
-        mpl_graph_free(ctx, g);
     }
 }
 

@@ -527,7 +527,7 @@ TEST(memory_may_run_out)
     for (int i = 0; i < N_SEARCHES; i++)
         for (unsigned what = 0; what < 16; what += 5) {
             mpl_status st = MPL_EMEM;
-            mpl_problem *p;
+            owned_problem *p;
             mpl_rng rng;
 
             mpl_rng_init(&rng, 5 + what);
@@ -547,7 +547,6 @@ TEST(memory_may_run_out)
                 mpl_plan_free(ctx, plan);
                 assert_int_equal(ctx->n_live, live);
             }
-            mpl_problem_free(ctx, p);
         }
 }
 

@@ -103,9 +103,9 @@ TEST(requests_follow_lifetimes)
     static const char *const names[] = {"mlp", "resnet50", "densenet121", "inception_v3", "lstm"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        mpl_value_map *map = NULL;
-        mpl_problem *p;
-        mpl_request *request = NULL;
+        owned_map *map = NULL;
+        owned_problem *p;
+        owned_memory mpl_request *request = NULL;
         uint32_t n = 0;
         uint64_t peak = 0;
         mpl_caching_facts f;
@@ -123,9 +123,6 @@ TEST(requests_follow_lifetimes)
         assert_int_equal(f.requested_bytes, peak);
         assert_true(f.requested_bytes <= f.allocated_bytes &&
                     f.allocated_bytes <= f.reserved_bytes);
-        mpl_free(ctx, request);
-        mpl_problem_free(ctx, p);
-        mpl_value_map_free(ctx, map);
     }
 }
 

@@ -246,7 +246,7 @@ TEST(shared_equals_unshared)
 /* Every combination of planning options: bit i of `mask` changes option i from its default. */
 TEST(options_do_not_change_outputs)
 {
-    mpl_graph *g = small_graph(ctx);
+    owned_graph *g = small_graph(ctx);
 
     for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
         if (mpl_backend_absent(mpl_backends[k]) != NULL)
@@ -276,7 +276,6 @@ TEST(options_do_not_change_outputs)
             unbind(&b);
         }
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* ---- --checked ---- */
@@ -401,10 +400,9 @@ TEST(orders_are_compared_with_the_plan)
         const struct order_case *c = &order_cases[i];
         mpl_problem_options options = mpl_problem_options_default();
         mpl_exec *exec = NULL;
-        mpl_graph *g;
         bound b;
+        owned_graph *g = text_graph(ctx, c->text);
 
-        assert_ok(ctx, mpl_text_read_memory(ctx, "test", c->text, strlen(c->text), &g));
         bind_device(ctx, mpl_backend_find("ref"), g, "given", &two_threads, &b);
         options.parallel = c->parallel;
         bind_plan(&b, options, false, c->parallel ? APART : BY_BIRTH);
@@ -416,7 +414,6 @@ TEST(orders_are_compared_with_the_plan)
             fail_msg("case %zu: '%s' does not say '%s'", i, ctx->message, c->refused);
         mpl_exec_free(ctx, exec);
         unbind(&b);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -592,7 +589,7 @@ TEST(nothing_is_allocated_while_running)
 
 TEST(failing_allocations_leave_nothing)
 {
-    mpl_graph *g = small_graph(ctx);
+    owned_graph *g = small_graph(ctx);
 
     for (uint32_t k = 0; mpl_backends[k] != NULL; k++) {
         bound b;
@@ -623,7 +620,6 @@ TEST(failing_allocations_leave_nothing)
         assert_ok(ctx, st);
         unbind(&b);
     }
-    mpl_graph_free(ctx, g);
 }
 
 /* ---- weights ---- */

@@ -403,10 +403,9 @@ TEST(random_graphs_agree)
     writer *w = malloc(sizeof *w);
 
     for (uint64_t seed = 1; seed <= n; seed++) {
-        mpl_graph *g;
         char *want, *got;
+        owned_graph *g = random_graph(ctx, seed, w);
 
-        g = random_graph(ctx, seed, w);
         want = execute(ctx, "ref", g, false);
         relay(ctx, w->text, &g, -1);
         fewer += count_reorders(g) <= 3;
@@ -414,7 +413,6 @@ TEST(random_graphs_agree)
         assert_near(w->text, g, got, want, 1e-3);
         free(want);
         free(got);
-        mpl_graph_free(ctx, g);
     }
     free(w);
     assert_true(fewer > n / 4);
@@ -432,11 +430,10 @@ TEST(sums_in_place_change_no_bit)
 
     for (int last = 0; last < 2; last++)
         for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-            mpl_graph *g;
             uint32_t n_over = 0, n_apart = 0;
             char *over, *apart;
+            owned_graph *g = text_graph(ctx, text);
 
-            assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, sizeof text - 1, &g));
             if (last == 1)
                 relay(ctx, "sums", &g, 3);
             over = execute_with(ctx, name[i], g, true, true, &n_over);
@@ -446,7 +443,6 @@ TEST(sums_in_place_change_no_bit)
             assert_memory_equal(over, apart, g->value_bytes[g->output[0]]);
             free(over);
             free(apart);
-            mpl_graph_free(ctx, g);
         }
 }
 
@@ -503,7 +499,7 @@ TEST(repeated_operands_agree)
 
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
         for (size_t j = 0; j < sizeof form / sizeof *form; j++) {
-            mpl_graph *g;
+            owned_graph *g;
             char *want, *got;
 
             snprintf(text, sizeof text,
@@ -517,7 +513,6 @@ TEST(repeated_operands_agree)
             assert_near(text, g, got, want, 1e-6);
             free(want);
             free(got);
-            mpl_graph_free(ctx, g);
         }
 }
 
@@ -535,7 +530,7 @@ TEST(wrong_layouts_are_refused)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const mpl_backend *cpu = mpl_backend_find("cpu");
         char text[400];
-        mpl_graph *g;
+        owned_graph *g;
         mpl_device *dev;
         mpl_prepared *p = NULL;
         uint64_t workspace;
@@ -547,7 +542,6 @@ TEST(wrong_layouts_are_refused)
                       i < 4 ? MPL_EINPUT : MPL_EUNAVAIL);
         assert_non_null(strstr(ctx->message, i < 4 ? "layout" : "channels last"));
         cpu->close(dev);
-        mpl_graph_free(ctx, g);
     }
 }
 

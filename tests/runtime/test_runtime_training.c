@@ -152,10 +152,9 @@ TEST(training_runs)
 {
     fake_reset();
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        mpl_graph *g = NULL;
         char *whole[N_OTHERS] = {NULL};
+        owned_graph *g = build(ctx, settings[i].spec);
 
-        g = build(ctx, settings[i].spec);
         for (int b = 0; b < N_OTHERS; b++) {
             const mpl_backend *backend = backend_of(b);
             uint64_t bytes = outputs_bytes(g);
@@ -175,7 +174,6 @@ TEST(training_runs)
         }
         for (int b = 0; b < N_OTHERS; b++)
             free(whole[b]);
-        mpl_graph_free(ctx, g);
     }
     if (fake.n_races > 0)
         fail_msg("%s", fake.race);
@@ -195,10 +193,9 @@ TEST(iterations_are_the_same_under_every_planner)
     const mpl_backend *backend = mpl_backend_find("ref");
 
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
-        mpl_graph *g = NULL;
         char *first, *last;
+        owned_graph *g = zoo_graph(ctx, specs[k]);
 
-        assert_ok(ctx, mpl_zoo_build(ctx, specs[k], &g));
         first = run_graph(ctx, backend, g, NULL, false, false, true, 1);
         last = run_graph(ctx, backend, g, NULL, false, false, true, 8);
         if (!(*(float *)last < 0.8f * *(float *)first))
@@ -212,7 +209,6 @@ TEST(iterations_are_the_same_under_every_planner)
         }
         free(first);
         free(last);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -229,9 +225,8 @@ TEST(pools_of_their_own)
     const mpl_backend *backend = mpl_backend_find("ref");
 
     for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
-        mpl_graph *g = NULL;
+        owned_graph *g = zoo_graph(ctx, specs[k]);
 
-        assert_ok(ctx, mpl_zoo_build(ctx, specs[k], &g));
         for (int iterate = 0; iterate < 2; iterate++) {
             void *want = run_graph(ctx, backend, g, NULL, false, false, iterate, 3);
 
@@ -246,7 +241,6 @@ TEST(pools_of_their_own)
             }
             free(want);
         }
-        mpl_graph_free(ctx, g);
     }
 }
 

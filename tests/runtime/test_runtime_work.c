@@ -65,7 +65,7 @@ TEST(runs_keep_to_the_unit)
 {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         for (int64_t n = 0; n < 3; n++) {
-            mpl_graph *g;
+            owned_graph *g;
             mpl_device *dev;
             uint64_t work;
 
@@ -80,7 +80,6 @@ TEST(runs_keep_to_the_unit)
             if (work > 1)
                 assert_status(ctx, run_within(ctx, g, dev, n, work - 1), MPL_ELIMIT);
             mpl_backend_find("ref")->close(dev);
-            mpl_graph_free(ctx, g);
         }
 }
 
