@@ -169,12 +169,6 @@ typedef struct allocation {
     struct allocation *next;
 } allocation;
 
-typedef struct locked { /* page-locked host memory */
-    char *at;
-    uint64_t bytes;
-    struct locked *next;
-} locked;
-
 typedef struct stream {
     bool live;
     uint64_t clock[MOST_STREAMS]; /* tasks of each stream that finish earlier; own: enqueued */
@@ -200,7 +194,7 @@ static event **events; /* numbered from 1 */
 static size_t n_events;
 static uint64_t host_clock[MOST_STREAMS];
 static allocation *allocations;
-static locked *host_memory;
+static allocation *host_memory; /* page-locked */
 static access_range *history;
 static size_t n_history, room_history;
 static int stuck; /* the code that every call returns from now on */
@@ -523,28 +517,29 @@ static int memory_new(mpl_cuda *c, void **out, size_t bytes)
     return code != 0 ? code : allocate(out, bytes);
 }
 
-static int deallocate(void *p)
+/* Takes what begins at p out of a list; *bytes: its size. */
+static bool release(allocation **list, const void *p, uint64_t *bytes)
 {
-    for (allocation **a = &allocations; *a != NULL; a = &(*a)->next)
-        if ((*a)->at == p) {
-            allocation *gone = *a;
+    for (; *list != NULL; list = &(*list)->next)
+        if ((*list)->at == p) {
+            allocation *gone = *list;
 
-            fake.live_bytes -= gone->bytes;
-            fake.n_live--;
-            *a = gone->next;
+            *bytes = gone->bytes;
+            *list = gone->next;
             free(gone->at);
             free(gone);
-            return 0;
+            fake.n_live--;
+            return true;
         }
     fake.n_misused++;
-    return 1;
+    return false;
 }
 
 /* Like cudaFree, first waits for all work. */
 static int memory_free(mpl_cuda *c, void *p)
 {
     int code = enter(false);
-    uint64_t all[MOST_STREAMS];
+    uint64_t all[MOST_STREAMS], bytes;
 
     (void)c;
     for (uint32_t s = 0; s < MOST_STREAMS; s++)
@@ -554,7 +549,8 @@ static int memory_free(mpl_cuda *c, void *p)
         join(host_clock, all);
         n_history = 0;
     }
-    deallocate(p); /* a lost device has lost its memory */
+    if (release(&allocations, p, &bytes)) /* a lost device has lost its memory */
+        fake.live_bytes -= bytes;
     return code;
 }
 
@@ -562,40 +558,31 @@ static int memory_free(mpl_cuda *c, void *p)
 static int host_new(mpl_cuda *c, void **out, size_t bytes)
 {
     int code = enter(false);
-    locked *l;
+    allocation *a;
 
     (void)c;
     if (code != 0)
         return code;
-    l = malloc(sizeof *l);
-    *l = (locked){malloc(bytes), bytes, host_memory};
-    host_memory = l;
+    a = malloc(sizeof *a);
+    *a = (allocation){malloc(bytes), bytes, host_memory};
+    host_memory = a;
     fake.n_live++;
-    *out = l->at;
+    *out = a->at;
     return 0;
 }
 
 static int host_free(mpl_cuda *c, void *p)
 {
-    (void)c;
-    for (locked **l = &host_memory; *l != NULL; l = &(*l)->next)
-        if ((*l)->at == p) {
-            locked *gone = *l;
+    uint64_t bytes;
 
-            *l = gone->next;
-            free(gone->at);
-            free(gone);
-            fake.n_live--;
-            return enter(false);
-        }
-    fake.n_misused++;
-    return 1;
+    (void)c;
+    return release(&host_memory, p, &bytes) ? enter(false) : 1;
 }
 
 static bool is_locked(const char *at)
 {
-    for (const locked *l = host_memory; l != NULL; l = l->next)
-        if (at >= l->at && at < l->at + l->bytes)
+    for (const allocation *a = host_memory; a != NULL; a = a->next)
+        if (at >= a->at && at < a->at + a->bytes)
             return true;
     return false;
 }
@@ -653,17 +640,33 @@ static int clocks(mpl_cuda *c, mpl_device_clocks *out)
     return 0;
 }
 
-static task *task_new(task_kind kind, void *handle)
+/* A copy with operands and kernels of its own. */
+static task *task_copy(const task *t)
 {
-    uint32_t s;
-    task *t;
+    task *twin = malloc(sizeof *twin);
+    uint32_t n_in = t->call.n_in, n_out = t->call.n_out;
 
-    if (stream_of(handle, &s) == NULL)
-        return NULL;
-    t = calloc(1, sizeof *t);
-    t->kind = kind;
-    t->stream = s;
-    return t;
+    *twin = *t;
+    if (t->kind == RUN) {
+        twin->operand = malloc((n_in + n_out + 1) * sizeof *twin->operand);
+        memcpy(twin->operand, t->call.in, n_in * sizeof *twin->operand);
+        memcpy(twin->operand + n_in, t->call.out, n_out * sizeof *twin->operand);
+        twin->call.in = twin->operand;
+        twin->call.out = twin->operand + n_in;
+    }
+    if (t->kernel != NULL) {
+        twin->kernel = malloc((t->n_kernels + 1) * sizeof *twin->kernel);
+        memcpy(twin->kernel, t->kernel, t->n_kernels * sizeof *twin->kernel);
+    }
+    return twin;
+}
+
+/* Puts a copy of the task on a stream; `code`: what entering the call gave. */
+static int put_on(int code, void *handle, task t)
+{
+    if (code != 0 || stream_of(handle, &t.stream) == NULL)
+        return code != 0 ? code : 1;
+    return put_or_capture(task_copy(&t));
 }
 
 static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way,
@@ -671,38 +674,22 @@ static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_
 {
     /* a capture accepts no copy of pageable memory */
     int code = enter(way != MPL_CUDA_WITHIN && is_locked(way == MPL_CUDA_TO_HOST ? to : from));
-    task *t = code == 0 ? task_new(COPY, handle) : NULL;
 
     (void)c;
-    if (t == NULL)
-        return code != 0 ? code : 1;
-    t->to = to, t->from = from, t->bytes = bytes;
-    return put_or_capture(t);
+    return put_on(code, handle, (task){.kind = COPY, .to = to, .from = from, .bytes = bytes});
 }
 
 static int fill(mpl_cuda *c, void *at, int byte, size_t bytes, void *handle)
 {
-    int code = enter(true);
-    task *t = code == 0 ? task_new(FILL, handle) : NULL;
-
     (void)c;
-    if (t == NULL)
-        return code != 0 ? code : 1;
-    t->to = at, t->byte = byte, t->bytes = bytes;
-    return put_or_capture(t);
+    return put_on(enter(true), handle,
+                  (task){.kind = FILL, .to = at, .byte = byte, .bytes = bytes});
 }
 
 static int host_call(mpl_cuda *c, void (*function)(void *data), void *data, void *handle)
 {
-    int code = enter(true);
-    task *t = code == 0 ? task_new(CALL_HOST, handle) : NULL;
-
     (void)c;
-    if (t == NULL)
-        return code != 0 ? code : 1;
-    t->function = function;
-    t->to = data;
-    return put_or_capture(t);
+    return put_on(enter(true), handle, (task){.kind = CALL_HOST, .function = function, .to = data});
 }
 
 static int stream_new(mpl_cuda *c, void **out)
@@ -745,12 +732,8 @@ static int stream_wait(mpl_cuda *c, void *handle, void *what)
     if (code != 0 || own == NULL || e == NULL)
         return code != 0 ? code : 1;
     fake.n_waits++;
-    if (capturing != NULL) {
-        task *t = task_new(WAIT, handle);
-
-        t->event = (uint32_t)(uintptr_t)what;
-        return put_or_capture(t);
-    }
+    if (capturing != NULL)
+        return put_on(0, handle, (task){.kind = WAIT, .event = (uint32_t)(uintptr_t)what});
     if (!e->recorded)
         fake.n_misused++; /* CUDA accepts it as a no-op; here it is a bug */
     if (!fake.blind_waits)
@@ -817,12 +800,8 @@ static int event_record(mpl_cuda *c, void *what, void *handle)
     (void)c;
     if (code != 0 || own == NULL || e == NULL)
         return code != 0 ? code : 1;
-    if (capturing != NULL) {
-        task *t = task_new(RECORD, handle);
-
-        t->event = (uint32_t)(uintptr_t)what;
-        return put_or_capture(t);
-    }
+    if (capturing != NULL)
+        return put_on(0, handle, (task){.kind = RECORD, .event = (uint32_t)(uintptr_t)what});
     e->recorded = true;
     e->n_graph_launches = fake.n_graph_launches;
     join(own->clock, host_clock);
@@ -911,25 +890,6 @@ static int capture_end(mpl_cuda *c, void *handle, void **out)
     return 0;
 }
 
-static task *task_copy(const task *t)
-{
-    task *twin = malloc(sizeof *twin);
-    uint32_t n = t->call.n_in + t->call.n_out;
-
-    *twin = *t;
-    if (t->operand != NULL) {
-        twin->operand = malloc((n + 1) * sizeof *twin->operand);
-        memcpy(twin->operand, t->operand, n * sizeof *twin->operand);
-        twin->call.in = twin->operand;
-        twin->call.out = twin->operand + t->call.n_in;
-    }
-    if (t->kernel != NULL) {
-        twin->kernel = malloc((t->n_kernels + 1) * sizeof *twin->kernel);
-        memcpy(twin->kernel, t->kernel, t->n_kernels * sizeof *twin->kernel);
-    }
-    return twin;
-}
-
 /* Replays what was captured. */
 static int graph_launch(mpl_cuda *c, void *what, void *handle)
 {
@@ -1014,32 +974,20 @@ static void dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *dnn)
 static int run(mpl_cuda *c, const mpl_cuda_work *work, void *handle)
 {
     int code = enter(true);
-    const mpl_op_call *call = work->call;
-    task *t;
+    task t = {.kind = RUN, .call = *work->call, .workspace_bytes = work->workspace_bytes};
 
     (void)c;
     if (code == 0 && fake.n_runs++ == fake.launch_at)
         code = stuck = LAUNCH_FAILED;
-    t = code == 0 ? task_new(RUN, handle) : NULL;
-    if (t == NULL)
-        return code != 0 ? code : 1;
-    t->strays = fake.n_runs == fake.stray_at + 1;
-    fake.n_streams_used = mpl_max_u64(fake.n_streams_used, t->stream + 1);
-    t->call = *call;
-    t->operand = malloc((call->n_in + call->n_out + 1) * sizeof *t->operand);
-    memcpy(t->operand, call->in, call->n_in * sizeof *t->operand);
-    memcpy(t->operand + call->n_in, call->out, call->n_out * sizeof *t->operand);
-    t->call.in = t->operand;
-    t->call.out = t->operand + call->n_in;
-    t->workspace_bytes = work->workspace_bytes;
-    if (fake.cudnn)
-        t->dnn = work->dnn;
+    t.strays = fake.n_runs == fake.stray_at + 1;
+    t.dnn = fake.cudnn ? work->dnn : NULL;
     if (work->dnn == NULL) {
-        t->n_kernels = work->n_kernels;
-        t->kernel = malloc((work->n_kernels + 1) * sizeof *t->kernel);
-        memcpy(t->kernel, work->kernel, work->n_kernels * sizeof *t->kernel);
+        t.n_kernels = work->n_kernels;
+        t.kernel = (mpl_cuda_kernel *)work->kernel; /* copied with the task */
     }
-    return put_or_capture(t);
+    if (code == 0)
+        fake.n_streams_used = mpl_max_u64(fake.n_streams_used, (uintptr_t)handle);
+    return put_on(code, handle, t);
 }
 
 const mpl_cuda_api fake_api = {

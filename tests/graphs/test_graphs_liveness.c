@@ -146,25 +146,6 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed)
     return m.g;
 }
 
-/* Any order that the graph allows. */
-static void random_order(const mpl_graph *g, uint64_t seed, mpl_op *order)
-{
-    mpl_rng rng;
-    bool done[MAX_OPS] = {false};
-
-    mpl_rng_init(&rng, seed);
-    for (uint32_t n = 0; n < g->n_ops;) {
-        mpl_op op = (mpl_op)mpl_rng_below(&rng, g->n_ops);
-        bool ready = !done[op];
-
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            ready =
-                ready && (g->value_op[g->op_in[i]] == MPL_NONE || done[g->value_op[g->op_in[i]]]);
-        if (ready)
-            order[n++] = op, done[op] = true;
-    }
-}
-
 /* The closed form over an order is the data-flow solution of straight-line code: a root is live out
  * of a step iff it is live into a later one. */
 TEST(ranges_are_the_flow)
@@ -178,7 +159,7 @@ TEST(ranges_are_the_flow)
         uint32_t use[2 * MAX_OPS], def[MAX_OPS], n_use = 0;
         uint64_t in[MAX_OPS], out[MAX_OPS];
 
-        random_order(g, seed, order);
+        assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
         assert_ok(ctx, mpl_ranges_new(
                            ctx, g, order,
                            &(mpl_alias_options){seed % 2 == 0, 64, NULL, false, true, NULL}, &r));
@@ -414,7 +395,7 @@ TEST(problems_of_random_graphs)
         owned_problem *p = NULL;
         owned_map *map = NULL;
 
-        random_order(g, seed, order);
+        assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         assert_ok(ctx, mpl_problem_check(ctx, p));
         assert_int_equal(p->n_pools, 1);

@@ -283,7 +283,7 @@ static uint32_t count_kind(const mpl_graph *g, mpl_op_kind kind)
 TEST(the_example_needs_one_assign)
 {
     mpl_ssa_facts facts;
-    mpl_graph *program, *ssa = NULL;
+    owned_graph *program, *ssa = NULL;
     steps s = {.ctx = ctx};
     mpl_op assign = MPL_NONE, add = MPL_NONE;
 
@@ -318,8 +318,6 @@ TEST(the_example_needs_one_assign)
     }
     assert_int_equal(count_kind(ssa, MPL_OP_access), 0); /* all read by fused operations */
     assert_int_equal(count_kind(ssa, MPL_OP_fused), 2);
-    mpl_graph_free(ctx, program);
-    mpl_graph_free(ctx, ssa);
     free_steps(&s);
 }
 

@@ -141,7 +141,7 @@ TEST(write_and_read_back)
     static const char *const heads[] = {"x,3,5,7,4,8\ny,4,9,2,2,0\n", "0,3,5,7,4,8\n1,4,9,2,2,0\n"};
 
     for (size_t i = 0; i < 4; i++) {
-        mpl_problem *p = NULL, *again = NULL;
+        owned_problem *p = NULL, *again = NULL;
         uint64_t at[] = {8, 0}, *offset = NULL;
         char text[256] = "";
         FILE *f;
@@ -163,11 +163,9 @@ TEST(write_and_read_back)
         assert_int_equal(mpl_problem_hash(p), mpl_problem_hash(again));
         assert_memory_equal(offset, at, sizeof at);
         mpl_free(ctx, offset);
-        mpl_problem_free(ctx, again);
         assert_status(ctx, mpl_csv_write(ctx, "build/no/such/file.csv", p, at), MPL_EINPUT);
         if (access("/dev/full", W_OK) == 0)
             assert_status(ctx, mpl_csv_write(ctx, "/dev/full", p, at), MPL_EINPUT);
-        mpl_problem_free(ctx, p);
     }
 }
 

@@ -55,9 +55,9 @@ TEST(light_networks)
         const struct network *net = &networks[i];
         mpl_problem_options options = mpl_problem_options_default();
         char path[256], text[200];
-        mpl_graph *g = NULL;
-        mpl_problem *p = NULL;
-        mpl_value_map *map = NULL;
+        owned_graph *g = NULL;
+        owned_problem *p = NULL;
+        owned_map *map = NULL;
         mpl_op *order;
         uint64_t peak;
         uint32_t n_kind = 0;
@@ -80,9 +80,6 @@ TEST(light_networks)
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
         assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));
         free(order);
-        mpl_problem_free(ctx, p);
-        mpl_value_map_free(ctx, map);
-        mpl_graph_free(ctx, g);
         assert_int_equal(peak, net->peak_bytes);
     }
 }
@@ -102,7 +99,7 @@ static void cut_and_flip(mpl_ctx *ctx, const char *name, char *data, size_t n)
         assert_null(strchr(ctx->message, '\n'));
     }
     for (unsigned i = 0; i < 400; i++) {
-        mpl_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_status st;
         size_t bit;
 
@@ -113,7 +110,6 @@ static void cut_and_flip(mpl_ctx *ctx, const char *name, char *data, size_t n)
         if (st != MPL_OK && st != MPL_EINPUT)
             fail_msg("bit %zu flipped: status '%s': %s", bit, mpl_status_name(st), ctx->message);
         assert_null(st == MPL_OK ? NULL : strchr(ctx->message, '\n'));
-        mpl_graph_free(ctx, g);
         data[bit / 8] ^= (char)(1u << bit % 8);
     }
 }
@@ -419,13 +415,12 @@ TEST(initialisers_are_no_inputs)
 /* ONNX's opset applies to its own operators only. */
 TEST(no_own_node)
 {
-    mpl_graph *g = NULL;
+    owned_graph *g = NULL;
     message m = onnx_model("opset 99\ninput x f32 [2]\noutput x\n");
 
     assert_ok(ctx, read_message(ctx, &m, NULL, &g));
     assert_int_equal(g->n_ops, 0);
     assert_int_equal(g->n_values, 1);
-    mpl_graph_free(ctx, g);
     m = onnx_model(
         "opset 99\ninput x f32 [2]\noutput x\ndomain com.example\nname the node\ny = Foo(x)\n");
     assert_refused(ctx, &m, NULL, "(Foo of com.example, opset 0): this operator is not supported");

@@ -103,7 +103,7 @@ TEST(onnx_models)
         for (int form = MPL_RNN_WHILE; form <= MPL_RNN_UNROLL; form++) {
             char path[300];
             tensors in, want;
-            mpl_graph *g = NULL;
+            owned_graph *g = NULL;
             uint32_t n = 0;
 
             read_tensors(ctx, models[i].name, "input", &in);
@@ -125,7 +125,6 @@ TEST(onnx_models)
                              g->n_inputs, g->n_bound);
             }
             run_model(ctx, models[i].name, g, &in, &want);
-            mpl_graph_free(ctx, g);
             free_tensors(ctx, &in);
             free_tensors(ctx, &want);
         }

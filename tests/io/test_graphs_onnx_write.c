@@ -509,7 +509,7 @@ TEST(test_notes)
     static const mpl_onnx_note second[] = {{"memplan.x", "a longer one"}};
     char path[600], copy[600], again[600], *data, *bare;
     size_t size, n_bare;
-    mpl_graph *g, *back = NULL;
+    owned_graph *g, *back = NULL;
 
     g = small(ctx);
     file_of("a.onnx", path), file_of("b.onnx", copy), file_of("c.onnx", again);
@@ -533,7 +533,6 @@ TEST(test_notes)
     mpl_free(ctx, data);
     assert_ok(ctx, mpl_onnx_read(ctx, copy, NULL, &back));
     assert_same(g, back);
-    mpl_graph_free(ctx, back);
 
     assert_ok(ctx, mpl_onnx_annotate(ctx, copy, again, "memplan.", 0, NULL));
     assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 1, first));
@@ -543,7 +542,6 @@ TEST(test_notes)
     assert_memory_equal(data, bare, size);
     mpl_free(ctx, data);
     mpl_free(ctx, bare);
-    mpl_graph_free(ctx, g);
 }
 
 /* ---- what is refused ---- */
@@ -560,7 +558,7 @@ TEST(test_refused)
     static const char huge[] = "graph huge\ninput a f32 [1,24000]\nweight w f32 [24000,24000]\n"
                                "y = matmul(a, w)\noutput y\n";
     char path[600], other[600];
-    mpl_graph *g = NULL;
+    owned_graph *g = NULL;
     FILE *f;
 
     assert_ok(ctx, mpl_text_read_memory(ctx, "huge", huge, strlen(huge), &g));
@@ -570,7 +568,6 @@ TEST(test_refused)
                   MPL_EINPUT);
     assert_non_null(strstr(ctx->message, "2 GiB"));
     assert_int_not_equal(access(path, F_OK), 0);
-    mpl_graph_free(ctx, g);
 
     assert_non_null(f = fopen(file_of("text.onnx", path), "w"));
     fputs("graph x\n", f);

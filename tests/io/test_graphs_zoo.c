@@ -162,15 +162,13 @@ TEST(test_every_network)
     char spec[100];
 
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
-        mpl_graph *g = build(ctx, mpl_zoo[i]->name), *again = build(ctx, mpl_zoo[i]->name);
+        owned_graph *g = build(ctx, mpl_zoo[i]->name), *again = build(ctx, mpl_zoo[i]->name);
 
         assert_string_equal(g->name, mpl_zoo[i]->name);
         assert_true(mpl_zoo_find(g->name, strlen(g->name)) == mpl_zoo[i]);
         assert_true(mpl_graph_hash(g) == mpl_graph_hash(again));
         assert_true(g->n_outputs >= 1 && g->n_outputs <= 3); /* mask_rcnn, ssd_boxes */
         assert_true(all_is_read(g));
-        mpl_graph_free(ctx, g);
-        mpl_graph_free(ctx, again);
         for (const mpl_zoo_param *p = mpl_zoo[i]->params; p->key != NULL; p++)
             if (strcmp(p->key, "image") == 0) {
                 snprintf(spec, sizeof spec, "%s:image=%" PRId64, mpl_zoo[i]->name, p->min);

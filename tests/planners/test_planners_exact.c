@@ -158,7 +158,7 @@ static mpl_plan *certified(mpl_ctx *ctx, const mpl_problem *p)
 
 static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
-    mpl_problem *p = problem_of(ctx, from);
+    owned_problem *p = problem_of(ctx, from);
     mpl_plan *plan;
 
     tally.last = *from;
@@ -175,7 +175,6 @@ static void assert_planner(mpl_ctx *ctx, const small *from, uint32_t optimum)
     plan = certified(ctx, p);
     assert_int_equal(plan->claim, MPL_INFEASIBLE);
     mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
     tally.above += optimum > load(from);
     tally.problems++;
     if (n_oracle > 0 && tally.problems % 5000 == 0) {

@@ -438,7 +438,7 @@ TEST(lists_have_wholes)
 {
     static const char file[] = "build/test_planners_families.csv";
     static const made right[] = {{0, 0, 4, 0, 2}, {0, 4, 4, 0, 6}, {2, 0, 4, 2, 6}};
-    mpl_problem *p, *read = NULL;
+    owned_problem *p, *read = NULL;
 
     p = make(ctx, right, 3);
     assert_ok(ctx, mpl_csv_write(ctx, file, p, NULL));
@@ -447,8 +447,6 @@ TEST(lists_have_wholes)
     assert_int_equal(read->bytes[0], 8);
     assert_int_equal(read->death[0], 6);
     assert_status(ctx, mpl_problem_reverse(ctx, p), MPL_EINPUT);
-    mpl_problem_free(ctx, read);
-    mpl_problem_free(ctx, p);
     remove(file);
 }
 

@@ -191,10 +191,9 @@ TEST(test_drawn_programs_need_no_more)
 TEST(test_one_instance_twice)
 {
     loaded l = load(ctx, "one_instance_twice", false);
-    mpl_plan *plan = planned_by(ctx, "greedy_size", l.p);
+    owned_plan *plan = planned_by(ctx, "greedy_size", l.p);
 
     assert_ok(ctx, mpl_verify_places(ctx, l.g, l.map, l.p, plan));
-    mpl_plan_free(ctx, plan);
     unload(ctx, &l);
 }
 

@@ -152,7 +152,7 @@ TEST(segments_give_the_same_bits)
         want = outputs(ctx, g);
         for (int k = 0; k < 3; k++) {
             uint32_t n, *times = calloc(g->n_ops, sizeof *times);
-            mpl_op *run = NULL;
+            owned_memory mpl_op *run = NULL;
             mpl_rerun_facts facts;
             uint64_t peak = 0, budget;
 
@@ -177,7 +177,6 @@ TEST(segments_give_the_same_bits)
             assert_memory_equal(want, got, output_bytes(g));
             mpl_free(ctx, got);
             free(times);
-            mpl_free(ctx, run);
             mpl_graph_free(ctx, made);
             made = NULL;
         }

@@ -3,7 +3,7 @@
  * of memory. */
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
-#include "tests/support/random_problem.h"
+#include "tests/support/placement_oracle.h"
 #include "tests/support/test.h"
 
 #include "planners/place/packing.h"
@@ -138,35 +138,6 @@ TEST(nets_are_searched_under_both_safeties)
     }
 }
 
-/* The least height over all orders of "next buffer at its lowest free offset": the optimum without
- * pairs, for up to 6 buffers. */
-static uint64_t least_height(const mpl_problem *p, uint64_t *offset, uint32_t placed,
-                             uint64_t height)
-{
-    uint64_t least = UINT64_MAX;
-
-    if (placed == (1u << p->n) - 1)
-        return height;
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        uint64_t at = 0, below;
-
-        if (placed >> b & 1)
-            continue;
-        for (mpl_buffer a = 0; a < p->n; a++)
-            if ((placed >> a & 1) != 0 && mpl_conflict(p, a, b) && at < offset[a] + p->bytes[a] &&
-                offset[a] < at + p->bytes[b]) {
-                at = (offset[a] + p->bytes[a] + p->align[b] - 1) / p->align[b] * p->align[b];
-                a = MPL_NONE; /* restart */
-            }
-        offset[b] = at;
-        below =
-            least_height(p, offset, placed | 1u << b,
-                         p->pool[b] != 0 || height > at + p->bytes[b] ? height : at + p->bytes[b]);
-        least = below < least ? below : least;
-    }
-    return least;
-}
-
 TEST(small_problems_are_solved)
 {
     mpl_rng rng;
@@ -175,7 +146,7 @@ TEST(small_problems_are_solved)
     for (uint32_t round = 0; round < 160; round++) {
         unsigned what = round % 16;
         owned_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
-        uint64_t offset[6] = {0}, least = least_height(p, offset, 0, 0);
+        uint64_t least = least_peak(ctx, p);
 
         for (int i = 0; i < N_SEARCHES; i++) {
             uint64_t peak;

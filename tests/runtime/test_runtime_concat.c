@@ -313,7 +313,7 @@ TEST(images_need_no_copies)
         o.concat = MPL_CONCAT_SHARE;
         for (int shared = 0; shared < 2; shared++) {
             mpl_exec_facts facts;
-            char *out;
+            owned_memory char *out;
             bound b;
 
             bind_device(ctx, cpu, g, "given", &(mpl_device_options){.n_threads = 2}, &b);
@@ -325,7 +325,6 @@ TEST(images_need_no_copies)
             hash[shared] = mpl_hash(MPL_HASH_SEED, out, output_bytes(g));
             assert_ok(ctx, mpl_exec_facts_get(b.exec, &facts));
             copied = facts.copied_bytes;
-            mpl_free(ctx, out);
             unbind(&b);
         }
         if (hash[0] != hash[1] || copied != 0)

@@ -587,7 +587,7 @@ TEST(wrong_places_are_caught)
             for (int kind = 0; kind < N_FAULTS; kind++)
                 for (uint32_t at = 0; at < 200; at++) {
                     session s;
-                    mpl_plan *plan;
+                    owned_plan *plan;
 
                     session_begin(ctx, &programs[i], "given", mask, &s);
                     plan = plan_apart(&s);
@@ -595,7 +595,6 @@ TEST(wrong_places_are_caught)
                         n[kind]++;
                         n_caught[kind] += is_caught(&s, plan, true);
                     }
-                    mpl_plan_free(ctx, plan);
                     session_end(&s);
                 }
     for (int kind = 0; kind < N_FAULTS; kind++) { /* cycle never completed, branch never taken */
@@ -635,7 +634,7 @@ TEST(wrong_branches_are_named)
         const program *p =
             strcmp(rows[i].program, no_bypass.name) == 0 ? &no_bypass : program_of(rows[i].program);
         session s;
-        mpl_plan *plan;
+        owned_plan *plan;
         mpl_exec *exec;
 
         session_begin(ctx, p, "given", 0, &s);
@@ -648,7 +647,6 @@ TEST(wrong_branches_are_named)
         set_inputs(ctx, s.g, exec, (const double[]){0, 0, 0});
         assert_ok(ctx, mpl_exec_run(exec, NULL));
         mpl_exec_free(ctx, exec);
-        mpl_plan_free(ctx, plan);
         session_end(&s);
     }
 }
@@ -657,7 +655,7 @@ TEST(failing_allocations_leave_nothing)
 {
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         session s;
-        mpl_plan *plan;
+        owned_plan *plan;
         mpl_exec *exec;
 
         session_begin(ctx, &programs[i], "given", PLAN_ALL, &s);
@@ -667,7 +665,6 @@ TEST(failing_allocations_leave_nothing)
             if (st == MPL_OK)
                 mpl_exec_free(ctx, exec);
         }
-        mpl_plan_free(ctx, plan);
         session_end(&s);
     }
 }
@@ -686,7 +683,7 @@ static mpl_status run_wild(mpl_device *dev, mpl_prepared *prepared, const mpl_op
 TEST(wild_writes_are_caught)
 {
     session s;
-    mpl_plan *plan;
+    owned_plan *plan;
     mpl_exec *exec;
     mpl_backend wild = *mpl_backend_find("ref");
 
@@ -703,7 +700,6 @@ TEST(wild_writes_are_caught)
     if (strstr(ctx->message, "where nothing is alive") == NULL ||
         strstr(ctx->message, "'q'") == NULL)
         fail_msg("'%s' does not name the operation", ctx->message);
-    mpl_plan_free(ctx, plan);
     session_end(&s);
 }
 
@@ -725,7 +721,7 @@ TEST(loops_run_at_the_same_time)
     static const program two =
         ROW("two loops", "two", {{5, 2, 3}, {0, 1, 8}, {7, -1, 2}}, 3, expect_two_loops, false);
     session s;
-    mpl_plan *plan;
+    owned_plan *plan;
     mpl_before *before;
     mpl_exec *exec;
 
@@ -754,7 +750,6 @@ TEST(loops_run_at_the_same_time)
         assert_null(other_output(ctx, s.g, exec, want));
     }
     mpl_exec_free(ctx, exec);
-    mpl_plan_free(ctx, plan);
     session_end(&s);
 }
 

@@ -135,7 +135,6 @@ static void *unshared(bench *b)
 /* ---- runs ---- */
 
 #define SMALL_LSTM      "lstm:layers=2,steps=3,hidden=8,batch=2"
-#define SMALL_DENSE     "densenet121:image=32"
 #define SMALL_INCEPTION "inception_v1:image=63"
 
 static const how runs[] = {

@@ -255,7 +255,7 @@ TEST(options_do_not_change_outputs)
         for (uint32_t mask = 0; mask < 128; mask++) {
             mpl_problem_options o = mpl_problem_options_default();
             bound b;
-            char *got;
+            owned_memory char *got;
 
             o.in_place = !(mask & 1);
             o.views = !(mask & 2);
@@ -272,7 +272,6 @@ TEST(options_do_not_change_outputs)
             if (memcmp(got, want, output_bytes(g)) != 0)
                 fail_msg("options %#x on %s: outputs differ from those of the unshared run", mask,
                          mpl_backends[k]->name);
-            mpl_free(ctx, got);
             unbind(&b);
         }
     }

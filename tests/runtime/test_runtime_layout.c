@@ -135,9 +135,9 @@ static char *execute_with(mpl_ctx *ctx, const char *backend_name, const mpl_grap
     const mpl_backend *backend = mpl_backend_find(backend_name);
     mpl_problem_options options = mpl_problem_options_default();
     mpl_device *dev;
-    mpl_problem *p;
-    mpl_value_map *map;
-    mpl_plan *plan;
+    owned_problem *p;
+    owned_map *map;
+    owned_plan *plan;
     mpl_exec *exec;
     mpl_op *order = calloc(g->n_ops + 1, sizeof *order);
     size_t bytes = 1;
@@ -169,9 +169,6 @@ static char *execute_with(mpl_ctx *ctx, const char *backend_name, const mpl_grap
     for (uint32_t i = 0; i < g->n_outputs; at += g->value_bytes[g->output[i++]])
         assert_ok(ctx, mpl_exec_output(exec, i, at));
     mpl_exec_free(ctx, exec);
-    mpl_plan_free(ctx, plan);
-    mpl_value_map_free(ctx, map);
-    mpl_problem_free(ctx, p);
     backend->close(dev);
     free(order);
     return all;

@@ -122,7 +122,7 @@ TEST(weights_are_reordered_once)
         mpl_source source = {0};
         mpl_exec_facts facts;
         uint64_t packed = 0;
-        char *want, *got;
+        owned_memory char *want, *got;
         bound b;
 
         assert_ok(ctx, mpl_source_open(ctx, nets[i].graph, NULL, &source));
@@ -150,8 +150,6 @@ TEST(weights_are_reordered_once)
         assert_ok(ctx, mpl_exec_run(b.exec, NULL));
         got = outputs_of(ctx, source.graph, b.exec);
         assert_memory_equal(got, want, output_bytes(source.graph));
-        mpl_free(ctx, got);
-        mpl_free(ctx, want);
         unbind(&b);
         mpl_source_fini(ctx, &source);
     }

@@ -174,17 +174,14 @@ TEST(checked_runs_find_nothing)
 {
     for (size_t i = 0; i < 3; i++) {
         session s;
-        mpl_plan *plan;
-        float *want, *got;
+        owned_plan *plan;
+        owned_memory float *want, *got;
 
         begin(ctx, i, "cpu", &s);
         plan = planned_by(ctx, "greedy_size", s.p);
         want = run(&s, NULL, true, false);
         got = run(&s, plan, true, true);
         assert_memory_equal(got, want, output_bytes(s.g));
-        mpl_free(ctx, want);
-        mpl_free(ctx, got);
-        mpl_plan_free(ctx, plan);
         end(&s);
     }
 }

@@ -14,8 +14,7 @@
 #define DIMS(...)           ((mpl_shape){COUNT_OF(int64_t, __VA_ARGS__), {__VA_ARGS__}})
 #define LIST(key, ...)                                                                             \
     MPL_INTS(key, COUNT_OF(int64_t, __VA_ARGS__), ((const int64_t[]){__VA_ARGS__}))
-#define NONE_OF(key) MPL_INTS(key, 0, ((const int64_t[]){0}))
-#define VALUES(...)  ((const double[]){__VA_ARGS__})
+#define VALUES(...) ((const double[]){__VA_ARGS__})
 
 /* Elements as doubles, or as stored (raw); both NULL: 0, 1, 2, ..; present false: omitted input. */
 typedef struct test_tensor {
