@@ -493,36 +493,8 @@ TEST(planted_lists_are_solved)
         }
 }
 
-TEST(memory_may_run_out)
-{
-    for (int i = 0; i < N_SEARCHES; i++)
-        for (unsigned what = 0; what < 16; what += 5) {
-            mpl_status st = MPL_EMEM;
-            owned_problem *p;
-            mpl_rng rng;
-
-            mpl_rng_init(&rng, 5 + what);
-            p = random_problem(ctx, &rng, 12, what);
-            for (int64_t k = 0; st == MPL_EMEM && takes(searches[i], p); k++) {
-                int64_t live = ctx->n_live;
-                mpl_plan *plan = NULL;
-                mpl_run run;
-
-                mpl_run_init(&run, ctx);
-                run.budget_ticks = 20000;
-                ctx->fail_after = ctx->n_allocs + k;
-                st = mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan);
-                ctx->fail_after = -1;
-                if (st != MPL_EMEM && st != MPL_OK)
-                    fail_msg("%s, allocation %" PRId64 ": %s", searches[i], k, ctx->message);
-                mpl_plan_free(ctx, plan);
-                assert_int_equal(ctx->n_live, live);
-            }
-        }
-}
-
 TESTS(small_problems_are_solved, fixed_places_and_capacities_are_kept, capacities_decide,
       lists_are_searched, nets_are_searched_under_both_safeties, same_seed_same_plan,
       local_search_beats_hill_climb, placements_are_the_lowest, plans_to_begin_from_are_kept,
       proofs_are_taken_over, portfolios_have_members, budgets_are_used, zoo_is_planned_at_its_bound,
-      planted_lists_are_solved, memory_may_run_out)
+      planted_lists_are_solved)
