@@ -7,13 +7,6 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-static mpl_graph *open_graph(mpl_ctx *ctx, const char *text)
-{
-    mpl_graph *g = text_graph(ctx, text);
-
-    return g;
-}
-
 #define TWO "input a f32 [4,8]\ninput b f32 [4,8]\n"
 
 /* changed: names separated by blanks; kept: the outputs after those of both evaluations. */
@@ -64,7 +57,7 @@ static mpl_status twice(mpl_ctx *ctx, const char *changed, mpl_graph **g,
 TEST(what_is_kept)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        owned_graph *g = open_graph(ctx, rows[i].graph);
+        owned_graph *g = text_graph(ctx, rows[i].graph);
         mpl_incremental_facts facts;
         uint32_t n_ops = g->n_ops, n_again = 0;
         char text[200];
@@ -217,7 +210,7 @@ TEST(wrong_ones_are_refused)
         owned_graph *g = NULL;
 
         if (strncmp(cases[i][0], "graph", 5) == 0)
-            g = open_graph(ctx, cases[i][0]);
+            g = text_graph(ctx, cases[i][0]);
         else
             assert_ok(ctx, mpl_zoo_build(ctx, cases[i][0], &g));
         assert_status(ctx, twice(ctx, cases[i][1], &g, NULL), MPL_EINPUT);

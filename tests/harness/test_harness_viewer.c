@@ -32,13 +32,6 @@ static char *page_of(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, s
     return page_with(ctx, p, plan, NULL, size);
 }
 
-static mpl_plan *plan_of(mpl_ctx *ctx, const mpl_problem *p)
-{
-    mpl_plan *plan = planned_by(ctx, "greedy_size", p);
-
-    return plan;
-}
-
 static uint32_t count(const char *text, const char *part)
 {
     uint32_t n = 0;
@@ -64,7 +57,7 @@ TEST(test_ten_thousand)
                  b);
         p->buffer_name[b] = mpl_strdup(ctx, name);
     }
-    plan = plan_of(ctx, p);
+    plan = planned_by(ctx, "greedy_size", p);
     page = page_of(ctx, p, plan, &size);
     again = page_of(ctx, p, plan, &size_again);
     if (size >= 2000000)
@@ -95,7 +88,7 @@ TEST(test_alone_and_safe)
     assert_ok(ctx, mpl_new(ctx, p->buffer_name, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
         p->buffer_name[b] = mpl_strdup(ctx, names[b]);
-    plan = plan_of(ctx, p);
+    plan = planned_by(ctx, "greedy_size", p);
     page = page_of(ctx, p, plan, &size);
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
         if (strstr(page, outside[i]) != NULL)
@@ -129,7 +122,7 @@ TEST(test_long_names)
         snprintf(name + n, sizeof name - n, "%.*s", (int)b / 2, "y");
         p->buffer_name[b] = mpl_strdup(ctx, name);
     }
-    plan = plan_of(ctx, p);
+    plan = planned_by(ctx, "greedy_size", p);
     page = page_of(ctx, p, plan, &size);
     at = strstr(page, "\nname: [");
     assert_non_null(at);
@@ -201,7 +194,7 @@ TEST(test_conflicts)
         size_t size;
         FILE *f;
 
-        plan = plan_of(ctx, p);
+        plan = planned_by(ctx, "greedy_size", p);
         page = page_of(ctx, p, plan, &size);
         assert_int_equal(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, page, size, 0), size);
@@ -293,7 +286,7 @@ TEST(test_parts)
     mpl_rng_init(&rng, 9);
     for (unsigned round = 0; round < 8; round++) {
         mpl_problem *p = random_problem(ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS);
-        mpl_plan *plan = plan_of(ctx, p);
+        mpl_plan *plan = planned_by(ctx, "greedy_size", p);
         size_t size;
         char *page = page_with(ctx, p, plan, &extra, &size);
         FILE *f;
@@ -370,7 +363,7 @@ TEST(test_trace)
         mpl_export what = {.job = &job};
         json_t *trace;
 
-        what.plan = plan = plan_of(ctx, p);
+        what.plan = plan = planned_by(ctx, "greedy_size", p);
         assert_ok(ctx, mpl_export_trace(ctx, &what, file));
         trace = json_load_file(file, 0, NULL);
         assert_non_null(trace);
@@ -391,7 +384,7 @@ TEST(test_memory_runs_out)
 
     mpl_rng_init(&rng, 3);
     p = random_problem(ctx, &rng, 6, RANDOM_PARALLEL);
-    plan = plan_of(ctx, p);
+    plan = planned_by(ctx, "greedy_size", p);
     live = ctx->n_live;
     for (int64_t k = 0;; k++) {
         mpl_job job = {.text = "list", .problem = p};
@@ -442,7 +435,7 @@ TEST(test_unrolled)
         assert_ok(ctx, mpl_text_read(ctx, path, &g));
         order = order_by(ctx, g, "given");
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
-        plan = plan_of(ctx, p);
+        plan = planned_by(ctx, "greedy_size", p);
         assert_ok(ctx, mpl_unroll(ctx, g, order, p, map, plan, &u));
         for (uint32_t k = 0; k < u.n_marks; k++)
             n_rounds += u.mark[k].block == 1;

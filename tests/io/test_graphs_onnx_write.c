@@ -260,17 +260,10 @@ static const char text_of_model[] =
     "graph small\ninput a f32 [2,6]\nweight w f32 [6,4]\ny = matmul(a, w)\n"
     "z = reshape(y) shape=[8]\noutput z\n";
 
-static mpl_graph *small(mpl_ctx *ctx)
-{
-    mpl_graph *g = text_graph(ctx, text_of_model);
-
-    return g;
-}
-
 /* There is one value between input and output, and its shape is written as well. */
 static void check_shapes(mpl_ctx *ctx)
 {
-    owned_graph *g = small(ctx);
+    owned_graph *g = text_graph(ctx, text_of_model);
     char path[600], *data;
     const Onnx__TensorShapeProto *shape;
     Onnx__ModelProto *m;
@@ -511,7 +504,7 @@ TEST(test_notes)
     size_t size, n_bare;
     owned_graph *g, *back = NULL;
 
-    g = small(ctx);
+    g = text_graph(ctx, text_of_model);
     file_of("a.onnx", path), file_of("b.onnx", copy), file_of("c.onnx", again);
     assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 3, first));
     assert_ok(ctx, mpl_file_read(ctx, path, &data, &size));
@@ -601,7 +594,7 @@ TEST(test_out_of_memory)
 {
     static const mpl_onnx_note note[] = {{"memplan.x", "1"}};
     char path[600], copy[600];
-    owned_graph *g = small(ctx);
+    owned_graph *g = text_graph(ctx, text_of_model);
 
     file_of("memory.onnx", path), file_of("copy.onnx", copy);
     EACH_ALLOCATION_FAILS (ctx, st) {

@@ -28,13 +28,6 @@ static const char *const specs[] = {
     "lstm:batch=2,layers=1,steps=3,hidden=4,mode=train,update=sgd",
 };
 
-static mpl_graph *zoo(mpl_ctx *ctx, const char *spec)
-{
-    mpl_graph *g = zoo_graph(ctx, spec);
-
-    return g;
-}
-
 /* All outputs of the third planned run on `ref`, concatenated. Weights carry over between runs. */
 static char *outputs(mpl_ctx *ctx, const mpl_graph *g)
 {
@@ -98,7 +91,7 @@ TEST(any_run_gives_the_same_bits)
         mpl_rng rng;
 
         mpl_rng_init(&rng, i);
-        g = zoo(ctx, specs[i]);
+        g = zoo_graph(ctx, specs[i]);
         want = outputs(ctx, g);
         run = malloc(3 * (size_t)g->n_ops * sizeof *run);
         for (int round = 0; round < 6; round++) {
@@ -148,7 +141,7 @@ TEST(segments_give_the_same_bits)
         uint64_t before, least = UINT64_MAX;
         char *want, *got;
 
-        g = zoo(ctx, specs[i]);
+        g = zoo_graph(ctx, specs[i]);
         want = outputs(ctx, g);
         for (int k = 0; k < 3; k++) {
             uint32_t n, *times = calloc(g->n_ops, sizeof *times);
@@ -202,7 +195,7 @@ TEST(chains_need_the_root)
 
         snprintf(spec, sizeof spec,
                  "mlp:batch=4,layers=%u,input=16,hidden=16,classes=16,mode=train", n);
-        g = zoo(ctx, spec);
+        g = zoo_graph(ctx, spec);
         assert_ok(ctx, segments(ctx, g, &options, UINT64_MAX, &n_run, &run));
         assert_ok(ctx, mpl_rerun_peak(ctx, g, n_run, run, &options, &peak, NULL));
         while (units * (units + 1) / 2 < n)
@@ -221,7 +214,7 @@ TEST(bad_runs_are_refused)
     uint32_t n;
     uint8_t *forward;
 
-    g = zoo(ctx, "mnist_conv:batch=2,image=8,mode=train,update=adam");
+    g = zoo_graph(ctx, "mnist_conv:batch=2,image=8,mode=train,update=adam");
     n = g->n_ops;
     run = malloc((n + 1) * sizeof *run);
     for (mpl_op op = 0; op < n; op++)
@@ -239,7 +232,7 @@ TEST(bad_runs_are_refused)
     assert_status(ctx, mpl_rerun(ctx, g, n + 1, run, &made, NULL), MPL_EINPUT);
     free(run);
     mpl_graph_free(ctx, g);
-    g = zoo(ctx, "mnist_conv:batch=2,image=8");
+    g = zoo_graph(ctx, "mnist_conv:batch=2,image=8");
     forward = calloc(1, g->n_ops);
     assert_status(ctx, mpl_find_forward(ctx, g, forward), MPL_EINPUT);
     free(forward);
@@ -258,7 +251,7 @@ TEST(work_is_counted)
                    {"flat", 0}, {"fc1", 2 * 2 * 1024 * 512});
     owned_graph *g;
 
-    g = zoo(ctx, "mnist_conv:batch=2,image=8");
+    g = zoo_graph(ctx, "mnist_conv:batch=2,image=8");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_value v = mpl_graph_find(g, rows[i].op);
 
@@ -273,7 +266,7 @@ TEST(memory_may_run_out)
     mpl_problem_options options = mpl_problem_options_default();
     mpl_status st = MPL_EMEM;
     owned_graph *g =
-        zoo(ctx, "mlp:batch=2,layers=2,input=4,hidden=4,classes=3,mode=train,update=sgd");
+        zoo_graph(ctx, "mlp:batch=2,layers=2,input=4,hidden=4,classes=3,mode=train,update=sgd");
 
     for (int64_t k = 0; st == MPL_EMEM; k = k < 300 ? k + 1 : k * 2) {
         int64_t live = ctx->n_live;

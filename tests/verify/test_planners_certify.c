@@ -25,13 +25,6 @@ static small bred(mpl_rng *rng, const small *kept, uint32_t n_kept)
     return p;
 }
 
-static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p)
-{
-    mpl_plan *plan = planned_by(ctx, "exact", p);
-
-    return plan;
-}
-
 static void assert_proved(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, uint64_t bound)
 {
     mpl_certified proved;
@@ -44,14 +37,14 @@ static void assert_proved(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, ui
 static void assert_certified(mpl_ctx *ctx, const small *from, uint32_t optimum)
 {
     owned_problem *p = problem_of(ctx, from);
-    mpl_plan *plan = planned(ctx, p);
+    mpl_plan *plan = planned_by(ctx, "exact", p);
 
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->peak_bytes, optimum);
     assert_proved(ctx, p, plan, optimum);
     mpl_plan_free(ctx, plan);
     p->pool_capacity[0] = optimum - 1;
-    plan = planned(ctx, p);
+    plan = planned_by(ctx, "exact", p);
     assert_int_equal(plan->claim, MPL_INFEASIBLE);
     assert_proved(ctx, p, plan, optimum);
     mpl_plan_free(ctx, plan);
@@ -98,7 +91,7 @@ TEST(the_ilp_agrees)
             continue;
         kept[n++] = p;
         problem = problem_of(ctx, &p);
-        plan = planned(ctx, problem);
+        plan = planned_by(ctx, "exact", problem);
         assert_ok(ctx, mpl_certify(ctx, problem, plan, &proved));
         mpl_run_init(&run, ctx);
         assert_ok(ctx, mpl_planner_run(ilp, &run, problem, &other));
@@ -276,7 +269,7 @@ TEST(splits_and_children_are_neighbours)
     char *steps, *first;
 
     p = problem_of(ctx, &hard);
-    plan = planned(ctx, p);
+    plan = planned_by(ctx, "exact", p);
     assert_non_null(first = strchr(plan->refutation.steps, 'b'));
     assert_non_null(first = strchr(first, ' '));
     assert_ok(ctx, mpl_new(ctx, steps, strlen(plan->refutation.steps) + 4));
@@ -599,7 +592,7 @@ TEST(mutants_prove_nothing_false)
             continue;
         problem = problem_of(ctx, &p);
         kept[k] = p;
-        plan[k++] = planned(ctx, problem);
+        plan[k++] = planned_by(ctx, "exact", problem);
         mpl_problem_free(ctx, problem);
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -623,7 +616,7 @@ TEST(memory_runs_out)
     owned_plan *plan;
 
     p = problem_of(ctx, &hard);
-    plan = planned(ctx, p);
+    plan = planned_by(ctx, "exact", p);
     EACH_ALLOCATION_FAILS (ctx, st) {
         mpl_certified proved;
 

@@ -153,13 +153,6 @@ TEST(second_children_begin_anew)
 
 /* ---- no capacity is enough ---- */
 
-static mpl_plan *planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p)
-{
-    mpl_plan *plan = planned_by(ctx, planner, p);
-
-    return plan;
-}
-
 /* Overlapping fixed offsets, as a pair and not, with and without a capacity. */
 TEST(clashes_are_certified)
 {
@@ -176,7 +169,7 @@ TEST(clashes_are_certified)
         from.pair[0][1] = kind % 2 == 1;
         p = problem_of(ctx, &from);
         p->pool_capacity[0] = kind / 2 % 2 == 1 ? 100 : MPL_NO_CAPACITY;
-        plan = planned(ctx, name, p);
+        plan = planned_by(ctx, name, p);
         assert_int_equal(plan->claim, MPL_INFEASIBLE);
         assert_ok(ctx, mpl_certify(ctx, p, plan, &proved));
         assert_true(proved.bound == UINT64_MAX);
@@ -314,10 +307,10 @@ static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimu
 static mpl_plan *make_certificate(mpl_ctx *ctx, const small *p, uint32_t optimum)
 {
     owned_problem *problem = problem_of(ctx, p);
-    mpl_plan *best = planned(ctx, "exact", problem), *none;
+    mpl_plan *best = planned_by(ctx, "exact", problem), *none;
 
     problem->pool_capacity[0] = optimum - 1;
-    none = planned(ctx, "exact", problem);
+    none = planned_by(ctx, "exact", problem);
     assert_non_null(none->refutation.steps);
     memcpy(none->offset, best->offset, p->n * sizeof *best->offset);
     mpl_plan_free(ctx, best);
