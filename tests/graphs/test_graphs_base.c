@@ -96,7 +96,7 @@ TEST(refused)
         assert_null(begin);
         assert_null(item);
         assert_true(k < 10);
-        ctx->fail_after = k;
+        ctx->fail_after = ctx->n_allocs + k;
         st = mpl_lists_turn(ctx, 2, 2, from, key, &begin, &item);
         assert_int_equal(ctx->n_live, st == MPL_OK ? 2 : 0);
     }

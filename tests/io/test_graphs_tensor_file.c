@@ -560,7 +560,7 @@ static mpl_status once(mpl_ctx *ctx, size_t k, int64_t fails)
     mpl_tensor t = sample_tensor(&samples[0]);
     mpl_status st;
 
-    ctx->fail_after = fails;
+    ctx->fail_after = ctx->n_allocs + fails;
     if (m.n == 0)
         return mpl_tensor_write(ctx, in_folder("failing.npy"), &t);
     t.data = NULL;

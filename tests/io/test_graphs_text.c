@@ -545,7 +545,7 @@ TEST(test_out_of_memory)
             owned_memory char *text = NULL;
             size_t n;
 
-            ctx->fail_after = k;
+            ctx->fail_after = ctx->n_allocs + k;
             st = mpl_text_read_memory(ctx, "file", texts[i], strlen(texts[i]), &g);
             if (st == MPL_OK)
                 st = mpl_text_write_memory(ctx, g, &text, &n);
