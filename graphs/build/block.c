@@ -53,7 +53,7 @@ mpl_status mpl_graph_new_top(mpl_ctx *ctx, mpl_graph *g)
     char *name = NULL;
 
     MPL_PASS(reserve_block(ctx, g));
-    MPL_PASS((name = mpl_strdup(ctx, "")) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS(mpl_copy_text(ctx, name, ""));
     push_block(g, name, MPL_NONE);
     return MPL_OK;
 }
@@ -92,7 +92,7 @@ mpl_status mpl_graph_open_block(mpl_ctx *ctx, mpl_graph *g, const char *name, ui
     if (mpl_graph_find_block(g, name) != MPL_NONE)
         return MPL_REFUSE(ctx, "block '%s' is made twice; names must be unique", name);
     MPL_PASS(reserve_block(ctx, g));
-    MPL_PASS((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS(mpl_copy_text(ctx, copy, name));
     *out = push_block(g, copy, g->caps->open);
     return MPL_OK;
 }
@@ -113,7 +113,7 @@ mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
     MPL_PASS(mpl_graph_bytes_of(ctx, name, type, shape, &bytes));
     MPL_PASS(mpl_graph_reserve_values(ctx, g, 1));
     MPL_PASS(mpl_reserve(ctx, g->block_param, g->caps->block_param, (size_t)g->caps->n_params + 1));
-    MPL_PASS((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS(mpl_copy_text(ctx, copy, name));
     *out = mpl_graph_push_value(g, copy, MPL_PARAMETER, type, &dims, bytes, MPL_NONE, b);
     g->block_param[g->caps->n_params++] = *out;
     g->block_n_params[b]++;

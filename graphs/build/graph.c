@@ -9,7 +9,7 @@ mpl_status mpl_graph_new(mpl_ctx *ctx, const char *name, mpl_graph **out)
     mpl_graph *g = NULL;
 
     MPL_TRY(mpl_new_each(ctx, 1, g, g->caps));
-    MPL_TRY((g->name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, g->name, name));
     g->caps->n_slots = 16;
     MPL_TRY(mpl_new(ctx, g->caps->slot, g->caps->n_slots));
     memset(g->caps->slot, 0xff, g->caps->n_slots * sizeof *g->caps->slot);
@@ -83,7 +83,7 @@ mpl_status mpl_graph_add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
     MPL_PASS(mpl_graph_reserve_values(ctx, g, 1));
     if (role == MPL_INPUT)
         MPL_PASS(mpl_reserve(ctx, g->input, g->caps->input, (size_t)g->n_inputs + 1));
-    MPL_PASS((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS(mpl_copy_text(ctx, copy, name));
     *out = mpl_graph_push_value(g, copy, role, type, &dims, bytes, MPL_NONE, 0);
     if (role == MPL_INPUT)
         g->input[g->n_inputs++] = *out;
@@ -119,7 +119,7 @@ mpl_status mpl_graph_bind_input(mpl_ctx *ctx, mpl_graph *g, mpl_value v, const v
 
     mpl_assert(g->value_role[v] == MPL_INPUT);
     MPL_TRY(mpl_reserve(ctx, g->bound_input, g->caps->bound_input, (size_t)g->n_bound + 1));
-    MPL_TRY((name = mpl_strdup(ctx, g->value_name[v])) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, name, g->value_name[v]));
     MPL_TRY(copy_data(ctx, g, v, data, false));
     g->bound_input[g->n_bound++] = name, name = NULL;
     g->value_role[v] = MPL_WEIGHT;
@@ -290,7 +290,7 @@ mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, c
     MPL_TRY(reserve_op(ctx, g, n_in, n_out, n_bodies));
     MPL_TRY(mpl_graph_reserve_values(ctx, g, n_out));
     MPL_TRY(mpl_new_each(ctx, n_out, out_shape, out_type, bytes, names));
-    MPL_TRY((op_name = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, op_name, name));
     for (uint32_t i = 0; i < n_attr; i++)
         MPL_TRY(push_attr(ctx, g, &attr[i]));
     g->op_kind[op] = (uint16_t)kind;
@@ -299,7 +299,7 @@ mpl_status mpl_graph_add_control(mpl_ctx *ctx, mpl_graph *g, mpl_op_kind kind, c
     for (uint32_t i = 0; i < n_out; i++)
         if (out_name[i] != NULL) {
             MPL_TRY(mpl_graph_bytes_of(ctx, out_name[i], out_type[i], &out_shape[i], &bytes[i]));
-            MPL_TRY((names[i] = mpl_strdup(ctx, out_name[i])) != NULL ? MPL_OK : MPL_EMEM);
+            MPL_TRY(mpl_copy_text(ctx, names[i], out_name[i]));
         }
 
     /* Nothing from here on can fail. */

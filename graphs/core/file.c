@@ -66,7 +66,7 @@ mpl_status mpl_file_begin(mpl_ctx *ctx, const char *path, mpl_new_file *file)
     size_t room = strlen(path) + 32;
     int fd;
 
-    MPL_TRY((fresh.path = mpl_strdup(ctx, path)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, fresh.path, path));
     if (!is_special(path)) {
         MPL_TRY(mpl_new(ctx, fresh.temporary, room));
         snprintf(fresh.temporary, room, "%s.%ld.tmp", path, (long)getpid());

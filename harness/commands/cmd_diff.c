@@ -421,7 +421,7 @@ mpl_status mpl_cmd_diff(mpl_ctx *ctx, mpl_options *options)
     if (fflush(r.to) != 0)
         MPL_TRY(MPL_EMEM);
     if (r.json) {
-        MPL_TRY((options->result = mpl_strdup(ctx, text)) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY(mpl_copy_text(ctx, options->result, text));
     } else if (!r.quiet) {
         print_summary(&r, a, b);
         fwrite(text, 1, size, stdout);

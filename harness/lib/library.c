@@ -89,7 +89,7 @@ static mpl_status add_dim(memplan_ctx *ctx, const char *text)
     uint64_t value;
 
     MPL_TRY(mpl_parse_dim(&ctx->ctx, text, &name_bytes, &value));
-    MPL_TRY((copy = mpl_strdup(&ctx->ctx, text)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(&ctx->ctx, copy, text));
     MPL_TRY(mpl_strings_add(&ctx->ctx, &ctx->set.dim, copy));
     copy = NULL;
 out:
@@ -167,7 +167,7 @@ static mpl_status new_plan(memplan_task *task, const char *planner, mpl_plan **f
     MPL_TRY(mpl_new(ctx, plan, 1));
     plan->task = task;
     if (planner != NULL)
-        MPL_TRY((plan->planner = mpl_strdup(ctx, planner)) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY(mpl_copy_text(ctx, plan->planner, planner));
     plan->plan = *from, *from = NULL;
     *out = plan, plan = NULL;
 out:

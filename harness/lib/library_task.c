@@ -101,7 +101,7 @@ memplan_status memplan_load(memplan_ctx *owner, const char *graph, memplan_task 
     t->set = owner->set;
     t->set.dim = (mpl_strings){0};
     t->complete = true;
-    MPL_TRY((t->text = mpl_strdup(ctx, graph)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, t->text, graph));
     MPL_TRY(mpl_asked_dims(ctx, &owner->set, &read));
     MPL_TRY(mpl_source_open(ctx, graph, &read.options, &source));
     t->graph = source.graph, source.graph = NULL;
@@ -184,7 +184,7 @@ memplan_status memplan_add(memplan_task *t, const char *name, uint64_t bytes, ui
     MPL_TRY(mpl_reserve(ctx, p->buffer_name, t->cap[5], (size_t)n + 1));
     MPL_TRY(mpl_reserve(ctx, p->fixed, t->cap[6], (size_t)n + 1));
     if (name != NULL)
-        MPL_TRY((copy = mpl_strdup(ctx, name)) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_TRY(mpl_copy_text(ctx, copy, name));
     p->bytes[n] = bytes;
     p->align[n] = align;
     p->birth[n] = birth;
@@ -289,9 +289,7 @@ static mpl_status make_optional(mpl_ctx *ctx, mpl_problem *p)
     }
     for (uint32_t b = 0; any && b < p->n; b++)
         if (p->buffer_name[b] == NULL)
-            MPL_PASS((p->buffer_name[b] = mpl_strdup(ctx, mpl_buffer_label(p, b, text))) != NULL
-                         ? MPL_OK
-                         : MPL_EMEM);
+            MPL_PASS(mpl_copy_text(ctx, p->buffer_name[b], mpl_buffer_label(p, b, text)));
     if (!any) {
         mpl_free(ctx, p->buffer_name);
         p->buffer_name = NULL;

@@ -638,9 +638,7 @@ out:
 
 void mpl_exact_search_fini(mpl_exact_search *q)
 {
-    void *arrays[] = {q->value_left, q->value_right, q->run_begin, q->run_end, q->stack};
-
-    for (size_t i = 0; q->x != NULL && i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(q->x->ctx, arrays[i]);
+    if (q->x != NULL)
+        mpl_free_each(q->x->ctx, q->value_left, q->value_right, q->run_begin, q->run_end, q->stack);
     *q = (mpl_exact_search){0};
 }

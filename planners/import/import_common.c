@@ -205,8 +205,7 @@ mpl_status mpl_import_make(mpl_ctx *ctx, const mpl_import_in *in, const mpl_impo
     if (list->item[0].block != MPL_NONE)
         MPL_TRY(mpl_new(ctx, plan->block, list->n));
     for (uint32_t b = 0; b < list->n; b++) {
-        MPL_TRY((p->buffer_name[b] = mpl_strdup(ctx, list->item[b].name)) != NULL ? MPL_OK
-                                                                                  : MPL_EMEM);
+        MPL_TRY(mpl_copy_text(ctx, p->buffer_name[b], list->item[b].name));
         p->bytes[b] = list->item[b].bytes;
         p->align[b] = 1;
         plan->offset[b] = list->item[b].offset;

@@ -110,7 +110,7 @@ mpl_status mpl_plan_add_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_val
     MPL_TRY(make(ctx, g, map, &made));
     MPL_TRY(json_object_update(root, made) == 0 ? MPL_OK : mpl_json_no_memory(ctx));
     MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : mpl_json_no_memory(ctx));
-    MPL_TRY((text = mpl_strdup(ctx, dumped)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, text, dumped));
     mpl_free(ctx, *fields_json);
     *fields_json = text;
 out:

@@ -347,13 +347,10 @@ out:
 
 void mpl_stage_model_fini(mpl_stage_model *m)
 {
-    void *arrays[] = {m->group_of,   m->may,   m->work,       m->inner, m->need,
-                      m->overwrites, m->maker, m->bytes,      m->fixed, m->last,
-                      m->user_begin, m->user,  m->read_begin, m->read,  m->overwritable,
-                      m->stays,      m->until};
-
-    for (size_t i = 0; m->ctx != NULL && i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(m->ctx, arrays[i]);
+    if (m->ctx != NULL)
+        mpl_free_each(m->ctx, m->group_of, m->may, m->work, m->inner, m->need, m->overwrites,
+                      m->maker, m->bytes, m->fixed, m->last, m->user_begin, m->user, m->read_begin,
+                      m->read, m->overwritable, m->stays, m->until);
     *m = (mpl_stage_model){0};
 }
 

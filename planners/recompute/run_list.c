@@ -23,10 +23,9 @@ out:
 
 void mpl_run_list_fini(mpl_run_list *list)
 {
-    void *arrays[] = {list->run, list->root, list->version, list->shown, list->ran, list->chain};
-
-    for (size_t i = 0; list->ctx != NULL && i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(list->ctx, arrays[i]);
+    if (list->ctx != NULL)
+        mpl_free_each(list->ctx, list->run, list->root, list->version, list->shown, list->ran,
+                      list->chain);
     *list = (mpl_run_list){0};
 }
 

@@ -347,16 +347,13 @@ mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl
 
 void mpl_spill_part_fini(mpl_spill_part *part)
 {
-    void *arrays[] = {
-        part->buffer,      part->bytes,       part->by_id,          part->least,
-        part->twin,        part->rival_begin, part->rival,          part->paired,
-        part->begin,       part->end,         part->inside,         part->section_begin,
-        part->room,        part->memory,      part->offset,         part->load,
-        part->spare,       part->met,         part->wanted,         part->best_memory,
-        part->best_offset, part->refused,     part->refused_within, part->refused_ticks};
-
-    for (size_t i = 0; part->s != NULL && i < sizeof arrays / sizeof *arrays; i++)
-        mpl_free(part->s->run->ctx, arrays[i]);
+    if (part->s != NULL)
+        mpl_free_each(part->s->run->ctx, part->buffer, part->bytes, part->by_id, part->least,
+                      part->twin, part->rival_begin, part->rival, part->paired, part->begin,
+                      part->end, part->inside, part->section_begin, part->room, part->memory,
+                      part->offset, part->load, part->spare, part->met, part->wanted,
+                      part->best_memory, part->best_offset, part->refused, part->refused_within,
+                      part->refused_ticks);
     *part = (mpl_spill_part){0};
 }
 

@@ -185,7 +185,7 @@ static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__Tens
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%s: tensor '%s' has %" PRIu64 " bytes of external data; its dims need %" PRIu64,
                  path, tensor_name(proto), length, bytes);
-    MPL_TRY((folder = mpl_strdup(ctx, slash != NULL ? path : ".")) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY(mpl_copy_text(ctx, folder, slash != NULL ? path : "."));
     if (slash != NULL)
         folder[slash == path ? 1 : slash - path] = '\0';
     MPL_TRY(read_at(ctx, folder, location, tensor_name(proto), offset, bytes, data));

@@ -399,9 +399,7 @@ static mpl_status emit_copy(emitter *e, const mpl_ssa_node *node, const mpl_valu
 
         if (v == MPL_NONE)
             continue;
-        MPL_TRY((store[i] = mpl_strdup(s->ctx, fresh_name(e, s->value[v].source))) != NULL
-                    ? MPL_OK
-                    : MPL_EMEM);
+        MPL_TRY(mpl_copy_text(s->ctx, store[i], fresh_name(e, s->value[v].source)));
         name[i] = store[i];
     }
     MPL_TRY(mpl_graph_add_op(s->ctx, e->to, node->kind,
