@@ -161,8 +161,7 @@ void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *c)
     if (c == NULL)
         return;
     mpl_free_each(ctx, c->left, c->right, c->size, c->align, c->start, c->limit, c->duration,
-                  c->item, c->twin, c->first, c->begin, c->member);
-    mpl_free(ctx, c);
+                  c->item, c->twin, c->first, c->begin, c->member, c);
 }
 
 void mpl_exact_case_limit(mpl_exact_case *c, const mpl_exact_item *item, uint64_t unit,

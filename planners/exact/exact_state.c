@@ -46,8 +46,7 @@ void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x)
         return;
     mpl_free_each(ctx, x->est, x->placed, x->order, x->key, x->count, x->cross, x->rest, x->floor,
                   x->cap, x->dirty, x->stale, x->changed, x->sums, x->end, x->end_size,
-                  x->trail.step, x->sorted);
-    mpl_free(ctx, x);
+                  x->trail.step, x->sorted, x);
 }
 
 /* Adds sections [a, b) to the set. */

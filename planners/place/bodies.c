@@ -197,8 +197,7 @@ void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *b)
     if (b == NULL)
         return;
     mpl_free_each(ctx, b->rival, b->size, b->bytes, b->align, b->fixed, b->dist, b->body, b->buffer,
-                  b->member_size, b->member_bytes, b->member_rival);
-    mpl_free(ctx, b);
+                  b->member_size, b->member_bytes, b->member_rival, b);
 }
 
 uint64_t mpl_bodies_height(const mpl_bodies *b, const uint64_t *offset)

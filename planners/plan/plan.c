@@ -277,8 +277,7 @@ mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *p
     }
     *bytes = top;
 out:
-    mpl_free(ctx, order);
-    mpl_free_each(ctx, k.block, k.by_birth, k.rank, k.last, k.after, k.member, k.met);
+    mpl_free_each(ctx, order, k.block, k.by_birth, k.rank, k.last, k.after, k.member, k.met);
     return st;
 }
 

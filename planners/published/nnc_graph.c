@@ -17,8 +17,7 @@ static void graph_free(mpl_nnc_graph *g)
         return;
     mpl_free_each(g->ctx, g->after, g->open, g->pool_mask, g->size, g->count, g->edge, g->cursor,
                   g->block_bytes, g->block_pool, g->block, g->offset, g->time.rank, g->time.pos,
-                  g->time.hop, g->usable, g->hops);
-    mpl_free(g->ctx, g);
+                  g->time.hop, g->usable, g->hops, g);
 }
 
 static mpl_status start_time(mpl_nnc_graph *g)
