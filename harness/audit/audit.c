@@ -28,15 +28,21 @@ bool mpl_scope_contains(const mpl_scope *scope, const mpl_scope *other)
 
 const char *mpl_scope_text(const mpl_scope *scope, char *text, size_t size)
 {
-    static const char *const name[] = {"other orders",   "shared concats", "copied splits",
-                                       "in-place pairs", "views",          "copied views"};
+    static const char *const name[] = {"other orders",
+                                       "shared concats",
+                                       "copied splits",
+                                       "in-place pairs",
+                                       "views",
+                                       "copied views",
+                                       "",
+                                       "storage in parts"};
     int n = snprintf(text, size, "%s", scope->subject);
     const char *before = "; with";
 
     if (scope->align == 0)
         return text;
     for (size_t i = 0; i < sizeof name / sizeof *name && n < (int)size; i++)
-        if ((scope->free >> i & 1) != 0) {
+        if ((scope->free >> i & 1) != 0 && name[i][0] != '\0') {
             n += snprintf(text + n, size - (size_t)n, "%s %s", before, name[i]);
             before = ",";
         }

@@ -15,6 +15,9 @@ enum {
     MPL_FREE_VIEWS = 16,   /* views that take no memory */
     MPL_FREE_COPIES = 32,  /* views that are copies; a scope has one of the two, or both */
     MPL_FREE_SERIAL = 64,  /* right for its order alone, not for every execution */
+    /* Storage that comes and goes in parts, also where an operation might write over several of
+     * them: with in-place pairs such storage stays whole. */
+    MPL_FREE_PARTS = 128,
 };
 
 /* Plans that keep to the same things. */

@@ -18,6 +18,7 @@ typedef struct reading {
     bool boxes; /* concats may share strided boxes */
 } reading;
 
+#define PAIRED (unsigned)(MPL_FREE_IN_PLACE | MPL_FREE_PARTS)
 #define VIEWED (unsigned)(MPL_FREE_VIEWS | MPL_FREE_COPIES)
 
 /* ---- texts ---- */
@@ -193,7 +194,7 @@ static const struct {
     {"all orders", 0, false},
     {"all orders with concats copied", 0, false},
     {"all orders with concats shared", 0, true},
-    {"all orders and shared concats", MPL_FREE_SHARE | MPL_FREE_SPLIT, false},
+    {"all orders and shared concats", MPL_FREE_SHARE | MPL_FREE_SPLIT | MPL_FREE_PARTS, false},
 };
 
 /* What an order that was searched for proves of all orders. */
@@ -212,8 +213,8 @@ static mpl_status of_orders(reading *r, const char *held, const char *held_share
     s.scope.align = mpl_problem_options_default().align; /* whatever the backend's */
     s.scope.free = order_scopes[k].free | MPL_FREE_ORDER | MPL_FREE_SERIAL;
     found = s;
-    s.scope.free |= r->sure & (MPL_FREE_IN_PLACE | VIEWED);
-    found.scope.free |= r->may & (MPL_FREE_IN_PLACE | VIEWED);
+    s.scope.free |= r->sure & (PAIRED | VIEWED);
+    found.scope.free |= r->may & (PAIRED | VIEWED);
     s.slot = joint ? 1 : s.scope.align;
     MPL_TRY(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
     if (joint)
@@ -233,9 +234,8 @@ static mpl_status of_least(reading *r, mpl_statement s)
         const char *word;
         unsigned free;
     } freedom[] = {
-        {"order", MPL_FREE_ORDER},  {"concats", MPL_FREE_SHARE},
-        {"splits", MPL_FREE_SPLIT}, {"in-place pairs", MPL_FREE_IN_PLACE},
-        {"views", VIEWED},
+        {"order", MPL_FREE_ORDER},  {"concats", MPL_FREE_SHARE}, {"splits", MPL_FREE_SPLIT},
+        {"in-place pairs", PAIRED}, {"views", VIEWED},
     };
     bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal");
 
@@ -245,6 +245,8 @@ static mpl_status of_least(reading *r, mpl_statement s)
             s.scope.free |= freedom[i].free;
     if ((s.scope.free & VIEWED) == 0) /* held as they are */
         s.scope.free |= r->sure & VIEWED;
+    if ((s.scope.free & PAIRED) == 0)
+        s.scope.free |= MPL_FREE_PARTS;
     s.what = "bound of all that is free";
     return add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s);
 }
@@ -419,11 +421,17 @@ static void read_freedoms(reading *r)
                  mpl_record_is(r->row, MPL_FIELD_order_kept, "given");
 
     r->copies = mpl_record_is(r->row, MPL_FIELD_concat, "copy");
-    r->may = viewed | (mpl_record_is_null(r->row, MPL_FIELD_free) ? 0 : MPL_FREE_SPLIT) |
+    /* without pairs; loops and branches leave storage whole */
+    bool parts = pairs_known && !pairs && mpl_record_is_null(r->row, MPL_FIELD_loop) &&
+                 !mpl_record_is_null(r->row, MPL_FIELD_lifetimes);
+
+    r->may = (parts ? MPL_FREE_PARTS : 0) | viewed |
+             (mpl_record_is_null(r->row, MPL_FIELD_free) ? 0 : MPL_FREE_SPLIT) |
              (given ? 0 : MPL_FREE_ORDER) | (r->copies ? 0 : MPL_FREE_SHARE) |
              (pairs ? MPL_FREE_IN_PLACE : 0) |
              (mpl_record_is(r->row, MPL_FIELD_safety, "parallel") ? 0 : MPL_FREE_SERIAL);
-    r->sure = (views_known ? viewed : 0) | (pairs_known && pairs ? MPL_FREE_IN_PLACE : 0) |
+    r->sure = (pairs_known && !pairs ? MPL_FREE_PARTS : 0) | (views_known ? viewed : 0) |
+              (pairs_known && pairs ? MPL_FREE_IN_PLACE : 0) |
               (mpl_record_is(r->row, MPL_FIELD_safety, "serial") ? MPL_FREE_SERIAL : 0);
 }
 

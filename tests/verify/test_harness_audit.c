@@ -41,6 +41,8 @@ static void add_row(mpl_ctx *ctx, mpl_audit *audit, uint32_t line, const char *m
 #define SHARED       "\"order_scope\": \"all orders with concats shared\", "
 #define CUDA         "\"backend\": \"cuda\", "
 #define LEAST(words) "\"order\": \"least\", \"free\": [\"order\", " words "\"placement\"], "
+#define PARTS        "\"lifetimes\": \"exact\", "
+#define LOOP         "\"loop\": \"view\", "
 #define P            "\"problem_hash\": \"p\", "
 #define Q            "\"problem_hash\": \"q\", "
 #define OPTIMAL(n)   "\"claim\": \"optimal\", \"planned_bytes\": " #n
@@ -79,6 +81,19 @@ static const struct {
      OK G HELD COPY GIVEN SERIAL OFF Q PLANNED(100), 1, 1},
     {"pairs off, below by on", OK G HELD COPY GIVEN SERIAL OFF P OPTIMAL(101),
      OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
+    {"pairs on, below by parts", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),
+     OK G HELD COPY GIVEN SERIAL OFF PARTS Q PLANNED(100), 0, 0},
+    {"pairs on, beaten in a loop", OK G HELD COPY GIVEN SERIAL ON LOOP P OPTIMAL(101),
+     OK G HELD COPY GIVEN SERIAL OFF LOOP PARTS Q PLANNED(100), 1, 1},
+    {"parts, beaten by parts", OK G HELD COPY GIVEN SERIAL OFF P OPTIMAL(101),
+     OK G HELD COPY GIVEN PARALLEL OFF PARTS Q PLANNED(100), 1, 1},
+    {"shared concats cover parts",
+     OK G HELD AUTO FOUND OFTEN SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
+     OK G HELD COPY GIVEN SERIAL OFF PARTS Q PLANNED(960), 1, 1},
+    {"least, pairs or parts", OK G HELD COPY LEAST("\"in-place pairs\", ") SERIAL OFF P BOUND(101),
+     OK G HELD COPY GIVEN SERIAL OFF PARTS Q PLANNED(100), 1, 1},
+    {"least, parts", OK G HELD COPY LEAST("") SERIAL OFF P BOUND(101),
+     OK G HELD COPY GIVEN SERIAL OFF PARTS Q PLANNED(100), 1, 1},
     {"serial, beaten by parallel", OK G HELD COPY GIVEN SERIAL ON P BOUND(101),
      OK G HELD COPY GIVEN PARALLEL ON Q PLANNED(100), 1, 1},
     {"parallel, below by serial", OK G HELD COPY GIVEN PARALLEL ON P BOUND(101),

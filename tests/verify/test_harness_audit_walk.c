@@ -113,6 +113,7 @@ typedef struct walked {
     uint64_t planned;
     bool optimal;
     bool best_concats; /* the choice of concats has the least best plan */
+    bool in_parts;     /* storage comes and goes in parts */
 } walked;
 
 /* ---- planning ---- */
@@ -183,6 +184,7 @@ static bool plan(mpl_ctx *ctx, mpl_audit *audit, const char *graph, walked *out)
         assert_ok(ctx, mpl_audit_row(ctx, audit, "walk", line, made.row));
         out->planned = made.plan->peak_bytes;
         out->optimal = made.plan->claim == MPL_OPTIMAL;
+        out->in_parts = made.job.problem->inside != NULL;
         out->best_concats = made.job.concats.by == MPL_CONCAT_BY_EXACT;
     } else if (!may_fail(st)) {
         fail_msg("%s: %s", noted[line - 1], ctx->message);
@@ -237,7 +239,7 @@ static bool is_freer(const walked *a, const walked *b)
     if (same_but(a, b, CONCAT) && a->best_concats && given && both)
         return true;
     if (same_but(a, b, PAIRS) && copied && given && both)
-        return a->c.word[PAIRS] == 0;
+        return a->c.word[PAIRS] == 0 && !b->in_parts; /* with pairs some storage stays whole */
     /* where inputs are planned, the unread ones are there for the first step, or for none */
     return same_but(a, b, SAFETY) && copied && given && both && a->c.word[SAFETY] == 0 &&
            a->c.word[PIN] <= 1;
