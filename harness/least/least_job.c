@@ -127,6 +127,19 @@ static void take(mpl_lowest *x, mpl_lowest *trial)
     x->options = trial->options;
 }
 
+/* Opens GRAPH with the freedom. What fails now is the freedom's, as GRAPH was open without it. */
+static mpl_status open_trial(mpl_ctx *ctx, const char *graph, const mpl_options *options,
+                             mpl_fall *fall, mpl_job *job, mpl_least_base *base)
+{
+    mpl_status st = mpl_least_base_open(ctx, options, graph, job, base);
+
+    if (st == MPL_EINPUT || st == MPL_EINVALID || st == MPL_ELIMIT || st == MPL_EUNAVAIL) {
+        snprintf(fall->why, sizeof fall->why, "%.199s", ctx->message);
+        st = MPL_OK;
+    }
+    return st;
+}
+
 /* Searches with the freedom; `with`: what is asked for with the freedoms kept so far, and with this
  * one if it is kept. */
 static mpl_status try_freedom(mpl_ctx *ctx, const char *graph, const mpl_freedom *freedom,
@@ -140,9 +153,10 @@ static mpl_status try_freedom(mpl_ctx *ctx, const char *graph, const mpl_freedom
 
     fall->is_added = true;
     MPL_TRY(freedom->kind->ask(ctx, freedom, graph, deadline_ns, &o, text, fall->why));
+    if (fall->why[0] == '\0')
+        MPL_TRY(open_trial(ctx, graph, &o, fall, &trial.job, &base));
     if (fall->why[0] != '\0')
         goto out;
-    MPL_TRY(mpl_least_base_open(ctx, &o, graph, &trial.job, &base));
     MPL_TRY(mpl_least_try_search(&base, &o, deadline_ns, &trial));
     MPL_TRY(mpl_least_base_settle(&base, &trial.plan, &trial.options));
     x->ticks += trial.ticks;

@@ -313,6 +313,12 @@ TEST(freedoms_have_their_price)
     assert_true(json_is_false(json_object_get(json_array_get(falls, n - 1), "kept")));
     assert_true(json_is_null(json_object_get(row, "recompute")));
     json_decref(row);
+    row = least("resnet18:image=32,mode=train --free +optimise"); /* its batch norms write over */
+    falls = json_object_get(row, "waterfall");
+    n = json_array_size(falls);
+    assert_non_null(strstr(text(json_array_get(falls, n - 1), "why"), "optimise: operation"));
+    assert_true(json_is_null(json_object_get(row, "optimise")));
+    json_decref(row);
 }
 
 TEST(wrong_freedoms_are_refused)
