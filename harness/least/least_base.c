@@ -147,6 +147,7 @@ mpl_status mpl_least_try_search(mpl_least_base *base, const mpl_options *options
     run.seed = options->seed;
     run.budget_ticks = options->budget;
     run.deadline_ns = deadline_ns;
+    run.stop = options->watch != NULL ? options->watch->stop : NULL;
     MPL_TRY(mpl_least_new(&run, base->job->source.graph, options->watch != NULL ? hear : NULL,
                           (void *)options->watch, &least));
     facts->bound_bytes = least->bound_bytes;
