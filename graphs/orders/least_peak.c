@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 static const uint64_t DEFAULT_TICKS = 2000000000;
-static const uint64_t LARGE_TICKS = 1000000000; /* of a graph of LARGE_GRAPH operations and more */
+static const uint64_t LARGE_TICKS = 500000000; /* of a graph of LARGE_GRAPH operations and more */
 enum { LARGE_GRAPH = 5000 };
 static const uint64_t MOST_SEARCH_BYTES = UINT64_C(1) << 29; /* of the sets of a search */
 

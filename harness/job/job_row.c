@@ -72,6 +72,8 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_order_bound_bytes, job->order_found.bound_bytes);
         mpl_record_text(row, MPL_FIELD_order_proof, job->order_found.method);
         mpl_record_text(row, MPL_FIELD_order_scope, job->order_found.scope);
+        if (g != NULL)
+            mpl_record_int(row, MPL_FIELD_order_ops, g->n_ops);
         mpl_record_int(row, MPL_FIELD_order_ticks, job->order_found.ticks);
         mpl_record_int(row, MPL_FIELD_order_ns, (uint64_t)job->order_found.ns);
     }

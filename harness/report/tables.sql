@@ -384,6 +384,13 @@ SELECT graph, mib(before) AS "program MiB", mib(after) AS "searched MiB",
   mib(least) AS "least over orders with concats copied MiB", by, percent(less, 1) AS less,
   ms(ns) AS "~search ms" FROM lines ORDER BY line;
 
+-- table order_sizes order_live_bytes: a line a graph: operations, the lowest peak found over orders,
+--   the bound over all orders, and the time of the search
+SELECT graph_name AS graph, order_ops AS operations, mib(order_live_bytes) AS "best MiB",
+  mib(order_bound_bytes) AS "bound MiB", gap(order_live_bytes, order_bound_bytes) AS gap,
+  order_proof AS by, fixed(order_ns / 1e9, 1) AS "~search s"
+FROM rows WHERE order_live_bytes IS NOT NULL ORDER BY id;
+
 -- table least planner: a line a graph of memplan least: planned memory in the order given, in one of
 --   the least peak, and over all that was free, with the bound over that
 -- The first two are the least of any planner. Rows of --free stand behind those without.
