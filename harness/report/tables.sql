@@ -345,7 +345,7 @@ SELECT r.graph_name AS graph, r.safety, r."order", r.concat, r.loop, r.changed,
   fixed(ratio(r.planned_bytes, f.planned_bytes), 3) AS "beside first",
   fixed(ratio(f.planned_bytes, r.planned_bytes), 3) AS "times less",
   mib(r.order_bound_bytes) AS "least MiB",
-  r.order_proof || iif(r.order_scope LIKE '%copied', ', concats copied', '') AS "least by",
+  r.order_proof AS "least by",
   mib(r.copied_bytes) AS "copied MiB",
   fixed(ratio(r.copied_bytes, f.copied_bytes), 3) AS "copied beside first",
   mib(r.loop_carry_bytes) AS "carried MiB", r.outputs, ms(r.run_ns) AS "~run ms",
@@ -353,7 +353,7 @@ SELECT r.graph_name AS graph, r.safety, r."order", r.concat, r.loop, r.changed,
 FROM run r JOIN run f ON f.id = r.first ORDER BY r.id;
 
 -- table orders any: a line a graph: planned memory in the order that it has and in one that was
---   searched for, the least over orders with concats copied, what is saved, on average too, with
+--   searched for, the least over orders and shared concats, what is saved, on average too, with
 --   and without the graph that saves most, beside OLLA's claim
 -- G. Steiner et al., "OLLA: Optimizing the Lifetime and Location of Arrays to Reduce the Memory
 -- Usage of Neural Networks", 2022, say of orders and placement together, of other networks than
@@ -371,7 +371,7 @@ lines AS (
   SELECT id AS line,
     iif(less IS NULL, refuse(graph_name || ' was not planned in both orders'), graph_name) AS graph,
     before, planned_bytes AS after, order_bound_bytes AS least,
-    order_proof || iif(order_scope LIKE '%copied', ', concats copied', '') AS by, less,
+    order_proof AS by, less,
     order_ns AS ns FROM both
   UNION ALL SELECT 1e9, 'mean', NULL, NULL, NULL, NULL, mean(less), NULL FROM both GROUP BY NULL
   HAVING count(*) > 1
@@ -381,7 +381,7 @@ lines AS (
   UNION ALL SELECT 3e9, 'OLLA, as published', NULL, NULL, NULL, NULL, 1 / 3.0, NULL FROM both
   GROUP BY NULL HAVING count(*) > 1)
 SELECT graph, mib(before) AS "program MiB", mib(after) AS "searched MiB",
-  mib(least) AS "least over orders with concats copied MiB", by, percent(less, 1) AS less,
+  mib(least) AS "least over orders MiB", by, percent(less, 1) AS less,
   ms(ns) AS "~search ms" FROM lines ORDER BY line;
 
 -- table order_sizes order_live_bytes: a line a graph: operations, the lowest peak found over orders,

@@ -465,7 +465,7 @@ static mpl_status prove_rest(searcher *s, const mpl_op *order, uint64_t slots)
     if (s->best == NULL || best_arena(s) > slots || is_over(s))
         goto out;
     run.options = &s->options;
-    run.budget_ticks = s->budget / 4 + 1;
+    run.budget_ticks = s->budget / 32 + 1;
     run.copy_splits = s->copy_splits;
     MPL_TRY(mpl_order_arena_holds(&run, s->g, order, best_arena(s), &proved));
     s->ticks += run.ticks;
