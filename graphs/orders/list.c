@@ -34,7 +34,7 @@ struct mpl_order_list {
     uint32_t depth;
     uint64_t set;
     uint64_t *dead;      /* [TABLE] sets + 1; 0: none */
-    bool over_start;     /* writes_over_start */
+    bool first_differs;  /* which operation comes first matters */
     bool ended, waiting; /* waiting: the last call listed an order; continue after it */
 };
 
@@ -47,6 +47,13 @@ static bool writes_over_start(const mpl_order_model *m)
             if (m->from_start[m->under.item[i]])
                 return true;
     return false;
+}
+
+/* Whether an input is planned. One that nothing reads lives in the first step alone; the model has
+ * none of it, since it counts for whichever operation comes first. */
+static bool plans_inputs(const mpl_graph *g, const mpl_problem_options *options)
+{
+    return options != NULL && !options->pin_inputs && g->n_inputs > 0;
 }
 
 mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
@@ -62,7 +69,7 @@ mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
     MPL_TRY(mpl_new(ctx, list, 1));
     list->ctx = ctx;
     MPL_TRY(mpl_order_model_new(ctx, g, options, &list->m));
-    list->over_start = writes_over_start(list->m);
+    list->first_differs = writes_over_start(list->m) || plans_inputs(g, options);
     MPL_TRY(mpl_order_walk_init(ctx, list->m, &list->walk));
     MPL_TRY(mpl_new(ctx, list->start, g->n_ops));
     MPL_TRY(mpl_new(ctx, list->place, g->n_ops));
@@ -123,7 +130,7 @@ static bool commutes(const mpl_order_list *list, uint32_t v)
     const mpl_order_model *m = list->m;
     const level *last = &list->level[list->depth - 1];
 
-    if (list->depth == 0 || last->frees || (list->depth == 1 && list->over_start))
+    if (list->depth == 0 || last->frees || (list->depth == 1 && list->first_differs))
         return false;
     for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++)
         if (m->before.item[i] == last->op)

@@ -378,6 +378,22 @@ TEST(least_of_parallel_plans)
     judge_graphs(ctx, number_of("MPL_LEAST", 150), true);
 }
 
+/* Inputs that are planned and that nothing reads live in the first step: the truth is an order
+ * whose first operation does nothing. */
+TEST(first_operation_matters)
+{
+    static const struct {
+        uint64_t seed;
+        uint32_t n_ops;
+    } graphs[] = {{9795, 3}, {3254, 5}, {3848, 5}};
+    tally sum = {0};
+
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        judge_seed(ctx, graphs[i].seed, graphs[i].n_ops, false, 3000, &sum);
+    assert_int_equal(sum.faults, 0);
+    assert_int_equal(sum.equal, 3);
+}
+
 /* The oracle of placements against the exact search, problem by problem. */
 TEST(placements_of_one_problem)
 {
@@ -419,4 +435,5 @@ TEST(placements_of_one_problem)
         assert_true(families * 20 > n && pairs * 4 > n);
 }
 
-TESTS(least_over_all_choices, least_of_parallel_plans, placements_of_one_problem)
+TESTS(least_over_all_choices, least_of_parallel_plans, first_operation_matters,
+      placements_of_one_problem)
