@@ -322,6 +322,59 @@ TEST(test_by_hand)
     json_decref(explained);
 }
 
+static const json_t *of_kind(const json_t *list, const char *kind)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item) if (strcmp(text(item, "kind"), kind) == 0) return item;
+    fail_msg("nothing of kind %s", kind);
+    return NULL;
+}
+
+/* Who makes each buffer, who keeps it until when, and what its sharing would save. */
+TEST(test_keepers)
+{
+    static const struct {
+        const char *name, *kept_by;
+        json_int_t from, until;
+    } want[] = {{"a", "sum", 0, 3}, {"b", "sum", 1, 3}, {"c", "last", 2, 4}};
+    json_t *explained;
+    const json_t *costs, *advice, *names;
+
+    write_file("keep.graph", "graph keep\ninput x f32 [8,8]\na = relu(x)\nb = sigmoid(a)\n"
+                             "c = add(a, b) @sum\nd = relu(c) @last\noutput d\n");
+    assert_int_equal(run("explain @/keep.graph --in-place off --time-limit 20 --json"), 0);
+    explained = object_of("keep");
+    assert_int_equal(check_parts(explained, "keep"), 768);
+    assert_int_equal(number(explained, "step"), 2);
+    assert_string_equal(text(explained, "operation"), "sum");
+    names = json_object_get(json_object_get(explained, "height"), "buffers");
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *part = NULL, *parts = json_object_get(explained, "parts");
+
+        for (size_t k = 0; k < 3; k++)
+            if (strcmp(text(json_array_get(parts, k), "name"), want[i].name) == 0)
+                part = json_array_get(parts, k);
+        assert_non_null(part);
+        assert_string_equal(text(part, "made_by"), i < 2 ? want[i].name : "sum");
+        assert_string_equal(text(part, "kept_by"), want[i].kept_by);
+        assert_int_equal(number(part, "from"), want[i].from);
+        assert_int_equal(number(part, "until"), want[i].until);
+        assert_string_equal(text(part, "type"), "f32");
+        assert_int_equal(json_array_size(json_object_get(part, "shape")), 2);
+        assert_string_equal(json_string_value(json_array_get(names, i)), want[i].name);
+    }
+    costs = json_object_get(explained, "costs");
+    assert_int_equal(number(of_kind(costs, "placement"), "bytes"), 0);
+    assert_int_equal(number(of_kind(costs, "safety"), "planned_bytes"), 768);
+    assert_int_equal(number(of_kind(costs, "order"), "bytes"), 0);
+    advice = of_kind(json_object_get(explained, "suggestions"), "sharing");
+    assert_int_equal(number(advice, "planned_bytes"), 512);
+    assert_null(strstr(text(advice, "command"), "--in-place"));
+    json_decref(explained);
+}
+
 /* ---- promises ---- */
 
 static uint32_t n_kept[MPL_N_ADVICE]; /* promises kept, by kind */
@@ -334,6 +387,23 @@ static int kind_named(const char *name)
         k++;
     assert_true(k < MPL_N_ADVICE);
     return k;
+}
+
+/* No kind promises the same bytes twice; what runs again, and which passes found what, is said. */
+static void check_words(const json_t *list, size_t i)
+{
+    static const char *const rows[][2] = {{"recompute", " operations run again, "},
+                                          {"fusion", " at "},
+                                          {"pin", " bytes are pinned then"}};
+    const json_t *advice = json_array_get(list, i);
+
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(text(json_array_get(list, k), "kind"), text(advice, "kind")) == 0)
+            assert_true(number(json_array_get(list, k), "planned_bytes") !=
+                        number(advice, "planned_bytes"));
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (strcmp(text(advice, "kind"), rows[k][0]) == 0)
+            assert_non_null(strstr(text(advice, "what"), rows[k][1]));
 }
 
 /* Runs each command as it stands, `memplan` being the program that is tested. */
@@ -353,6 +423,7 @@ static void check_promises(const json_t *explained, const char *what)
             fail_msg("%s: %lld bytes promised after %lld, now %lld", what, (long long)promised,
                      (long long)last, (long long)now);
         last = promised;
+        check_words(json_object_get(explained, "suggestions"), i);
         snprintf(command, sizeof command, "memplan() { '%s' \"$@\"; }; %s --json >%s/out", program,
                  text(advice, "command"), folder);
         if (system(command) != 0)
@@ -607,5 +678,6 @@ TEST(test_command_lines)
 }
 
 TESTS_WITHIN(begin, folder_remove, test_parts_of_the_zoo, test_parts_of_others,
-             test_against_plan_files, test_by_hand, test_promises, test_plan_files, test_plan_alone,
-             test_missing, test_same_twice, test_page, test_wrong_input, test_command_lines)
+             test_against_plan_files, test_by_hand, test_keepers, test_promises, test_plan_files,
+             test_plan_alone, test_missing, test_same_twice, test_page, test_wrong_input,
+             test_command_lines)
