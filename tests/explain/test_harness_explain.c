@@ -322,6 +322,43 @@ TEST(test_by_hand)
     json_decref(explained);
 }
 
+/* b takes over the bytes of a at the step at which c is born too: they are counted once. */
+TEST(test_in_place)
+{
+    static const uint64_t bytes[] = {100, 60, 50}, offset[] = {0, 0, 100};
+    static const uint32_t birth[] = {0, 1, 1}, death[] = {2, 3, 3};
+    mpl_problem *p = NULL;
+    mpl_plan *plan = NULL;
+    mpl_job job = {.text = "in place"};
+    mpl_highest h = {0};
+
+    assert_ok(ctx, mpl_problem_new(ctx, "in place", 3, &p));
+    memcpy(p->bytes, bytes, sizeof bytes);
+    memcpy(p->birth, birth, sizeof birth);
+    memcpy(p->death, death, sizeof death);
+    p->n_steps = 3;
+    assert_ok(ctx, mpl_new(ctx, p->in_place_in, 1));
+    assert_ok(ctx, mpl_new(ctx, p->in_place_out, 1));
+    assert_ok(ctx, mpl_new(ctx, p->in_place_step, 1));
+    p->n_in_place = p->in_place_out[0] = p->in_place_step[0] = 1;
+    assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
+    memcpy(plan->offset, offset, sizeof offset);
+    plan->claim = MPL_FEASIBLE;
+    assert_ok(ctx, mpl_verify(ctx, p, plan));
+    job.problem = p;
+    assert_ok(ctx, mpl_highest_find(ctx, &job, plan, 0, &h));
+    assert_int_equal(h.arena_bytes, 150);
+    assert_int_equal(h.step, 1);
+    assert_int_equal(h.n, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(h.portion[i].buffer, i == 0 ? 0 : 2);
+        assert_int_equal(h.portion[i].bytes, i == 0 ? 100 : 50);
+    }
+    mpl_highest_fini(ctx, &h);
+    mpl_plan_free(ctx, plan);
+    mpl_problem_free(ctx, p);
+}
+
 static const json_t *of_kind(const json_t *list, const char *kind)
 {
     const json_t *item;
@@ -678,6 +715,6 @@ TEST(test_command_lines)
 }
 
 TESTS_WITHIN(begin, folder_remove, test_parts_of_the_zoo, test_parts_of_others,
-             test_against_plan_files, test_by_hand, test_keepers, test_promises, test_plan_files,
-             test_plan_alone, test_missing, test_same_twice, test_page, test_wrong_input,
-             test_command_lines)
+             test_against_plan_files, test_by_hand, test_in_place, test_keepers, test_promises,
+             test_plan_files, test_plan_alone, test_missing, test_same_twice, test_page,
+             test_wrong_input, test_command_lines)
