@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 static const uint64_t DEFAULT_TICKS = 2000000000;
-static const uint64_t LARGE_TICKS = 500000000; /* of a graph of LARGE_GRAPH operations and more */
+static const uint64_t LARGE_TICKS = 800000000; /* of a graph of LARGE_GRAPH operations and more */
 enum { LARGE_GRAPH = 5000 };
 static const uint64_t MOST_SEARCH_BYTES = UINT64_C(1) << 29; /* of the sets of a search */
 
@@ -280,7 +280,7 @@ static mpl_status try_brief_search(planner *x, const mpl_order_model *m, uint32_
                                    uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    uint64_t budget = lend(x, m, 10);
+    uint64_t budget = lend(x, m, 60);
 
     MPL_TRY(try_search(x, m, mpl_min_u64(x->states, FEW_STATES), order, peak));
 out:
