@@ -286,14 +286,16 @@ out:
     return st;
 }
 
-/* What is held of the graph; false: nothing that can be compared. Under `serial` an input or weight
- * that nobody reads is there for the first step, under `parallel` for none: where it is planned,
- * the two are apart. */
+/* What is held of the graph; *held NULL: nothing that can be compared. The safeties are apart where
+ * inputs or weights are planned (under `serial` one that nobody reads is there for the first step,
+ * under `parallel` for none), and in loops, where `parallel` may offer in-place pairs that `serial`
+ * does not. */
 static mpl_status name_held(reading *r, const char *safety, const char **held)
 {
     mpl_status st = MPL_OK;
     const char *hash = text_of(r, MPL_FIELD_graph_hash);
-    bool apart = !mpl_record_has_item(r->row, MPL_FIELD_pinned, "inputs") ||
+    bool apart = !mpl_record_is_null(r->row, MPL_FIELD_loop) ||
+                 !mpl_record_has_item(r->row, MPL_FIELD_pinned, "inputs") ||
                  !mpl_record_has_item(r->row, MPL_FIELD_pinned, "weights");
     char loop[SHOWN], pinned[SHOWN], pools[SHOWN];
 

@@ -110,6 +110,8 @@ static const struct {
      OK G
      "\"pinned\": [\"weights\", \"inputs\", \"outputs\"], " COPY GIVEN SERIAL ON P OPTIMAL(101),
      OK G HELD COPY GIVEN SERIAL ON Q PLANNED(100), 0, 0},
+    {"serial in a loop, below by parallel", OK G HELD COPY GIVEN SERIAL ON LOOP P OPTIMAL(101),
+     OK G HELD COPY GIVEN PARALLEL ON LOOP Q PLANNED(100), 0, 0},
     {"other pins", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),
      OK G PIN COPY GIVEN SERIAL OFF Q PLANNED(100), 0, 0},
     {"another order", OK G HELD COPY GIVEN SERIAL ON P OPTIMAL(101),

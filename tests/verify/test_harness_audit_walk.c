@@ -114,6 +114,7 @@ typedef struct walked {
     bool optimal;
     bool best_concats; /* the choice of concats has the least best plan */
     bool in_parts;     /* storage comes and goes in parts */
+    bool has_blocks;   /* loops or branches */
 } walked;
 
 /* ---- planning ---- */
@@ -185,6 +186,7 @@ static bool plan(mpl_ctx *ctx, mpl_audit *audit, const char *graph, walked *out)
         out->planned = made.plan->peak_bytes;
         out->optimal = made.plan->claim == MPL_OPTIMAL;
         out->in_parts = made.job.problem->inside != NULL;
+        out->has_blocks = made.job.source.graph->n_blocks > 1;
         out->best_concats = made.job.concats.by == MPL_CONCAT_BY_EXACT;
     } else if (!may_fail(st)) {
         fail_msg("%s: %s", noted[line - 1], ctx->message);
@@ -240,9 +242,10 @@ static bool is_freer(const walked *a, const walked *b)
         return true;
     if (same_but(a, b, PAIRS) && copied && given && both)
         return a->c.word[PAIRS] == 0 && !b->in_parts; /* with pairs some storage stays whole */
-    /* where inputs are planned, the unread ones are there for the first step, or for none */
+    /* where inputs are planned, the unread ones are there for the first step, or for none; the
+     * safeties do not offer the same pairs in blocks */
     return same_but(a, b, SAFETY) && copied && given && both && a->c.word[SAFETY] == 0 &&
-           a->c.word[PIN] <= 1;
+           a->c.word[PIN] <= 1 && !a->has_blocks;
 }
 
 /* Returns the pairs compared, and adds those that are wrong to *n_wrong. */
