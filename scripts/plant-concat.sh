@@ -51,7 +51,7 @@ only "elision: a result that cannot move" $alias 's/ \&\& !pinned(arg, alias->ro
 only "elision: what lies in a box is no box" $alias 's/        if (how_parts == BOXES || (how_parts == RUNS .*$/        if (how_parts == BOXES)/'
 only "elision: boxes where the backend takes none" $alias 's/    uint8_t boxes = o->boxes ? /    uint8_t boxes = true ? /'
 only "cuts: storage of boxes is cut" $cuts 's/            c->whole\[c->alias->root\[v\]\] = 1;$/            c->whole[c->alias->root[v]] = 0;/'
-only "cuts: inputs and weights are cut" $cuts 's/c->whole\[v\] = g->value_op\[v\] == MPL_NONE || /c->whole[v] = /'
+only "cuts: inputs and weights are cut" $cuts 's/(c->what != MPL_CUT_ALL && g->value_op\[v\] == MPL_NONE) || //'
 only "cuts: parts end where values do" $cuts 's/ + c->align - 1) \& ~(uint64_t)(c->align - 1);/);/'
 only "cuts: the last part ends behind the storage" $cuts 's/mpl_min_u64(end, g->value_bytes\[root\])/end/'
 only "cuts: a value reaches into the part behind it" $cuts 's/p->at\[i\] >= to ||/p->at[i] > to ||/'
