@@ -261,6 +261,23 @@ TEST(wrong_choices_are_refused)
     json_decref(plan);
 }
 
+/* Fault: what a file says of splits is not read. */
+TEST(copied_splits_are_read)
+{
+    json_t *plan;
+    size_t n, i = 0;
+
+    json_decref(least("shufflenet_v2:image=32 -o @/plan.json"));
+    plan = json_load_file(in_folder("plan.json"), 0, NULL);
+    n = json_array_size(json_object_get(plan, "op_order"));
+    do
+        tamper(plan, "copied", json_pack("[i]", (int)i));
+    while (run("verify shufflenet_v2:image=32 @/bad.json") == 0 && ++i < n);
+    assert_in_range(i, 0, n - 1); /* a split: other operations copy nothing */
+    assert_non_null(strstr(err, "another problem"));
+    json_decref(plan);
+}
+
 /* Fault: a plan file that differs from run to run. */
 TEST(the_same_twice)
 {
@@ -394,5 +411,5 @@ TEST(the_best_so_far_is_written)
 }
 
 TESTS_WITHIN(begin, folder_remove, rows_say_over_what, no_other_plan_is_lower, plans_survive_files,
-             wrong_choices_are_refused, the_same_twice, freedoms_have_their_price,
-             wrong_freedoms_are_refused, the_best_so_far_is_written)
+             wrong_choices_are_refused, copied_splits_are_read, the_same_twice,
+             freedoms_have_their_price, wrong_freedoms_are_refused, the_best_so_far_is_written)
