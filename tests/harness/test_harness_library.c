@@ -58,7 +58,7 @@ TEST(symbols_are_those_of_the_header)
     memcpy(wanted, text, sizeof text);
     assert_true(strlen(wanted) > 100);
     assert_int_equal(shell("nm -D --defined-only %s/prefix/lib/libmemplan.so | "
-                           "sed -n 's/.* T \\(.*\\)MEMPLAN_0.1$/\\1/p' | sort",
+                           "sed -n 's/.* T \\(.*\\)@@MEMPLAN_0.1$/\\1/p' | sort",
                            build),
                      0);
     assert_string_equal(text, wanted);
