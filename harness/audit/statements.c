@@ -194,7 +194,9 @@ static const struct {
     {"all orders", 0, false},
     {"all orders with concats copied", 0, false},
     {"all orders with concats shared", 0, true},
-    {"all orders and shared concats", MPL_FREE_SHARE | MPL_FREE_SPLIT | MPL_FREE_PARTS, false},
+    {"all orders and shared concats", MPL_FREE_SHARE | MPL_FREE_PARTS, false},
+    {"all orders, shared concats and splits", MPL_FREE_SHARE | MPL_FREE_SPLIT | MPL_FREE_PARTS,
+     false},
 };
 
 /* What an order that was searched for proves of all orders. */

@@ -38,6 +38,7 @@ static void add_row(mpl_ctx *ctx, mpl_audit *audit, uint32_t line, const char *m
 #define G            "\"graph_hash\": \"g\", "
 #define SHARE        "\"concat\": \"share\", "
 #define OFTEN        "\"order_scope\": \"all orders and shared concats\", "
+#define SPLITS       "\"order_scope\": \"all orders, shared concats and splits\", "
 #define SHARED       "\"order_scope\": \"all orders with concats shared\", "
 #define CUDA         "\"backend\": \"cuda\", "
 #define LEAST(words) "\"order\": \"least\", \"free\": [\"order\", " words "\"placement\"], "
@@ -185,8 +186,11 @@ static const struct {
     {"bounds of shared concats cover all",
      OK G HELD AUTO FOUND OFTEN SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
      OK G HELD SHARE GIVEN SERIAL ON Q PLANNED(960), 1, 1},
-    {"and splits that copy",
+    {"and no splits that copy",
      OK G HELD AUTO FOUND OFTEN SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
+     OK G HELD AUTO LEAST("\"splits\", ") SERIAL ON Q PLANNED(960), 0, 0},
+    {"but for bounds over splits, too",
+     OK G HELD AUTO FOUND SPLITS SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
      OK G HELD AUTO LEAST("\"splits\", ") SERIAL ON Q PLANNED(960), 1, 1},
     {"copied concats do not cover splits that copy",
      OK G HELD COPY FOUND ALL SERIAL ON P PLANNED(2000) ", \"order_bound_bytes\": 1024",
