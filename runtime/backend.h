@@ -122,6 +122,9 @@ typedef struct mpl_backend {
     mpl_status (*run_op)(mpl_device *dev, mpl_prepared *prepared,
                          const mpl_op_call *call); /* may return early */
     mpl_status (*wait)(mpl_device *dev);
+    /* The same device for one of several threads, with a context of its own: run_op and copies
+     * through it may run while others do. Freed by close. Entry NULL: one host thread. */
+    mpl_status (*share)(mpl_device *dev, mpl_ctx *ctx, mpl_device **out);
     /* Optional (all three or none): the whole run at once. sequence_run returns after the run has
      * ended; *ns (may be NULL) is its time on the device. If `captures`, sequence_new runs it once
      * on whatever memory holds. */

@@ -26,6 +26,9 @@ typedef struct mpl_exec_options {
     const uint64_t *op_workspace_limit; /* [n_ops] or NULL; only for mpl_exec_new [byte] */
     uint64_t work_limit;                /* limit of one run, in units of mpl_run_work; 0: none */
     bool iterate; /* runs keep updated weights; false: each starts from the initial ones */
+    /* [n_ops] the stream of each operation that the plan was made for; NULL: none. Only for
+     * mpl_exec_new. */
+    const uint32_t *stream;
 } mpl_exec_options;
 
 /* Binds a graph, an order and a verified plan to a device: allocates arenas and pinned memory,
@@ -47,12 +50,19 @@ mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data);
  * rounds and branches exceeded options->work_limit. */
 mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns);
 /* Sets another order for later runs. A plan of safety parallel allows any order that keeps the
- * order inside blocks (mpl_order_shuffle). MPL_EINPUT: the plan is serial, --checked is on, or the
- * order does not respect the graph. */
+ * order inside blocks (mpl_order_shuffle). MPL_EINPUT: the plan is serial or has streams, --checked
+ * is on, or the order does not respect the graph. */
 mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order);
-/* Runs the graph once with up to n_workers (1 to 64) operations at the same time; only the graph's
- * edges restrict them. MPL_EINPUT: the plan is not of safety parallel. Ignores --checked. */
-mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *ns);
+/* Later runs are made by n workers (1 to 64), threads with a share of the cores each: independent
+ * operations run at the same time. Of a plan with streams, worker k runs streams k, k + n, ..; each
+ * in the order. 1: the caller's thread, one operation after the other. The device should have been
+ * opened with one worker's share of threads, which each worker uses. MPL_EINPUT: the plan is
+ * serial. MPL_EUNAVAIL: the backend cannot. MPL_EMEM: no memory or threads. */
+#define MPL_MOST_WORKERS 64
+mpl_status mpl_exec_set_workers(mpl_exec *exec, uint32_t n);
+/* Time of each outermost operation with its blocks, one after the other: the least of n runs; 0 of
+ * those that run nothing. [ns] MPL_EUNAVAIL: the device runs the graph as a whole. */
+mpl_status mpl_exec_op_times(mpl_exec *exec, uint32_t n, int64_t *ns);
 /* Copies graph output i to host memory. */
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
 
@@ -89,6 +99,8 @@ typedef struct mpl_exec_facts {
     double tolerance;      /* of outputs against `ref` */
     bool two_ways;         /* runs alternate: call by call, and replayed as a whole */
     mpl_device_clocks clocks; /* after the last run */
+    uint32_t n_workers;       /* threads that ran it */
+    int64_t concurrent_ns;    /* time during which two or more operations ran */
     uint32_t n_hows;          /* implementations and counts in graph order; last: all others */
     mpl_how_count how[MPL_MOST_HOWS];
 } mpl_exec_facts;

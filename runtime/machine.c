@@ -95,25 +95,68 @@ mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out)
     return MPL_OK;
 }
 
-void mpl_bind_cores(uint32_t index, uint32_t n)
+/* Cores that the calling thread may run on, ascending; all where the system does not tell. Returns
+ * their number, at least 1; item k goes into *core (NULL: none wanted). */
+static uint32_t cores_here(uint32_t k, hwloc_obj_t *core)
+{
+    hwloc_cpuset_t mask = hwloc_bitmap_alloc();
+    uint32_t n = 0, n_cores = count_of(HWLOC_OBJ_CORE);
+    bool known = mask != NULL && hwloc_get_cpubind(topology, mask, HWLOC_CPUBIND_THREAD) == 0;
+
+    for (uint32_t i = 0; i < n_cores; i++) {
+        hwloc_obj_t one = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, i);
+
+        if (one == NULL || (known && !hwloc_bitmap_intersects(one->cpuset, mask)))
+            continue;
+        if (core != NULL && n == k)
+            *core = one;
+        n++;
+    }
+    hwloc_bitmap_free(mask);
+    return n > 0 ? n : 1;
+}
+
+uint32_t mpl_cores_here(void)
+{
+    mpl_ctx ctx;
+
+    mpl_ctx_init(&ctx);
+    return topology_get(&ctx) == MPL_OK ? cores_here(0, NULL) : 1;
+}
+
+/* Binds to the index-th of n shares of the cores; with more shares than cores, each is one core. */
+static void bind_share(uint32_t index, uint32_t n, hwloc_cpubind_flags_t what)
 {
     mpl_ctx ctx;
     hwloc_cpuset_t share = NULL;
-    uint64_t cores;
+    uint64_t cores, from, to;
 
     mpl_ctx_init(&ctx);
     if (topology_get(&ctx) != MPL_OK || (share = hwloc_bitmap_alloc()) == NULL)
         return;
-    cores = count_of(HWLOC_OBJ_CORE);
-    for (uint64_t i = cores * index / n; i < cores * (index + UINT64_C(1)) / n; i++) {
-        hwloc_obj_t core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, (unsigned)i);
+    cores = cores_here(0, NULL);
+    from = n <= cores ? cores * index / n : index % cores;
+    to = n <= cores ? cores * (index + UINT64_C(1)) / n : from + 1;
+    for (uint64_t i = from; i < to; i++) {
+        hwloc_obj_t core = NULL;
 
+        cores_here((uint32_t)i, &core);
         if (core != NULL)
             hwloc_bitmap_or(share, share, core->cpuset);
     }
     if (!hwloc_bitmap_iszero(share))
-        hwloc_set_cpubind(topology, share, HWLOC_CPUBIND_PROCESS);
+        hwloc_set_cpubind(topology, share, what);
     hwloc_bitmap_free(share);
+}
+
+void mpl_bind_cores(uint32_t index, uint32_t n)
+{
+    bind_share(index, n, HWLOC_CPUBIND_PROCESS);
+}
+
+void mpl_bind_share(uint32_t index, uint32_t n)
+{
+    bind_share(index, n, HWLOC_CPUBIND_THREAD);
 }
 
 void mpl_bind_thread(uint32_t index)

@@ -22,6 +22,12 @@ mpl_status mpl_machine_get(mpl_ctx *ctx, mpl_machine *out);
  * Does nothing where the system forbids binding. */
 void mpl_bind_cores(uint32_t index, uint32_t n);
 
+/* The same for the calling thread and the cores that it may run on; if n is above their number,
+ * some have the same one. */
+void mpl_bind_share(uint32_t index, uint32_t n);
+/* Cores that the calling thread may run on. */
+uint32_t mpl_cores_here(void);
+
 /* Binds the calling thread to the index-th usable core. Does nothing if there is no such core or
  * the system forbids binding. */
 void mpl_bind_thread(uint32_t index);

@@ -36,6 +36,12 @@ static void release(mpl_device *dev, mpl_prepared *prepared)
     (void)dev, (void)prepared;
 }
 
+static mpl_status share(mpl_device *dev, mpl_ctx *ctx, mpl_device **out)
+{
+    (void)dev;
+    return open_device(ctx, NULL, out);
+}
+
 static mpl_status run_op(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
 {
     (void)prepared;
@@ -54,4 +60,5 @@ const mpl_backend mpl_backend_ref = {
     .release = release,
     .run_op = run_op,
     .wait = mpl_host_wait,
+    .share = share,
 };

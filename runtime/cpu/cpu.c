@@ -101,6 +101,26 @@ out:
     return st;
 }
 
+/* Primitives are the device's; a stream is each thread's own. */
+static mpl_status share(mpl_device *dev, mpl_ctx *ctx, mpl_device **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_device *view = NULL;
+
+    MPL_TRY(mpl_new(ctx, view, 1));
+    view->ctx = ctx;
+    view->n_threads = dev->n_threads;
+    MPL_TRY(mpl_new(ctx, view->library, 1));
+    MPL_TRY(status_of(
+        view,
+        dnnl_stream_create(&view->library->stream, dev->library->engine, dnnl_stream_default_flags),
+        "opening", "stream"));
+    *out = view, view = NULL;
+out:
+    close_device(view);
+    return st;
+}
+
 static void release_one(mpl_device *dev, mpl_prepared *prepared)
 {
     for (int i = 0; i < prepared->n_args && prepared->arg != NULL; i++)
@@ -721,4 +741,5 @@ const mpl_backend mpl_backend_cpu = {
     .packed_bytes = packed_bytes,
     .run_op = run_op,
     .wait = wait,
+    .share = share,
 };

@@ -1,63 +1,170 @@
-/* concurrent.c -- runs independent operations of a graph at the same time, on threads. See exec.h.
+/* concurrent.c -- runs independent operations of a graph at the same time, on threads. See
+ * mpl_exec_set_workers.
  *
- * A free worker takes the ready operation that comes first in the order. Only the graph's edges
- * hold an operation back, so a plan that is not safe in parallel would show as a wrong output. A
- * loop or case is one operation, with its blocks; it also reads what its blocks capture. */
+ * An operation waits for those that make what it reads, and for the one before it in its stream if
+ * the plan has streams. A worker takes the first in the order of those that wait for nothing: of
+ * all, or of its streams. So a plan that is not safe would show as a wrong output. A loop or case
+ * is one operation, with its blocks; it also reads what its blocks capture. Workers see the
+ * executor through a copy with a context and a device of their own. */
 #include "runtime/exec/exec_priv.h"
+#include "runtime/machine.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
-#define MAX_WORKERS 64
+/* Looks for work before a worker sleeps: about as long as the system takes to wake it again. */
+enum { LOOKS = 4000 };
 
-typedef struct crew {
+typedef struct worker {
+    mpl_team *team;
+    uint32_t index;
+    pthread_t thread;
+    pthread_cond_t wake; /* a run begins, or this worker is no longer idle */
+    mpl_ctx ctx;
+    mpl_device *dev;
+    mpl_exec exec;
+} worker;
+
+struct mpl_team {
     mpl_exec *exec;
+    uint32_t n, n_started;
+    worker *worker; /* [n] */
+    uint32_t n_looks;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* an operation became ready, or the run ended */
-    uint32_t *waiting;      /* [n_ops] inputs that are not made yet */
-    uint32_t *step_of;      /* [n_ops] position in the order */
-    uint64_t *ready;        /* set of positions in the order */
-    uint32_t n_words;
-    uint32_t n_left; /* unfinished operations of the whole graph */
-    mpl_status st;   /* of the first operation that failed */
-} crew;
+    pthread_cond_t ended;
+    uint64_t n_runs; /* begun so far */
+    bool closing;
 
-static void make_ready(crew *c, mpl_op op)
+    /* The current run. */
+    uint32_t n_inside; /* workers that have not left it */
+    uint32_t *waiting; /* [n_ops] operations that it still waits for */
+    uint32_t *step_of; /* [n_ops] position in the order */
+    mpl_op *follower;  /* [n_ops] the next of its stream; NULL: no streams */
+    uint64_t *ready;   /* sets of positions in the order: one for each worker, or one for all */
+    uint32_t n_words;  /* of a set */
+    uint64_t idle;     /* set of workers that sleep */
+    _Atomic uint64_t n_changes; /* times that something became ready, or the run ended */
+    uint32_t n_left;            /* unfinished operations of the whole graph */
+    uint32_t failed_step;
+    const worker *failed; /* who ran that first failure of the order; NULL: none so far */
+    mpl_status st;        /* its status */
+    int64_t end_ns;
+    int64_t *stamps;  /* [2 * n_ops] times at which operations began, then at which they ended */
+    uint32_t n_timed; /* operations with stamps */
+};
+
+/* ---- one run: called with the lock held ---- */
+
+static uint64_t *set_of(const mpl_team *t, uint32_t index)
 {
-    mpl_bit_add(c->ready, c->step_of[op]);
+    return t->ready + (t->follower != NULL ? (size_t)index * t->n_words : 0);
+}
+
+static uint32_t worker_of(const mpl_team *t, mpl_op op)
+{
+    return t->exec->op_stream[op] % t->n;
+}
+
+static void wake(mpl_team *t, uint32_t index)
+{
+    t->idle &= ~(UINT64_C(1) << index);
+    pthread_cond_signal(&t->worker[index].wake);
+}
+
+/* `spared`: an operation that needs no other worker, as this one takes one next. */
+static void make_ready(mpl_team *t, mpl_op op, uint32_t by, bool *spared)
+{
+    uint32_t to = t->follower != NULL ? worker_of(t, op) : by;
+
+    mpl_bit_add(set_of(t, to), t->step_of[op]);
+    atomic_fetch_add(&t->n_changes, 1);
+    if (to == by && !*spared)
+        *spared = true;
+    else if (t->follower == NULL && t->idle != 0)
+        wake(t, (uint32_t)__builtin_ctzll(t->idle));
+    else if (t->follower != NULL && (t->idle >> to & 1) != 0)
+        wake(t, to);
 }
 
 /* Takes the ready operation that comes first in the order; MPL_NONE: none. */
-static mpl_op take_ready(crew *c)
+static mpl_op take_ready(mpl_team *t, uint32_t index)
 {
-    for (uint32_t w = 0; w < c->n_words; w++)
-        if (c->ready[w] != 0) {
-            uint32_t step = w * 64 + (uint32_t)__builtin_ctzll(c->ready[w]);
+    uint64_t *set = set_of(t, index);
 
-            c->ready[w] &= c->ready[w] - 1;
-            return c->exec->order[step];
+    for (uint32_t w = 0; w < t->n_words; w++)
+        if (set[w] != 0) {
+            uint32_t step = w * 64 + (uint32_t)__builtin_ctzll(set[w]);
+
+            set[w] &= set[w] - 1;
+            return t->exec->order[step];
         }
     return MPL_NONE;
 }
 
-static void finish(crew *c, mpl_op op, mpl_status st)
+static bool is_over(const mpl_team *t)
 {
-    const mpl_graph *g = c->exec->g;
+    return t->n_left == 0 || t->failed != NULL;
+}
 
-    c->n_left--;
-    if (st != MPL_OK && c->st == MPL_OK)
-        c->st = st;
+static void arrive_at(mpl_team *t, mpl_op op, uint32_t by, bool *spared)
+{
+    if (--t->waiting[op] == 0)
+        make_ready(t, op, by, spared);
+}
+
+static void finish(mpl_team *t, mpl_op op, const worker *by, mpl_status st)
+{
+    const mpl_graph *g = t->exec->g;
+    bool spared = false;
+
+    t->n_left--;
+    if (st != MPL_OK && (t->failed == NULL || t->step_of[op] < t->failed_step)) {
+        t->failed = by;
+        t->failed_step = t->step_of[op];
+        t->st = st;
+    }
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
         for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
              v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
-            if (--c->waiting[mpl_op_outermost(g, g->value_use[k])] == 0)
-                make_ready(c, mpl_op_outermost(g, g->value_use[k]));
+            arrive_at(t, mpl_op_outermost(g, g->value_use[k]), by->index, &spared);
     }
-    pthread_cond_broadcast(&c->changed);
+    if (t->follower != NULL && t->follower[op] != MPL_NONE)
+        arrive_at(t, t->follower[op], by->index, &spared);
+    if (!is_over(t))
+        return;
+    t->end_ns = mpl_clock_ns();
+    atomic_fetch_add(&t->n_changes, 1);
+    while (t->idle != 0)
+        wake(t, (uint32_t)__builtin_ctzll(t->idle));
 }
 
-static mpl_status run_unit(mpl_exec *exec, mpl_op op)
+/* Between two looks: leaves the core's other thread its turn. */
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Waits until there may be something to take. */
+static void await(mpl_team *t, worker *w)
+{
+    uint64_t seen = atomic_load(&t->n_changes);
+
+    pthread_mutex_unlock(&t->lock);
+    for (uint32_t i = 0; i < t->n_looks && atomic_load(&t->n_changes) == seen; i++)
+        relax();
+    pthread_mutex_lock(&t->lock);
+    if (atomic_load(&t->n_changes) != seen)
+        return;
+    t->idle |= UINT64_C(1) << w->index;
+    while ((t->idle >> w->index & 1) != 0)
+        pthread_cond_wait(&w->wake, &t->lock);
+}
+
+mpl_status mpl_exec_run_unit(mpl_exec *exec, mpl_op op, int64_t *apart_ns)
 {
     const mpl_graph *g = exec->g;
     const mpl_program *program;
@@ -68,93 +175,268 @@ static mpl_status run_unit(mpl_exec *exec, mpl_op op)
     program = exec->control->program;
     return mpl_control_run(
         exec, owns ? program->begin_step[g->op_body[g->op_body_begin[op]]] : program->op_step[op],
-        program->op_step[op] + 1, NULL);
+        program->op_step[op] + 1, apart_ns);
+}
+
+static void take_part(mpl_team *t, worker *w)
+{
+    while (!is_over(t)) {
+        mpl_op op = take_ready(t, w->index);
+        int64_t from, to;
+        mpl_status st;
+
+        if (op == MPL_NONE) {
+            await(t, w);
+            continue;
+        }
+        pthread_mutex_unlock(&t->lock);
+        from = mpl_clock_ns();
+        st = mpl_exec_run_unit(&w->exec, op, NULL);
+        to = mpl_clock_ns();
+        pthread_mutex_lock(&t->lock);
+        if (!t->exec->op_skipped[op]) {
+            t->stamps[t->n_timed] = from;
+            t->stamps[t->exec->g->n_ops + t->n_timed++] = to;
+        }
+        finish(t, op, w, st);
+    }
 }
 
 static void *work(void *argument)
 {
-    crew *c = argument;
+    worker *w = argument;
+    mpl_team *t = w->team;
+    uint64_t seen = 0;
 
-    pthread_mutex_lock(&c->lock);
-    while (c->n_left > 0 && c->st == MPL_OK) {
-        mpl_op op = take_ready(c);
-        mpl_status st;
-
-        if (op == MPL_NONE) {
-            pthread_cond_wait(&c->changed, &c->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&c->lock);
-        st = run_unit(c->exec, op);
-        pthread_mutex_lock(&c->lock);
-        finish(c, op, st);
+    mpl_bind_share(w->index, t->n);
+    pthread_mutex_lock(&t->lock);
+    for (;;) {
+        while (t->n_runs == seen && !t->closing)
+            pthread_cond_wait(&w->wake, &t->lock);
+        if (t->closing)
+            break;
+        seen = t->n_runs;
+        take_part(t, w);
+        if (--t->n_inside == 0)
+            pthread_cond_signal(&t->ended);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&t->lock);
     return NULL;
 }
 
-static mpl_status crew_init(crew *c, mpl_exec *exec)
-{
-    const mpl_graph *g = exec->g;
+/* ---- before and after a run ---- */
 
-    c->exec = exec;
-    c->n_words = g->n_ops / 64 + 1;
-    MPL_PASS(mpl_new_each(exec->ctx, g->n_ops, c->waiting, c->step_of));
-    MPL_PASS(mpl_new(exec->ctx, c->ready, c->n_words));
+/* What each operation waits for, and what is ready from the start. */
+static void list_waits(mpl_team *t)
+{
+    const mpl_graph *g = t->exec->g;
+    const mpl_op *order = t->exec->order;
+
+    memset(t->waiting, 0, g->n_ops * sizeof *t->waiting);
+    memset(t->ready, 0, (t->follower != NULL ? t->n : 1) * (size_t)t->n_words * sizeof *t->ready);
     for (uint32_t s = 0; s < g->n_ops; s++)
-        c->step_of[exec->order[s]] = s;
+        t->step_of[order[s]] = s;
     for (mpl_value v = 0; v < g->n_values; v++)
         for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
-            c->waiting[mpl_op_outermost(g, g->value_use[k])] +=
+            t->waiting[mpl_op_outermost(g, g->value_use[k])] +=
                 g->value_op[v] != MPL_NONE && g->value_block[v] == 0;
+    for (mpl_op op = 0; t->follower != NULL && op < g->n_ops; op++)
+        if (t->follower[op] != MPL_NONE)
+            t->waiting[t->follower[op]]++;
+    t->n_left = 0;
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        c->n_left += g->op_block[op] == 0;
-        if (g->op_block[op] == 0 && c->waiting[op] == 0)
-            make_ready(c, op);
+        t->n_left += g->op_block[op] == 0;
+        if (g->op_block[op] == 0 && t->waiting[op] == 0)
+            mpl_bit_add(set_of(t, t->follower != NULL ? worker_of(t, op) : 0), t->step_of[op]);
     }
+}
+
+/* A worker counts its allocations from where the caller stands, so that tests can make them fail.
+ */
+static void brief(mpl_team *t, worker *w)
+{
+    const mpl_ctx *ctx = t->exec->ctx;
+
+    w->exec = *t->exec;
+    w->exec.ctx = &w->ctx;
+    w->exec.dev = w->dev;
+    w->ctx.n_allocs = 0;
+    w->ctx.fail_after = ctx->fail_after >= ctx->n_allocs ? ctx->fail_after - ctx->n_allocs : -1;
+}
+
+/* Time during which two or more operations ran. Sorts the stamps. */
+static int64_t time_of_several(mpl_team *t)
+{
+    int64_t *from = t->stamps, *to = t->stamps + t->exec->g->n_ops, sum = 0, since = 0;
+    uint32_t began = 0, ended = 0;
+
+    mpl_sort_i64(from, t->n_timed);
+    mpl_sort_i64(to, t->n_timed);
+    while (ended < t->n_timed) {
+        bool ends = began == t->n_timed || to[ended] <= from[began];
+        int64_t now = ends ? to[ended] : from[began];
+
+        sum += began - ended >= 2 ? now - since : 0;
+        since = now;
+        *(ends ? &ended : &began) += 1;
+    }
+    return sum;
+}
+
+mpl_status mpl_team_run(mpl_team *t, int64_t *ns)
+{
+    mpl_exec *exec = t->exec;
+    int64_t begin;
+
+    list_waits(t);
+    for (uint32_t i = 0; i < t->n; i++)
+        brief(t, &t->worker[i]);
+    MPL_PASS(mpl_exec_arrive_all(exec));
+    mpl_control_reset(exec);
+    t->failed = NULL;
+    t->n_timed = 0;
+    begin = t->end_ns = mpl_clock_ns();
+    pthread_mutex_lock(&t->lock);
+    t->n_runs++;
+    t->n_inside = t->n;
+    for (uint32_t i = 0; i < t->n; i++)
+        pthread_cond_signal(&t->worker[i].wake);
+    while (t->n_inside > 0)
+        pthread_cond_wait(&t->ended, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+    for (uint32_t i = 0; i < t->n; i++)
+        exec->ctx->n_allocs += t->worker[i].ctx.n_allocs;
+    if (t->failed != NULL)
+        return mpl_fail(exec->ctx, t->st, t->failed->ctx.file, t->failed->ctx.line, "%s",
+                        t->failed->ctx.message);
+    exec->concurrent_ns = time_of_several(t);
+    if (ns != NULL)
+        *ns = t->end_ns - begin;
     return MPL_OK;
 }
 
-mpl_status mpl_exec_run_concurrent(mpl_exec *exec, uint32_t n_workers, int64_t *ns)
+/* ---- making a team ---- */
+
+static mpl_status list_followers(mpl_team *t)
 {
     mpl_status st = MPL_OK;
-    crew c = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    pthread_t thread[MAX_WORKERS];
-    uint32_t n_started = 0;
-    int64_t begin;
+    const mpl_exec *exec = t->exec;
+    mpl_op *last = NULL;
+    uint32_t n_streams = 0;
 
-    if (!exec->parallel)
-        MPL_FAIL(
-            exec->ctx, MPL_EINPUT,
-            "graph '%s': only a plan of safety parallel may run its operations at the same time",
-            exec->g->name);
-    if (n_workers < 1 || n_workers > MAX_WORKERS)
-        MPL_FAIL(exec->ctx, MPL_EINPUT, "%u workers; 1 to %d are possible", n_workers, MAX_WORKERS);
-    MPL_TRY(mpl_exec_renew(exec));
-    if (mpl_exec_takes_whole(exec)) { /* uses the device's own streams instead of threads */
-        MPL_TRY(mpl_exec_run_whole(exec, n_workers, ns));
-        goto out;
+    for (mpl_op op = 0; op < exec->g->n_ops; op++)
+        n_streams = exec->op_stream[op] < n_streams ? n_streams : exec->op_stream[op] + 1;
+    MPL_TRY(mpl_new(exec->ctx, t->follower, exec->g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, last, n_streams));
+    memset(last, 0xff, n_streams * sizeof *last);
+    memset(t->follower, 0xff, exec->g->n_ops * sizeof *t->follower);
+    for (uint32_t s = 0; s < exec->g->n_ops; s++) {
+        mpl_op op = exec->order[s], *before = &last[exec->op_stream[op]];
+
+        if (exec->g->op_block[op] != 0)
+            continue;
+        if (*before != MPL_NONE)
+            t->follower[*before] = op;
+        *before = op;
     }
-    MPL_TRY(crew_init(&c, exec));
-    MPL_TRY(mpl_exec_arrive_all(exec));
-    mpl_control_reset(exec);
-    begin = mpl_clock_ns();
-    /* such a device has one host thread */
-    n_workers = exec->backend->sequence_new != NULL ? 1 : n_workers;
-    while (n_started + 1 < n_workers && pthread_create(&thread[n_started], NULL, work, &c) == 0)
-        n_started++;
-    work(&c);
-    for (uint32_t i = 0; i < n_started; i++)
-        pthread_join(thread[i], NULL);
-    MPL_TRY(c.st);
-    mpl_assert(c.n_left == 0 && take_ready(&c) == MPL_NONE);
-    MPL_TRY(exec->backend->wait(exec->dev));
-    if (ns != NULL)
-        *ns = mpl_clock_ns() - begin;
-    MPL_TRY(mpl_exec_depart(exec));
 out:
-    pthread_mutex_destroy(&c.lock);
-    pthread_cond_destroy(&c.changed);
-    mpl_free_each(exec->ctx, c.waiting, c.step_of, c.ready);
+    mpl_free(exec->ctx, last);
     return st;
+}
+
+static mpl_status start_worker(mpl_team *t, worker *w)
+{
+    mpl_ctx *ctx = t->exec->ctx;
+    int failed;
+
+    w->team = t;
+    w->index = t->n_started;
+    mpl_ctx_init(&w->ctx);
+    if (t->exec->backend->share(t->exec->dev, &w->ctx, &w->dev) != MPL_OK)
+        return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "%s", w->ctx.message);
+    pthread_cond_init(&w->wake, NULL);
+    if ((failed = pthread_create(&w->thread, NULL, work, w)) != 0) {
+        pthread_cond_destroy(&w->wake);
+        t->exec->backend->close(w->dev);
+        return MPL_ERROR(ctx, MPL_EMEM, "worker %u of %u: no thread: %s", w->index + 1, t->n,
+                         strerror(failed));
+    }
+    t->n_started++;
+    return MPL_OK;
+}
+
+static mpl_status team_new(mpl_exec *exec, uint32_t n, mpl_team **out)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n_ops = exec->g->n_ops, n_cores = mpl_cores_here();
+    mpl_team *t = NULL;
+
+    MPL_TRY(mpl_new(exec->ctx, t, 1));
+    t->exec = exec;
+    t->n = n;
+    t->n_looks = n <= n_cores ? LOOKS : 0;
+    t->n_words = n_ops / 64 + 1;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->ended, NULL);
+    MPL_TRY(mpl_new_each(exec->ctx, n_ops, t->waiting, t->step_of));
+    MPL_TRY(mpl_new(exec->ctx, t->stamps, 2 * (size_t)n_ops));
+    if (exec->op_stream != NULL)
+        MPL_TRY(list_followers(t));
+    MPL_TRY(mpl_new(exec->ctx, t->ready, (t->follower != NULL ? n : 1) * (size_t)t->n_words));
+    MPL_TRY(mpl_new(exec->ctx, t->worker, n));
+    while (t->n_started < n)
+        MPL_TRY(start_worker(t, &t->worker[t->n_started]));
+    *out = t, t = NULL;
+out:
+    mpl_team_free(t);
+    return st;
+}
+
+void mpl_team_free(mpl_team *t)
+{
+    if (t == NULL)
+        return;
+    pthread_mutex_lock(&t->lock);
+    t->closing = true;
+    for (uint32_t i = 0; i < t->n_started; i++)
+        pthread_cond_signal(&t->worker[i].wake);
+    pthread_mutex_unlock(&t->lock);
+    for (uint32_t i = 0; i < t->n_started; i++) {
+        pthread_join(t->worker[i].thread, NULL);
+        pthread_cond_destroy(&t->worker[i].wake);
+        t->exec->backend->close(t->worker[i].dev);
+        mpl_assert(t->worker[i].ctx.n_live == 0);
+    }
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->ended);
+    mpl_free_each(t->exec->ctx, t->waiting, t->step_of, t->follower, t->ready, t->stamps, t->worker,
+                  t);
+}
+
+mpl_status mpl_exec_set_workers(mpl_exec *exec, uint32_t n)
+{
+    const char *name = exec->g->name;
+    mpl_team *team = NULL;
+
+    if (n < 1 || n > MPL_MOST_WORKERS)
+        return MPL_REFUSE(exec->ctx, "%u workers; 1 to %d are possible", n, MPL_MOST_WORKERS);
+    if (n > 1 && !exec->parallel)
+        return MPL_REFUSE(exec->ctx,
+                          "graph '%s': a plan of safety serial holds for one worker, not for %u",
+                          name, n);
+    if (n > 1 && exec->options.checked)
+        return MPL_REFUSE(exec->ctx, "graph '%s': a checked run is by one worker, not by %u", name,
+                          n);
+    if (n > 1 && exec->backend->sequence_new == NULL) {
+        if (exec->backend->share == NULL)
+            return MPL_ERROR(exec->ctx, MPL_EUNAVAIL,
+                             "backend %s runs one operation after the other: one worker",
+                             exec->backend->name);
+        MPL_PASS(team_new(exec, n, &team));
+    }
+    mpl_team_free(exec->team);
+    exec->team = team;
+    exec->n_workers = n;
+    exec->concurrent_ns = 0;
+    return MPL_OK;
 }

@@ -392,6 +392,11 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     exec->g = g;
     exec->options = *options;
     exec->parallel = p != NULL && p->before != NULL;
+    if (options->stream != NULL) {
+        MPL_TRY(mpl_new(ctx, exec->op_stream, g->n_ops));
+        memcpy(exec->op_stream, options->stream, g->n_ops * sizeof *exec->op_stream);
+    }
+    exec->options.stream = NULL;
     if (g->n_blocks > 1)
         MPL_TRY(mpl_new(ctx, exec->control, 1));
     MPL_TRY(mpl_control_count_work(exec));
@@ -424,6 +429,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
 {
     if (exec == NULL)
         return;
+    mpl_team_free(exec->team);
     if (exec->sequence != NULL)
         exec->backend->sequence_free(exec->dev, exec->sequence);
     mpl_residues_free(exec);
@@ -442,7 +448,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
                   exec->staged, exec->op_staged, exec->op_block, exec->op_skipped,
                   exec->op_workspace_bytes, exec->op_prepared, exec->op_how, exec->in, exec->out,
                   exec->call, exec->arrival_value, exec->arrival_home, exec->value_state,
-                  exec->by_place, exec->stage, exec);
+                  exec->op_stream, exec->by_place, exec->stage, exec);
 }
 
 mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
@@ -552,6 +558,33 @@ static mpl_status measure(mpl_exec *exec)
     return MPL_OK;
 }
 
+/* One operation with its blocks, in a run in order; notes its time if asked for. */
+static mpl_status run_next(mpl_exec *exec, mpl_op op, int64_t *apart_ns)
+{
+    int64_t before = *apart_ns, begin = exec->op_ns != NULL ? mpl_clock_ns() : 0, ns;
+
+    MPL_PASS(mpl_exec_run_unit(exec, op, apart_ns));
+    if (exec->op_ns == NULL)
+        return MPL_OK;
+    MPL_PASS(exec->backend->wait(exec->dev));
+    ns = exec->op_skipped[op] ? 0 : mpl_clock_ns() - begin - (*apart_ns - before);
+    exec->op_ns[op] = ns < exec->op_ns[op] ? ns : exec->op_ns[op];
+    return MPL_OK;
+}
+
+static mpl_status run_steps(mpl_exec *exec, int64_t *apart_ns)
+{
+    for (uint32_t s = 0; s < mpl_exec_n_steps(exec); s++) {
+        if (exec->control == NULL && (exec->n_arrivals > 0 || exec->options.checked))
+            MPL_PASS(prepare_step(exec, s, apart_ns));
+        if (mpl_exec_op_of(exec, s) != MPL_NONE && exec->g->op_block[exec->order[s]] == 0)
+            MPL_PASS(run_next(exec, exec->order[s], apart_ns));
+        if (exec->control == NULL && exec->options.checked)
+            MPL_PASS(check_step(exec, s, apart_ns));
+    }
+    return exec->backend->wait(exec->dev);
+}
+
 mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
 {
     int64_t begin, apart_ns = 0;
@@ -559,35 +592,46 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     mpl_assert_ok(mpl_exec_ok(exec));
     MPL_PASS(mpl_exec_renew(exec));
     if (mpl_exec_takes_whole(exec)) {
-        MPL_PASS(mpl_exec_run_whole(exec, exec->parallel ? 0 : 1, ns));
+        MPL_PASS(mpl_exec_run_whole(exec, exec->parallel ? exec->n_workers : 1, ns));
         return measure(exec);
     }
     if (exec->options.checked)
         MPL_PASS(mpl_checked_begin(exec));
-    mpl_control_reset(exec);
-    begin = mpl_clock_ns();
-    if (exec->control != NULL)
-        MPL_PASS(mpl_control_run(exec, 0, exec->control->program->n_steps, &apart_ns));
-    for (uint32_t s = 0; exec->control == NULL && s < mpl_exec_n_steps(exec); s++) {
-        if (exec->n_arrivals > 0 || exec->options.checked)
-            MPL_PASS(prepare_step(exec, s, &apart_ns));
-        if (mpl_exec_op_of(exec, s) != MPL_NONE)
-            MPL_PASS(mpl_exec_run_op(exec, exec->order[s]));
-        if (exec->options.checked)
-            MPL_PASS(check_step(exec, s, &apart_ns));
+    if (exec->team != NULL && exec->op_ns == NULL) {
+        MPL_PASS(mpl_team_run(exec->team, ns));
+    } else {
+        mpl_control_reset(exec);
+        begin = mpl_clock_ns();
+        MPL_PASS(run_steps(exec, &apart_ns));
+        if (ns != NULL)
+            *ns = mpl_clock_ns() - begin - apart_ns;
     }
-    MPL_PASS(exec->backend->wait(exec->dev));
-    if (ns != NULL)
-        *ns = mpl_clock_ns() - begin - apart_ns;
     MPL_PASS(mpl_exec_depart(exec));
     if (exec->options.checked)
         MPL_PASS(mpl_checked_end(exec));
     return measure(exec);
 }
 
+mpl_status mpl_exec_op_times(mpl_exec *exec, uint32_t n, int64_t *ns)
+{
+    mpl_status st = MPL_OK;
+
+    if (mpl_exec_takes_whole(exec))
+        MPL_FAIL(exec->ctx, MPL_EUNAVAIL, "backend %s does not tell the times of operations",
+                 exec->backend->name);
+    for (mpl_op op = 0; op < exec->g->n_ops; op++)
+        ns[op] = exec->g->op_block[op] == 0 ? INT64_MAX : 0;
+    exec->op_ns = ns;
+    for (uint32_t i = 0; i < n; i++)
+        MPL_TRY(mpl_exec_run(exec, NULL));
+out:
+    exec->op_ns = NULL;
+    return st;
+}
+
 mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
 {
-    if (!exec->parallel || exec->options.checked)
+    if (!exec->parallel || exec->op_stream != NULL || exec->options.checked)
         return MPL_REFUSE(
             exec->ctx, "graph '%s': only an unchecked plan of safety parallel can change its order",
             exec->g->name);
@@ -669,6 +713,8 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .pinned_bytes = exec->pinned_bytes,
         .copied_bytes = exec->copied_bytes,
         .reordered_bytes = exec->reordered_bytes,
+        .n_workers = exec->n_workers > 0 ? exec->n_workers : 1,
+        .concurrent_ns = exec->concurrent_ns,
     };
     for (mpl_op op = 0; exec->backend->packed_bytes != NULL && op < exec->g->n_ops; op++)
         if (exec->op_prepared[op] != NULL)

@@ -93,6 +93,7 @@ typedef struct mpl_staged {
 } mpl_staged;
 
 typedef struct mpl_witness mpl_witness;   /* private to checked_control.c */
+typedef struct mpl_team mpl_team;         /* private to concurrent.c */
 typedef struct mpl_residues mpl_residues; /* private to residues.c */
 
 struct mpl_exec {
@@ -147,9 +148,15 @@ struct mpl_exec {
     mpl_sequence *sequence;  /* the whole run; NULL: operation by operation */
     uint32_t sequence_lanes; /* most_lanes it was made for; 0: the device's choice */
 
+    uint32_t *op_stream;   /* [n_ops] of the plan; NULL: it has none */
+    mpl_team *team;        /* NULL: one operation after the other */
+    uint32_t n_workers;    /* 0: not set */
+    int64_t concurrent_ns; /* of the last run */
+    int64_t *op_ns;        /* [n_ops] where a run in order writes times; NULL: nowhere */
+
     mpl_value *value_state; /* [n_values] the weight that v updates; v if it is updated; MPL_NONE */
     bool fresh;             /* updated weights still have their initial contents */
-    bool parallel;          /* the plan is of safety parallel */
+    bool parallel;          /* the plan is of another safety than serial */
     bool ran;
     uint64_t measured_bytes, copied_bytes, reordered_bytes, weight_bytes, pinned_bytes;
 };
@@ -284,6 +291,12 @@ mpl_status mpl_exec_depart(mpl_exec *exec);
  * choice). Only if mpl_exec_takes_whole. */
 bool mpl_exec_takes_whole(const mpl_exec *exec);
 mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns);
+
+/* concurrent.c: one operation with all its blocks; apart_ns as in mpl_control_run. */
+mpl_status mpl_exec_run_unit(mpl_exec *exec, mpl_op op, int64_t *apart_ns);
+/* The graph once, by the team's workers. NULL is allowed to be freed. */
+mpl_status mpl_team_run(mpl_team *team, int64_t *ns);
+void mpl_team_free(mpl_team *team);
 
 /* exec_ok.c: mpl_assert_ok's predicate before a run: all values and blocks are within their slabs.
  * At level 3, for small graphs: the order respects the graph. */

@@ -6,6 +6,7 @@
  * bypasses, state left from the previous run, uncounted copies. */
 #include "tests/device/cuda_fake.h"
 #include "tests/support/test.h"
+#include "tests/runtime/bound_graph.h"
 
 #include "graphs/core/file.h"
 #include "planners/verify/verify.h"
@@ -746,7 +747,7 @@ TEST(loops_run_at_the_same_time)
         assert_null(other_output(ctx, s.g, exec, want));
         set_inputs(ctx, s.g, exec, two.run[(i + 1) % 3]);
         two.expect(two.run[(i + 1) % 3], want);
-        assert_ok(ctx, mpl_exec_run_concurrent(exec, 3, NULL));
+        assert_ok(ctx, run_by(exec, 3));
         assert_null(other_output(ctx, s.g, exec, want));
     }
     mpl_exec_free(ctx, exec);

@@ -9,6 +9,7 @@
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"
+#include "tests/runtime/bound_graph.h"
 
 typedef struct bench {
     mpl_ctx ctx;
@@ -221,7 +222,7 @@ TEST(any_order_any_streams)
     for (uint64_t seed = 1; seed <= 4; seed++) {
         assert_ok(&b.ctx, mpl_order_random(&b.ctx, b.g, seed, b.order));
         assert_ok(&b.ctx, mpl_exec_set_order(b.exec, b.order));
-        assert_ok(&b.ctx, mpl_exec_run_concurrent(b.exec, (uint32_t)seed, NULL));
+        assert_ok(&b.ctx, run_by(b.exec, (uint32_t)seed));
         got = output_of(&b, b.exec);
         assert_memory_equal(got, want, b.g->value_bytes[b.g->output[0]]);
         mpl_free(&b.ctx, got);

@@ -7,6 +7,7 @@
 #include "tests/support/interpret.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/support/random_edges.h"
+#include "tests/runtime/bound_graph.h"
 
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
@@ -167,7 +168,7 @@ static void run_plan(bench *b, const mpl_plan *plan, const char *who)
         if (mpl_exec_run(exec, NULL) != MPL_OK)
             fail_with(b, who, "not run in another order");
         compare_outputs(b, exec, who);
-        if (mpl_exec_run_concurrent(exec, N_WORKERS, NULL) != MPL_OK)
+        if (run_by(exec, N_WORKERS) != MPL_OK)
             fail_with(b, who, "not run by several workers");
         compare_outputs(b, exec, who);
         mpl_free(&b->ctx, order);

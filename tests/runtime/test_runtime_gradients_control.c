@@ -2,6 +2,7 @@
  * network, and in plans of every planner. Fault: a gradient part of a round, branch, capture or
  * carried value that is omitted, counted twice, or taken from another round. */
 #include "tests/support/test.h"
+#include "tests/runtime/bound_graph.h"
 
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff.h"
@@ -605,8 +606,7 @@ static void check_plan(bench *b, const mpl_graph *g, const mpl_op *order, bool p
                   mpl_exec_new(&b->ctx, b->backend, b->dev, g, order, p, map, plan,
                                &(mpl_exec_options){.weight_seed = 1, .checked = !parallel}, &exec));
         set_inputs(b, exec, g, 0);
-        assert_ok(&b->ctx,
-                  parallel ? mpl_exec_run_concurrent(exec, 2, NULL) : mpl_exec_run(exec, NULL));
+        assert_ok(&b->ctx, parallel ? run_by(exec, 2) : mpl_exec_run(exec, NULL));
         for (uint32_t o = 0; o < g->n_outputs; o++) {
             uint64_t bytes = g->value_bytes[g->output[o]];
             char *got = mpl_alloc(&b->ctx, 2 * bytes + 1, 1), *want = got + bytes;

@@ -2,6 +2,7 @@
  * orders and with concurrent independent operations; outputs must equal, bit for bit, those of a
  * run without sharing. */
 #include "tests/support/test.h"
+#include "tests/runtime/bound_graph.h"
 
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
@@ -120,7 +121,7 @@ static void run_everyhow(bench *b, const mpl_plan *plan)
         compare(b, exec);
     }
     for (int i = 0; i < N_CONCURRENT; i++) {
-        assert_ok(&b->ctx, mpl_exec_run_concurrent(exec, 4, NULL));
+        assert_ok(&b->ctx, run_by(exec, 4));
         compare(b, exec);
     }
     mpl_exec_free(&b->ctx, exec);

@@ -3,6 +3,7 @@
  * storage, planners, verifiers or execution. CONTROL_ORACLE=N: that many graphs (make
  * control-oracle), from seed CONTROL_SEED on. */
 #include "tests/support/random_control.h"
+#include "tests/runtime/bound_graph.h"
 
 #include "planners/verify/verify.h"
 #include "runtime/exec.h"
@@ -89,8 +90,7 @@ static bool outputs_right(bench *b, mpl_exec *exec, uint32_t n_workers)
     for (uint32_t r = 0; st == MPL_OK && right && r < N_RUNS; r++) {
         for (uint32_t i = 0; i < b->g->n_inputs; i++)
             assert_ok(&b->ctx, mpl_exec_set_input(exec, i, b->input[r][i]));
-        st = n_workers > 0 ? mpl_exec_run_concurrent(exec, n_workers, NULL)
-                           : mpl_exec_run(exec, NULL);
+        st = n_workers > 0 ? run_by(exec, n_workers) : mpl_exec_run(exec, NULL);
         for (uint32_t i = 0; st == MPL_OK && right && i < b->g->n_outputs; i++) {
             uint64_t bytes = b->g->value_bytes[b->g->output[i]];
             char *got = mpl_alloc(&b->ctx, bytes + 1, 1);
