@@ -8,6 +8,7 @@
 #define MPL_BACKEND_H
 
 #include "graphs/graph.h"
+#include "planners/online/requests.h"
 
 typedef struct mpl_device mpl_device;     /* private to each backend */
 typedef struct mpl_prepared mpl_prepared; /* one prepared operation; private to each backend */
@@ -58,13 +59,6 @@ typedef struct mpl_device_facts {
 #define MPL_HOW_LOOPS "ref loops"
 /* The `how` of a view that has memory of its own and is copied. */
 #define MPL_HOW_COPY "copy"
-
-/* One allocation or release of a buffer, as a framework without a plan makes them. */
-typedef struct mpl_request {
-    uint32_t id;
-    uint64_t bytes; /* [byte] */
-    bool gives_back;
-} mpl_request;
 
 typedef enum mpl_replay_mode {
     MPL_REPLAY_PLAIN, /* one device allocation for each buffer (cudaMalloc, cudaFree) */

@@ -18,7 +18,7 @@ static void print_device(const mpl_measured *m)
     if (m->allocators.on_device)
         printf("requests  %s at once; cudaMalloc %s, cudaMallocAsync %s, a caching "
                "allocator %s\n",
-               mpl_sized(m->allocators.model.requested_bytes).text,
+               mpl_sized(m->allocators.model.live_peak_bytes).text,
                mpl_sized(m->allocators.own[MPL_REPLAY_PLAIN].peak_bytes).text,
                mpl_sized(m->allocators.own[MPL_REPLAY_POOL].peak_bytes).text,
                mpl_sized(m->allocators.model.reserved_bytes).text);

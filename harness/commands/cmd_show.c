@@ -390,7 +390,7 @@ out:
 static mpl_status show_allocators(mpl_ctx *ctx, const mpl_job *job, mpl_device *dev)
 {
     static const char *const names[] = {"cudaMalloc", "cudaMallocAsync"};
-    mpl_allocators a;
+    mpl_unplanned a;
 
     MPL_PASS(mpl_allocators_play(ctx, job->problem, job->backend, dev, &a));
     printf("allocators   a caching one as PyTorch's (a model) would hand out %s and reserve %s\n",

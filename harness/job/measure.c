@@ -277,15 +277,16 @@ const char *mpl_outputs_word(double error)
 /* ---- devices ---- */
 
 mpl_status mpl_allocators_play(mpl_ctx *ctx, const mpl_problem *p, const mpl_backend *backend,
-                               mpl_device *dev, mpl_allocators *out)
+                               mpl_device *dev, mpl_unplanned *out)
 {
     mpl_status st = MPL_OK;
     mpl_request *request = NULL;
     uint32_t n = 0;
 
-    *out = (mpl_allocators){0};
+    *out = (mpl_unplanned){0};
     MPL_TRY(mpl_requests_make(ctx, p, 0, &request, &n));
-    MPL_TRY(mpl_caching_play(ctx, request, n, UINT64_MAX, &out->model));
+    MPL_TRY(mpl_requests_play(ctx, request, n, mpl_allocator_find("caching"), UINT64_MAX,
+                              &out->model, NULL));
     if (dev == NULL || backend->replay == NULL)
         goto out;
     for (int mode = MPL_REPLAY_PLAIN; mode <= MPL_REPLAY_POOL; mode++) {
@@ -357,12 +358,12 @@ static void device_fields(const mpl_exec_facts *f, mpl_record *row)
     mpl_record_member_int(row, MPL_FIELD_clocks, "throttled", c->throttled);
 }
 
-static void allocator_fields(const mpl_allocators *a, mpl_record *row)
+static void allocator_fields(const mpl_unplanned *a, mpl_record *row)
 {
     const mpl_replay_facts *plain = &a->own[MPL_REPLAY_PLAIN], *pool = &a->own[MPL_REPLAY_POOL];
 
     mpl_record_null(row, MPL_FIELD_allocators);
-    mpl_record_member_int(row, MPL_FIELD_allocators, "requested", a->model.requested_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "requested", a->model.live_peak_bytes);
     mpl_record_member_int(row, MPL_FIELD_allocators, "malloc", plain->peak_bytes);
     mpl_record_member_int(row, MPL_FIELD_allocators, "malloc_ns", (uint64_t)plain->ns);
     mpl_record_member_int(row, MPL_FIELD_allocators, "pool", pool->peak_bytes);

@@ -3,7 +3,6 @@
 #define MPL_MEASURE_H
 
 #include "harness/job/job.h"
-#include "runtime/exec/caching.h"
 #include "runtime/exec.h"
 #include "runtime/exec/malloced.h"
 
@@ -61,19 +60,19 @@ double mpl_compare(mpl_type type, uint64_t n, const void *got, const void *want)
 const char *mpl_outputs_word(double error);
 
 /* Memory that allocators without a plan take for a job's buffers. */
-typedef struct mpl_allocators {
-    mpl_caching_facts model;                   /* of a caching allocator */
+typedef struct mpl_unplanned {
+    mpl_online_facts model;                    /* of a caching allocator */
     bool on_device;                            /* own[] is measured too */
     mpl_replay_facts own[MPL_REPLAY_POOL + 1]; /* the device's own allocators, by mpl_replay_mode */
-} mpl_allocators;
+} mpl_unplanned;
 
 /* Replays the requests of pool 0. Only the model runs if dev is NULL, lacks memory, or its backend
  * has no replay. MPL_EUNAVAIL: the problem has no lifetimes. */
 mpl_status mpl_allocators_play(mpl_ctx *ctx, const mpl_problem *p, const mpl_backend *backend,
-                               mpl_device *dev, mpl_allocators *out);
+                               mpl_device *dev, mpl_unplanned *out);
 
 typedef struct mpl_measured {
-    mpl_allocators allocators; /* all 0: not replayed */
+    mpl_unplanned allocators; /* all 0: not replayed */
     mpl_exec_facts facts;
     uint64_t before_bytes; /* resident before the run was prepared [byte] */
     uint64_t rss_bytes;    /* peak resident set [byte] */

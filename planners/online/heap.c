@@ -9,7 +9,7 @@ mpl_status mpl_heap_add(mpl_heap *h, uint64_t at, uint64_t bytes, uint32_t segme
         h->spare = h->cell[id].after;
     } else {
         if (h->n_cells == MPL_NONE)
-            return MPL_ERROR(h->ctx, MPL_ELIMIT, "more than 2^32 - 1 blocks");
+            return MPL_ERROR(h->ctx, MPL_ELIMIT, "more than 2^32 - 1 blocks alive and free");
         MPL_PASS(mpl_reserve(h->ctx, h->cell, h->room, (size_t)h->n_cells + 1));
         id = h->n_cells++;
     }
@@ -93,6 +93,7 @@ mpl_status mpl_heap_cut(mpl_heap *h, uint32_t id, uint64_t bytes, uint32_t *rest
                           &tail));
     c = &h->cell[id];
     c->bytes = bytes;
+    h->facts.n_splits++;
     h->cell[tail].previous = id;
     h->cell[tail].next = c->next;
     if (c->next != MPL_NONE)
@@ -139,7 +140,20 @@ uint32_t mpl_heap_merge(mpl_heap *h, uint32_t id)
     return previous;
 }
 
+bool mpl_heap_is_segment(const mpl_heap *h, uint32_t id)
+{
+    const mpl_cell *c = &h->cell[id];
+
+    return (c->previous == MPL_NONE || h->cell[c->previous].segment != c->segment) &&
+           (c->next == MPL_NONE || h->cell[c->next].segment != c->segment);
+}
+
 /* ---- the system ---- */
+
+bool mpl_heap_has_room(const mpl_heap *h, uint64_t bytes)
+{
+    return bytes <= h->capacity - h->top || mpl_heap_lowest(h, MPL_HEAP_HOLES, bytes) != MPL_NONE;
+}
 
 static mpl_status add_on_top(mpl_heap *h, uint64_t bytes, uint32_t segment, uint32_t *out)
 {

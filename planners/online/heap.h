@@ -49,6 +49,8 @@ uint32_t mpl_heap_lowest(const mpl_heap *h, uint32_t list, uint64_t bytes);
  * top. MPL_ELIMIT: neither is within the capacity. */
 mpl_status mpl_heap_grow(mpl_heap *h, uint64_t bytes, uint32_t segment, uint32_t list,
                          uint32_t *out);
+/* Whether it would succeed, but for memory of the host. */
+bool mpl_heap_has_room(const mpl_heap *h, uint64_t bytes);
 /* The system has a free cell back. */
 void mpl_heap_release(mpl_heap *h, uint32_t id);
 /* Splits a free cell behind its first `bytes`; *rest, if it is not NULL, is the new one, in the
@@ -60,6 +62,8 @@ void mpl_heap_join(mpl_heap *h, uint32_t id);
  * now. */
 uint32_t mpl_heap_merge(mpl_heap *h, uint32_t id);
 
+/* Whether a cell is all of its segment. */
+bool mpl_heap_is_segment(const mpl_heap *h, uint32_t id);
 static inline bool mpl_heap_is_free(const mpl_heap *h, uint32_t id)
 {
     return id != MPL_NONE && !h->cell[id].is_used && h->cell[id].list != MPL_HEAP_HOLES;

@@ -41,7 +41,10 @@ mpl_status mpl_online_new(mpl_ctx *ctx, const mpl_allocator *kind, uint64_t capa
 
     MPL_TRY(mpl_new(ctx, o, 1));
     o->kind = kind;
-    o->heap = (mpl_heap){.ctx = ctx, .capacity = capacity, .spare = MPL_NONE, .last = MPL_NONE};
+    o->heap = (mpl_heap){.ctx = ctx,
+                         .capacity = mpl_min_u64(capacity, INT64_MAX),
+                         .spare = MPL_NONE,
+                         .last = MPL_NONE};
     for (uint32_t i = 0; i < MPL_HEAP_LISTS; i++)
         o->heap.list[i] = MPL_NONE;
     if (kind->open != NULL)

@@ -37,7 +37,7 @@ typedef struct mpl_online_facts {
     uint64_t extent_bytes;    /* no block ever ended beyond this offset; 0: real [byte] */
     uint32_t n_requests;      /* blocks given out so far */
     uint32_t n_segments;      /* times that it took memory from the system */
-    uint32_t n_splits;        /* blocks split */
+    uint32_t n_splits;        /* times that free bytes were split */
     uint32_t n_flushes;       /* times that it released unused segments to make room */
 } mpl_online_facts;
 

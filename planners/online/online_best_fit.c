@@ -50,10 +50,8 @@ static mpl_status take(mpl_heap *h, uint64_t bytes, uint32_t align, uint32_t *ou
         MPL_PASS(grow(h, bytes, align, &id, &front));
     if (front > 0)
         MPL_PASS(mpl_heap_cut(h, id, front, &id));
-    if (h->cell[id].bytes > bytes) {
+    if (h->cell[id].bytes > bytes)
         MPL_PASS(mpl_heap_cut(h, id, bytes, NULL));
-        h->facts.n_splits++;
-    }
     mpl_heap_pull(h, id);
     *out = id;
     return MPL_OK;

@@ -535,10 +535,10 @@ TEST(a_capture_changes_no_weight)
 
 TEST(requests_are_played)
 {
-    static const mpl_request good[] = {{0, 100, false}, {2, 50, false}, {0, 100, true},
-                                       {1, 70, false},  {1, 70, true},  {2, 50, true}};
-    static const mpl_request twice[] = {{0, 100, false}, {0, 100, false}},
-                             unasked[] = {{3, 1, true}};
+    static const mpl_request good[] = {{0, 100, false, 1}, {2, 50, false, 1}, {0, 100, true, 1},
+                                       {1, 70, false, 1},  {1, 70, true, 1},  {2, 50, true, 1}};
+    static const mpl_request twice[] = {{0, 100, false, 1}, {0, 100, false, 1}},
+                             unasked[] = {{3, 1, true, 1}};
     mpl_device *dev = NULL;
     mpl_replay_facts f = {0};
 

@@ -1,10 +1,12 @@
-/* test_runtime_caching.c -- the model of a caching allocator and its requests.
+/* test_planners_requests.c -- requests of problems, problems of requests, and the rules of the
+ * caching allocator.
  *
  * Fault: wrong rounding, pools or segments; a fit that is not the best; remainders split off or
- * kept wrongly; neighbours not merged; a peak that misses a step; requests out of order. */
+ * kept wrongly; neighbours not merged; a peak that misses a step; requests out of order; a problem
+ * of requests that is not theirs. */
 #include "tests/support/test.h"
 
-#include "runtime/exec/caching.h"
+#include "planners/online/requests.h"
 
 #define K *UINT64_C(1024)
 #define M *UINT64_C(1048576)
@@ -58,27 +60,33 @@ static const row rows[] = {
     {"more than there is", {{1, UINT64_MAX}}, 1, 60 M, 0, 0, 0, 0, 0, 0, MPL_ELIMIT},
 };
 
+static const mpl_allocator *caching(void)
+{
+    return mpl_allocator_find("caching");
+}
+
 TEST(the_model_follows_its_rules)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
         mpl_request request[12];
         uint64_t bytes[8] = {0};
-        mpl_caching_facts f = {0};
+        mpl_online_facts f = {0};
 
         for (uint32_t k = 0; k < r->n; k++) {
             bool back = r->call[k].bytes == 0;
 
             bytes[r->call[k].id] = back ? bytes[r->call[k].id] : r->call[k].bytes;
-            request[k] = (mpl_request){r->call[k].id, bytes[r->call[k].id], back};
+            request[k] = (mpl_request){r->call[k].id, bytes[r->call[k].id], back, 1};
         }
-        assert_status(ctx, mpl_caching_play(ctx, request, r->n, r->capacity, &f), r->st);
-        if (f.requested_bytes != r->requested || f.allocated_bytes != r->allocated ||
+        assert_status(ctx, mpl_requests_play(ctx, request, r->n, caching(), r->capacity, &f, NULL),
+                      r->st);
+        if (f.live_peak_bytes != r->requested || f.allocated_bytes != r->allocated ||
             f.reserved_bytes != r->reserved || f.n_segments != r->n_segments ||
             f.n_splits != r->n_splits || f.n_flushes != r->n_flushes)
             fail_msg("%s: requested %" PRIu64 ", allocated %" PRIu64 ", reserved %" PRIu64
                      ", %u segments, %u splits, %u flushes",
-                     r->name, f.requested_bytes, f.allocated_bytes, f.reserved_bytes, f.n_segments,
+                     r->name, f.live_peak_bytes, f.allocated_bytes, f.reserved_bytes, f.n_segments,
                      f.n_splits, f.n_flushes);
     }
 }
@@ -108,11 +116,11 @@ TEST(requests_follow_lifetimes)
         owned_memory mpl_request *request = NULL;
         uint32_t n = 0;
         uint64_t peak = 0;
-        mpl_caching_facts f;
+        mpl_online_facts f;
 
         p = problem_of(ctx, names[i], &map, false);
         assert_ok(ctx, mpl_requests_make(ctx, p, 0, &request, &n));
-        assert_ok(ctx, mpl_caching_play(ctx, request, n, UINT64_MAX, &f));
+        assert_ok(ctx, mpl_requests_play(ctx, request, n, caching(), UINT64_MAX, &f, NULL));
         for (uint32_t s = 0; s < p->n_steps; s++) {
             uint64_t live = 0;
 
@@ -120,10 +128,38 @@ TEST(requests_follow_lifetimes)
                 live += p->birth[b] <= s && s < p->death[b] ? p->bytes[b] : 0;
             peak = mpl_max_u64(peak, live);
         }
-        assert_int_equal(f.requested_bytes, peak);
-        assert_true(f.requested_bytes <= f.allocated_bytes &&
+        assert_int_equal(f.live_peak_bytes, peak);
+        assert_true(f.live_peak_bytes <= f.allocated_bytes &&
                     f.allocated_bytes <= f.reserved_bytes);
     }
+}
+
+/* Which are alive at once, and for how long: of the problem, of its requests, and of a problem of
+ * these, the same. Ids that are used again, and what is never given back. */
+TEST(requests_are_a_problem)
+{
+    static const mpl_request request[] = {{7, 10, false, 1}, {2, 20, false, 4}, {7, 10, true, 1},
+                                          {7, 30, false, 8}, {2, 20, true, 4},  {0, 0, false, 1}};
+    static const uint64_t bytes[] = {10, 20, 30, 1}, align[] = {1, 4, 8, 1};
+    static const bool conflict[4][4] = {{1, 1, 0, 0}, {1, 1, 1, 0}, {0, 1, 1, 1}, {0, 0, 1, 1}};
+    mpl_request *again = NULL;
+    mpl_problem *p = NULL;
+    uint32_t n = 0;
+
+    assert_ok(ctx, mpl_requests_problem(ctx, request, 6, &p));
+    assert_int_equal(p->n, 4);
+    for (mpl_buffer b = 0; b < 4; b++) {
+        assert_true(p->bytes[b] == bytes[b] && p->align[b] == align[b]);
+        for (mpl_buffer c = 0; c < 4; c++)
+            assert_true(b == c || mpl_conflict(p, b, c) == conflict[b][c]);
+    }
+    assert_ok(ctx, mpl_requests_make(ctx, p, 0, &again, &n));
+    assert_int_equal(n, 8); /* all end */
+    for (uint32_t i = 0, k = 0; i < 6; i++, k++)
+        assert_true(again[k].bytes == mpl_max_u64(request[i].bytes, 1) &&
+                    again[k].gives_back == request[i].gives_back);
+    mpl_free(ctx, again);
+    mpl_problem_free(ctx, p);
 }
 
 TEST(memory_may_run_out)
@@ -137,11 +173,16 @@ TEST(memory_may_run_out)
     parallel = problem_of(ctx, "mlp", &other, true);
     assert_status(ctx, mpl_requests_make(ctx, parallel, 0, &request, &n), MPL_EUNAVAIL);
     EACH_ALLOCATION_FAILS (ctx, st) {
-        mpl_caching_facts f;
+        mpl_online_facts f;
 
         st = mpl_requests_make(ctx, p, 0, &request, &n);
         if (st == MPL_OK) {
-            st = mpl_caching_play(ctx, request, n, UINT64_MAX, &f);
+            mpl_problem *made = NULL;
+
+            st = mpl_requests_play(ctx, request, n, caching(), UINT64_MAX, &f, NULL);
+            if (st == MPL_OK)
+                st = mpl_requests_problem(ctx, request, n, &made);
+            mpl_problem_free(ctx, made);
             mpl_free(ctx, request);
             request = NULL;
         }
@@ -149,4 +190,5 @@ TEST(memory_may_run_out)
     ctx->fail_after = -1;
 }
 
-TESTS(the_model_follows_its_rules, requests_follow_lifetimes, memory_may_run_out)
+TESTS(the_model_follows_its_rules, requests_follow_lifetimes, requests_are_a_problem,
+      memory_may_run_out)
