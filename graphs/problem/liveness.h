@@ -1,5 +1,5 @@
 /* liveness.h -- live ranges: data flow over a control-flow graph, and the closed form for one
- * order. Private to graphs/ and its tests. */
+ * order. Private to graphs/, its tests, and what plans traces (runtime/tape). */
 #ifndef MPL_LIVENESS_H
 #define MPL_LIVENESS_H
 

@@ -73,11 +73,13 @@ static mpl_status new_store(mpl_tape *tape, uint32_t *out)
     return MPL_OK;
 }
 
+/* Asks for whole multiples of the alignment, as bounds of plans count them. */
 static mpl_status take_online(mpl_tape *tape, uint64_t bytes, uint32_t *block, char **at)
 {
+    uint32_t align = tape->options.backend->align;
     uint64_t offset;
 
-    MPL_PASS(mpl_online_take(tape->online, bytes, tape->options.backend->align, block, &offset));
+    MPL_PASS(mpl_online_take(tape->online, mpl_align_up(bytes, align), align, block, &offset));
     *at = tape->range != NULL ? tape->range + offset : (char *)(uintptr_t)offset;
     return MPL_OK;
 }
@@ -410,8 +412,7 @@ static mpl_status check_call(mpl_tape *tape, const mpl_tape_call *call)
             MPL_PASS(check_handle(tape, call->in[i]));
         for (uint32_t j = 0; j <= i && is_last(call, i); j++)
             refs += call->in[j] == call->in[i] && is_last(call, j);
-        if (is_last(call, i) &&
-            (call->in[i] == 0 || refs > find_slot(tape, call->in[i])->n_refs))
+        if (is_last(call, i) && (call->in[i] == 0 || refs > find_slot(tape, call->in[i])->n_refs))
             return MPL_REFUSE(tape->ctx, "tape: operand %u of %s is released twice", i, info->name);
     }
     return MPL_OK;
@@ -426,10 +427,9 @@ static mpl_status check_updates(mpl_tape *tape, const mpl_kernel *k, const mpl_t
         const mpl_slot *s = at != MPL_NONE ? find_slot(tape, call->in[at]) : NULL;
 
         if (s != NULL && (!s->changes || tape->store[s->store].step == tape->step))
-            return MPL_REFUSE(tape->ctx, "tape: operand %u of %s is updated, and is %s", at,
-                              k->g->op_name[0],
-                              s->changes ? "updated a second time in a step"
-                                         : "no weight that changes");
+            return MPL_REFUSE(
+                tape->ctx, "tape: operand %u of %s is updated, and is %s", at, k->g->op_name[0],
+                s->changes ? "updated a second time in a step" : "no weight that changes");
     }
     return MPL_OK;
 }
@@ -501,11 +501,8 @@ static mpl_status compute(mpl_tape *tape, mpl_kernel *k, const mpl_tape_call *ca
     mpl_status st = MPL_OK;
     uint32_t block = MPL_NONE;
     char *workspace = NULL;
-    mpl_op_call run = {.graph = k->g,
-                       .n_in = call->n_in,
-                       .n_out = call->n_out,
-                       .in = k->in,
-                       .out = k->out};
+    mpl_op_call run = {
+        .graph = k->g, .n_in = call->n_in, .n_out = call->n_out, .in = k->in, .out = k->out};
 
     if (mpl_kernel_is_view(k))
         return MPL_OK;

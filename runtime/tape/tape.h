@@ -7,9 +7,9 @@
  * traces, the least recently used one is dropped.
  *
  * When the first calls of a step are those of a kept trace, its plan is used: the calls still come
- * one by one, and each runs at once in the plan's arena, at the offsets that were planned. A call or
- * a release other than the trace's ends that: what is alive is copied out of the arena, and the step
- * goes on with the allocator, as a new trace. Nothing that the program sees depends on it.
+ * one by one, and each runs at once in the plan's arena, at the offsets that were planned. A call
+ * or a release other than the trace's ends that: what is alive is copied out of the arena, and the
+ * step goes on with the allocator, as a new trace. Nothing that the program sees depends on it.
  *
  * Values that a step leaves alive (an output, the state of a recurrence) never lie in the arena:
  * they come from the allocator in both cases, and are inputs of the steps that use them. One thread
@@ -42,8 +42,8 @@ typedef struct mpl_tape_options {
 mpl_status mpl_tape_new(mpl_ctx *ctx, const mpl_tape_options *options, mpl_tape **out);
 void mpl_tape_free(mpl_ctx *ctx, mpl_tape *tape); /* NULL is allowed; releases everything */
 
-/* A tensor with memory of its own, beside allocator and arena, and contents copied from `data`. name
- * (may be NULL) is its name in traces. */
+/* A tensor with memory of its own, beside allocator and arena, and contents copied from `data`.
+ * name (may be NULL) is its name in traces. */
 mpl_status mpl_tape_input(mpl_tape *tape, const char *name, mpl_type type, const mpl_shape *shape,
                           const void *data, mpl_handle *out);
 /* The same for a weight, which traces know by its identity: another weight makes another trace.
@@ -87,7 +87,7 @@ mpl_status mpl_tape_end(mpl_tape *tape);
 void mpl_tape_forgo(mpl_tape *tape, bool plans);
 
 typedef struct mpl_tape_facts {
-    mpl_online_facts online; /* of the allocator */
+    mpl_online_facts online; /* of the allocator; sizes are rounded up to the alignment */
     uint64_t n_hits;         /* steps run wholly by their plan */
     uint64_t n_misses;       /* other steps */
     uint64_t n_diverged;     /* of these, steps that began by a plan */

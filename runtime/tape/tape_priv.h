@@ -31,8 +31,8 @@ typedef struct mpl_store {
     char *at;
     uint32_t n_tensors; /* 0: spare */
     uint32_t block;     /* of the allocator; of a spare store: the next one */
-    uint32_t traced; /* in the trace of this step; MPL_NONE: it was made before */
-    uint64_t step;   /* the last step that updated it */
+    uint32_t traced;    /* in the trace of this step; MPL_NONE: it was made before */
+    uint64_t step;      /* the last step that updated it */
 } mpl_store;
 
 typedef struct mpl_slot {
@@ -55,7 +55,7 @@ typedef struct mpl_traced {
     mpl_handle weight; /* 0: no weight */
     bool made;         /* by an operation; otherwise from outside */
     bool read;
-    uint32_t root; /* the value from outside that it is, or is a view of; MPL_NONE: neither */
+    uint32_t root;    /* the value from outside that it is, or is a view of; MPL_NONE: neither */
     const char *name; /* the tape's; NULL: none */
 } mpl_traced;
 
@@ -104,7 +104,7 @@ struct mpl_tape {
     uint64_t arena_bytes; /* [byte] */
     char *nothing;        /* what tensors without bytes point to */
 
-    mpl_kernel *kernel[1024]; /* by hash */
+    mpl_kernel *kernel[1024];            /* by hash */
     uint32_t n_slots, n_stores, n_names; /* slot 0 is that of no handle */
     size_t slot_room, store_room, name_room;
     mpl_slot *slot;

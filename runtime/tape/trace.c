@@ -60,7 +60,8 @@ mpl_status mpl_trace_prefix(mpl_ctx *ctx, const mpl_trace *from, uint32_t n_ops,
         if (s->death > n_ops)
             s->death = MPL_NONE;
     }
-    t.n_values = n_values, t.n_operands = n_operands, t.n_results = n_results, t.n_releases = n_releases;
+    t.n_values = n_values, t.n_operands = n_operands, t.n_results = n_results,
+    t.n_releases = n_releases;
     for (uint32_t i = 0; i < n_ops; i++)
         t.op[i].kernel->n_held++;
     t.n_ops = n_ops;
@@ -90,15 +91,15 @@ static mpl_status add_outer(mpl_tape *tape, const mpl_trace *t, const mpl_kernel
                             mpl_graph *g)
 {
     const mpl_traced *v = &t->value[g->n_values];
-    mpl_value leaf = k->g->op_in[i];
+    mpl_value leaf = k->g->op_in[i], added;
     char text[140];
     const char *name = new_name(g, v->name, v->weight != 0 ? "weight" : "input", g->n_values, text);
 
     return k->g->value_data[leaf] != NULL
-               ? mpl_graph_add_const(tape->ctx, g, name, v->type, &v->shape,
-                                     k->g->value_data[leaf], false, NULL)
+               ? mpl_graph_add_const(tape->ctx, g, name, v->type, &v->shape, k->g->value_data[leaf],
+                                     false, &added)
                : mpl_graph_add_value(tape->ctx, g, name, v->weight != 0 ? MPL_WEIGHT : MPL_INPUT,
-                                     v->type, &v->shape, NULL);
+                                     v->type, &v->shape, &added);
 }
 
 static bool among(mpl_value v, const mpl_value *list, uint32_t n)
