@@ -1,10 +1,10 @@
-/* test_runtime_tape.c -- operations called on a tape: eagerly, by the plan of their trace, and where
- * the two part.
+/* test_runtime_tape.c -- operations called on a tape: eagerly, by the plan of their trace, and
+ * where the two part.
  *
- * Fault: a value freed too early or never, a plan followed for other calls than its own, values left
- * in the arena that the next step overwrites, a trace that misses what decides it, an eviction out
- * of order, counts and bytes that are not those of what ran. MPL_TAPES=N: that many random graphs,
- * from MPL_TAPE_SEED on. */
+ * Fault: a value freed too early or never, a plan followed for other calls than its own, values
+ * left in the arena that the next step overwrites, a trace that misses what decides it, an eviction
+ * out of order, counts and bytes that are not those of what ran. MPL_TAPES=N: that many random
+ * graphs, from MPL_TAPE_SEED on. */
 #include "harness/eager/walk.h"
 #include "tests/support/random_control.h"
 
@@ -112,7 +112,8 @@ static void assert_bytes(const bench *b, uint64_t seed)
     assert_int_equal(f.n_plans + f.n_evictions, f.n_traces);
 }
 
-/* Runs of different inputs, whose control may take other ways; the same again must follow a plan. */
+/* Runs of different inputs, whose control may take other ways; the same again must follow a plan.
+ */
 static void walk_graph(mpl_ctx *ctx, uint64_t seed, const char *allocator, uint64_t *n_diverged)
 {
     static const uint32_t runs[] = {0, 0, 1, 1, 2, 2, 0, 0, 1, 0, 2};
