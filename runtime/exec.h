@@ -29,6 +29,7 @@ typedef struct mpl_exec_options {
     /* [n_ops] the stream of each operation that the plan was made for; NULL: none. Only for
      * mpl_exec_new. */
     const uint32_t *stream;
+    uint32_t n_workers; /* as mpl_exec_set_workers; 0: 1 */
 } mpl_exec_options;
 
 /* Binds a graph, an order and a verified plan to a device: allocates arenas and pinned memory,
@@ -60,9 +61,11 @@ mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order);
  * serial. MPL_EUNAVAIL: the backend cannot. MPL_EMEM: no memory or threads. */
 #define MPL_MOST_WORKERS 64
 mpl_status mpl_exec_set_workers(mpl_exec *exec, uint32_t n);
+/* Time of the last run during which two or more operations ran; 0 with one worker. */
+int64_t mpl_exec_concurrent_ns(const mpl_exec *exec);
 /* Time of each outermost operation with its blocks, one after the other: the least of n runs; 0 of
  * those that run nothing. [ns] MPL_EUNAVAIL: the device runs the graph as a whole. */
-mpl_status mpl_exec_op_times(mpl_exec *exec, uint32_t n, int64_t *ns);
+mpl_status mpl_exec_op_times(mpl_exec *exec, uint32_t n, uint64_t *ns);
 /* Copies graph output i to host memory. */
 mpl_status mpl_exec_output(mpl_exec *exec, uint32_t i, void *data);
 
@@ -99,8 +102,6 @@ typedef struct mpl_exec_facts {
     double tolerance;      /* of outputs against `ref` */
     bool two_ways;         /* runs alternate: call by call, and replayed as a whole */
     mpl_device_clocks clocks; /* after the last run */
-    uint32_t n_workers;       /* threads that ran it */
-    int64_t concurrent_ns;    /* time during which two or more operations ran */
     uint32_t n_hows;          /* implementations and counts in graph order; last: all others */
     mpl_how_count how[MPL_MOST_HOWS];
 } mpl_exec_facts;

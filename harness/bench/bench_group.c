@@ -17,7 +17,8 @@ typedef struct cell {
     const mpl_job *job; /* of the plan: the unit's job, or the job with the given order */
     mpl_worker *worker;
     int64_t *run_ns;
-    int64_t *other_ns;          /* on a device whose runs alternate, or under --compare */
+    int64_t *other_ns; /* on a device whose runs alternate, or under --compare; with --workers the
+                          time of several operations at once */
     int64_t *plan_ns, *self_ns; /* [repeat] with peers: times of repeated planning */
     bool skip;                  /* already in the file, or in another shard */
     bool elsewhere;             /* in another shard */
@@ -210,7 +211,7 @@ static mpl_status prepare_runs(const group *g, unit *u)
         .options = &u->exec,
         .command = o,
         .inputs = &u->inputs,
-        .n_threads = (uint32_t)o->threads,
+        .n_threads = mpl_job_threads(o, &u->job.machine),
         .device = o->device,
         .limit_ns = o->given[MPL_OPT_time_limit] ? mpl_seconds_ns(o->time_limit) : STEP_LIMIT_NS};
     MPL_PASS(mpl_measure_options(ctx, o, &u->exec));
@@ -243,6 +244,8 @@ static void finish_run(const group *g, const unit *u, cell *c, uint32_t turns)
             mpl_record_ints(c->row, MPL_FIELD_run_ns, b->repeat, c->run_ns);
         if (b->repeat > 0)
             mpl_record_int(c->row, MPL_FIELD_turns, turns);
+        if (b->repeat > 0 && u->options.workers > 1)
+            mpl_record_ints(c->row, MPL_FIELD_concurrent_ns, b->repeat, c->other_ns);
         if (b->repeat > 0 && m->facts.two_ways)
             mpl_record_ints(c->row, MPL_FIELD_replay_ns, b->repeat, c->other_ns);
         if (b->repeat > 0 && m->malloc_bytes > 0)

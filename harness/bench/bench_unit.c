@@ -134,5 +134,6 @@ mpl_status mpl_bench_unit_options(mpl_bench *b, uint32_t unit, mpl_options *own)
     if (safety != NULL)
         MPL_PASS(mpl_options_default(b->ctx, MPL_CMD_bench, "safety", safety, own));
     MPL_PASS(mpl_suite_own(b->ctx, &b->suite, unit / b->safeties.n, own));
+    MPL_PASS(mpl_job_default_safety(b->ctx, MPL_CMD_bench, own));
     return mpl_job_check_options(b->ctx, own);
 }

@@ -106,7 +106,8 @@ static mpl_status check_jobs(mpl_bench *b)
     if (o->jobs <= 1)
         return MPL_OK;
     MPL_PASS(mpl_machine_get(b->ctx, &machine));
-    if (o->jobs > machine.n_cores || o->threads > machine.n_cores / o->jobs)
+    if (o->jobs > machine.n_cores ||
+        mpl_max_u64(o->threads, o->workers) > machine.n_cores / o->jobs)
         return MPL_REFUSE(b->ctx,
                           "--jobs: %" PRIu64
                           " workers need a core for each of their threads; there are %" PRIu32,

@@ -24,6 +24,16 @@ static void print_device(const mpl_measured *m)
                mpl_sized(m->allocators.model.reserved_bytes).text);
 }
 
+static void print_workers(const mpl_job *job, const mpl_record *row, uint32_t workers)
+{
+    int64_t several = 0;
+
+    mpl_record_median(row, MPL_FIELD_concurrent_ns, &several);
+    printf("executed  by %u workers%s; two or more operations at once for %.3f ms\n", workers,
+           workers > job->machine.n_cores ? ", which share cores" : ", each on cores of its own",
+           (double)several / 1e6);
+}
+
 static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_executed *o)
 {
     int64_t median = 0;
@@ -36,7 +46,9 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_e
            strcmp(job->backend->name, "ref") == 0 && mpl_backend_default() == job->backend
                ? "; this build has no faster one"
                : "");
-    if (job->safety == MPL_safety_parallel)
+    if (o->measured.workers > 1)
+        print_workers(job, row, o->measured.workers);
+    else if (job->safety == MPL_safety_parallel)
         printf("executed  in order, one operation after the other; that the plan holds in parallel "
                "too is "
                "verified, "
@@ -88,6 +100,8 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
 
     if (options->backend == NULL && options->plan == NULL)
         options->backend = mpl_backend_default()->name;
+    if (options->plan == NULL)
+        MPL_TRY(mpl_job_default_safety(ctx, MPL_CMD_run, options));
     if (options->data != NULL && !train)
         MPL_FAIL(ctx, MPL_EINPUT, "run: --data is for --iterations");
     MPL_TRY(mpl_make(ctx, options, options->args.item[0], train ? MPL_TO_PLAN : MPL_TO_RUN, &made));

@@ -143,7 +143,7 @@ mpl_status mpl_execute(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
-    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads,
+    mpl_device_options device_options = {.n_threads = mpl_job_threads(options, &job->machine),
                                          .params = options->device};
     mpl_exec_options exec_options;
     mpl_inputs inputs = {0};
@@ -161,6 +161,7 @@ mpl_status mpl_execute(mpl_ctx *ctx, const mpl_options *options, const mpl_job *
     if ((o->outputs = mpl_alloc(ctx, mpl_outputs_bytes(g), 1)) == NULL)
         MPL_TRY(MPL_EMEM);
     MPL_TRY(job->backend->open(ctx, &device_options, &dev));
+    o->measured.workers = exec_options.n_workers;
     o->measured.before_bytes = mpl_rss_now();
     MPL_TRY(run_planned(ctx, options, job, plan, &exec_options, &inputs, dev, o));
     if (job->backend->replay != NULL && job->problem->before == NULL)
@@ -189,6 +190,8 @@ void mpl_executed_fields(mpl_ctx *ctx, const mpl_executed *o, mpl_record *row)
         mpl_record_ints(row, MPL_FIELD_replay_ns, o->repeat, o->other_ns);
     if (o->measured.malloc_bytes > 0)
         mpl_record_ints(row, MPL_FIELD_malloc_ns, o->repeat, o->other_ns);
+    if (o->measured.workers > 1)
+        mpl_record_ints(row, MPL_FIELD_concurrent_ns, o->repeat, o->other_ns);
     mpl_measure_fields(&o->measured, row);
     if (held != MPL_OK) {
         mpl_record_text(row, MPL_FIELD_status, mpl_row_status(held));

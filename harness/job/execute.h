@@ -10,7 +10,8 @@ typedef struct mpl_executed {
     uint32_t repeat;
     int64_t *run_ns;   /* [repeat] */
     int64_t *other_ns; /* [repeat] on a device whose runs alternate: the replayed runs; under
-                          --compare: the compared ones */
+                          --compare: the compared ones; with --workers: the time of several
+                          operations at once */
     void *outputs;
     mpl_early early;
     double error;        /* against the run without memory sharing */

@@ -77,6 +77,10 @@ const char *mpl_order_proof(const mpl_job *job);
 
 /* Checks options as far as possible without a graph. MPL_EINPUT, MPL_EUNAVAIL. */
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options);
+/* Sets the safety that --workers stands for if --safety is not given. */
+mpl_status mpl_job_default_safety(mpl_ctx *ctx, mpl_command_id command, mpl_options *options);
+/* Threads of a device under --threads and --workers: of one worker; 0: the backend's choice. */
+uint32_t mpl_job_threads(const mpl_options *options, const mpl_machine *machine);
 /* The value of `work_limit`: --work-limit, else derived from the file's bytes. */
 uint64_t mpl_job_work_limit(const mpl_options *options, const mpl_source *source);
 /* Checks the bytes of inputs and weights that a file declares without data, before they are made.

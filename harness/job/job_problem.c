@@ -221,7 +221,7 @@ mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options,
                                   uint64_t **workspace_bytes)
 {
     mpl_status st = MPL_OK;
-    mpl_device_options device_options = {.n_threads = (uint32_t)options->threads,
+    mpl_device_options device_options = {.n_threads = mpl_job_threads(options, &job->machine),
                                          .params = options->device};
     mpl_device *dev = NULL;
     uint64_t *bytes = NULL;

@@ -111,6 +111,8 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_budget, o->budget);
     if (o->threads > 0)
         mpl_record_int(row, MPL_FIELD_threads, o->threads);
+    if (o->given[MPL_OPT_workers])
+        mpl_record_int(row, MPL_FIELD_workers, o->workers);
     mpl_record_text(row, MPL_FIELD_workspaces,
                     job->backend != NULL ? mpl_word_text[o->workspaces] : NULL);
     if (job->backend != NULL && strcmp(o->algorithms, "fastest") != 0)
@@ -252,6 +254,7 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         MPL_FIELD_clocks,          MPL_FIELD_implementations,
         MPL_FIELD_allocators,      MPL_FIELD_malloc_ns,
         MPL_FIELD_malloc_bytes,    MPL_FIELD_executed,
+        MPL_FIELD_concurrent_ns,
     };
 
     mpl_record_text(row, MPL_FIELD_status, status);

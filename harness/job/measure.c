@@ -153,7 +153,8 @@ mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exe
     static const char prefix[] = "random:";
     mpl_pass_set passes;
 
-    *out = (mpl_exec_options){.checked = options->checked, .weight_seed = 1};
+    *out = (mpl_exec_options){
+        .checked = options->checked, .weight_seed = 1, .n_workers = (uint32_t)options->workers};
     if (options->compare == MPL_compare_malloc)
         MPL_PASS(check_preloaded(ctx));
     if (options->weights == NULL)
@@ -175,6 +176,7 @@ mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pla
     mpl_exec_options within = *options;
     mpl_exec *exec = NULL;
 
+    within.n_workers = plan != NULL ? options->n_workers : 0;
     within.work_limit = job->work_limit;
     within.op_workspace_limit = job->workspace_bytes; /* only the planned algorithms */
     MPL_TRY(mpl_exec_new(ctx, job->backend, dev, g, job->order, plan != NULL ? job->problem : NULL,
@@ -213,6 +215,8 @@ mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int6
     MPL_PASS(mpl_exec_run(exec, ns));
     if (m != NULL && turn % 2 == 0)
         MPL_PASS(mpl_malloced_run(m, malloc_ns));
+    if (m == NULL)
+        *malloc_ns = mpl_exec_concurrent_ns(exec);
     return MPL_OK;
 }
 
@@ -374,7 +378,7 @@ static void allocator_fields(const mpl_unplanned *a, mpl_record *row)
 
 void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
 {
-    mpl_record_text(row, MPL_FIELD_executed, "in order");
+    mpl_record_text(row, MPL_FIELD_executed, m->workers > 1 ? "at once" : "in order");
     mpl_record_int(row, MPL_FIELD_measured_bytes, m->facts.measured_bytes);
     mpl_record_int(row, MPL_FIELD_rss_bytes, m->rss_bytes);
     if (m->malloc_bytes > 0)

@@ -32,7 +32,8 @@ mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exe
  * MPL_EUNAVAIL. */
 mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_exec *exec,
                                 mpl_malloced **out, uint64_t *malloc_bytes);
-/* One timed run of each; `turn` even: the planned run first. m NULL: the planned run alone. */
+/* One timed run of each; `turn` even: the planned run first. m NULL: the planned run alone, and
+ * *malloc_ns is the time during which several of its operations ran. */
 mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns,
                             int64_t *malloc_ns);
 
@@ -72,6 +73,7 @@ mpl_status mpl_allocators_play(mpl_ctx *ctx, const mpl_problem *p, const mpl_bac
                                mpl_device *dev, mpl_unplanned *out);
 
 typedef struct mpl_measured {
+    uint32_t workers;         /* that ran it; 0: 1 */
     mpl_unplanned allocators; /* all 0: not replayed */
     mpl_exec_facts facts;
     uint64_t before_bytes; /* resident before the run was prepared [byte] */

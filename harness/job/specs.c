@@ -7,6 +7,7 @@
 #include "harness/foreign/foreign.h"
 #include "harness/job/job.h"
 #include "planners/search/joint.h"
+#include "runtime/exec.h"
 
 /* ---- planners ---- */
 
@@ -222,6 +223,43 @@ static mpl_status check_device(mpl_ctx *ctx, const mpl_options *options)
     return MPL_OK;
 }
 
+static mpl_status check_workers(mpl_ctx *ctx, const mpl_options *options)
+{
+    uint64_t n = options->workers;
+
+    if (n < 1 || n > MPL_MOST_WORKERS)
+        return MPL_REFUSE(ctx, "--workers: %" PRIu64 " is not from 1 to %d", n, MPL_MOST_WORKERS);
+    if (n == 1)
+        return MPL_OK;
+    if (options->given[MPL_OPT_safety] && options->safety == MPL_safety_serial)
+        return MPL_REFUSE(ctx,
+                          "--workers %" PRIu64
+                          ": a plan of safety serial is for one operation after the other; "
+                          "--safety parallel is for several",
+                          n);
+    if (options->compare != MPL_compare_none)
+        return MPL_REFUSE(
+            ctx, "--workers %" PRIu64 ": --compare is of runs of one operation after the other", n);
+    if (options->threads > 0 && options->threads < n)
+        return MPL_REFUSE(ctx, "--threads %" PRIu64 ": each of %" PRIu64 " workers needs one",
+                          options->threads, n);
+    return MPL_OK;
+}
+
+mpl_status mpl_job_default_safety(mpl_ctx *ctx, mpl_command_id command, mpl_options *options)
+{
+    return options->workers > 1 ? mpl_options_default(ctx, command, "safety", "parallel", options)
+                                : MPL_OK;
+}
+
+uint32_t mpl_job_threads(const mpl_options *options, const mpl_machine *machine)
+{
+    uint64_t all = options->threads > 0 ? options->threads : machine->n_cores;
+
+    return options->workers > 1 ? (uint32_t)mpl_max_u64(all / options->workers, 1)
+                                : (uint32_t)options->threads;
+}
+
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -246,6 +284,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(ctx, MPL_EINPUT, "--threads: %" PRIu64 " is more than 1024", options->threads);
     if (options->repeat < 1 || options->repeat > 10000)
         MPL_FAIL(ctx, MPL_EINPUT, "--repeat: %" PRIu64 " is not from 1 to 10000", options->repeat);
+    MPL_TRY(check_workers(ctx, options));
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
     MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
     MPL_TRY(check_device(ctx, options));

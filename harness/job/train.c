@@ -228,7 +228,7 @@ static mpl_status get_digits(trainer *t)
 static mpl_status open_both(trainer *t)
 {
     const mpl_graph *g = t->job->source.graph;
-    mpl_device_options device = {.n_threads = (uint32_t)t->options->threads,
+    mpl_device_options device = {.n_threads = mpl_job_threads(t->options, &t->job->machine),
                                  .params = t->options->device};
     mpl_exec_options exec;
 
@@ -239,6 +239,7 @@ static mpl_status open_both(trainer *t)
     MPL_PASS(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, t->job->problem,
                           t->job->map, t->plan, &exec, &t->planned));
     exec.checked = false;
+    exec.n_workers = 0;
     MPL_PASS(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, NULL, NULL, NULL,
                           &exec, &t->alone));
     MPL_PASS(mpl_new(t->ctx, t->image, (size_t)t->batch * t->side * t->side));

@@ -61,6 +61,7 @@ static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out
     mpl_device *dev = NULL;
 
     MPL_TRY(task->job->backend->open(ctx, &device_options, &dev));
+    out->measured.workers = task->options->n_workers;
     out->measured.before_bytes = mpl_rss_now();
     MPL_TRY(mpl_measure_new(ctx, task->job, task->plan, task->options, task->inputs, dev, exec));
     MPL_TRY(mpl_exec_run(*exec, NULL));

@@ -440,3 +440,8 @@ mpl_status mpl_exec_set_workers(mpl_exec *exec, uint32_t n)
     exec->concurrent_ns = 0;
     return MPL_OK;
 }
+
+int64_t mpl_exec_concurrent_ns(const mpl_exec *exec)
+{
+    return exec->concurrent_ns;
+}

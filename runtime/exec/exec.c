@@ -419,6 +419,8 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     if (mpl_exec_takes_whole(exec))
         MPL_TRY(make_sequence(exec, exec->parallel ? 0 : 1));
     MPL_TRY(mpl_residues_new(exec));
+    if (options->n_workers > 0)
+        MPL_TRY(mpl_exec_set_workers(exec, options->n_workers));
     *out = exec, exec = NULL;
 out:
     mpl_exec_free(ctx, exec);
@@ -568,7 +570,7 @@ static mpl_status run_next(mpl_exec *exec, mpl_op op, int64_t *apart_ns)
         return MPL_OK;
     MPL_PASS(exec->backend->wait(exec->dev));
     ns = exec->op_skipped[op] ? 0 : mpl_clock_ns() - begin - (*apart_ns - before);
-    exec->op_ns[op] = ns < exec->op_ns[op] ? ns : exec->op_ns[op];
+    exec->op_ns[op] = mpl_min_u64(exec->op_ns[op], (uint64_t)ns);
     return MPL_OK;
 }
 
@@ -612,7 +614,7 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     return measure(exec);
 }
 
-mpl_status mpl_exec_op_times(mpl_exec *exec, uint32_t n, int64_t *ns)
+mpl_status mpl_exec_op_times(mpl_exec *exec, uint32_t n, uint64_t *ns)
 {
     mpl_status st = MPL_OK;
 
@@ -620,7 +622,7 @@ mpl_status mpl_exec_op_times(mpl_exec *exec, uint32_t n, int64_t *ns)
         MPL_FAIL(exec->ctx, MPL_EUNAVAIL, "backend %s does not tell the times of operations",
                  exec->backend->name);
     for (mpl_op op = 0; op < exec->g->n_ops; op++)
-        ns[op] = exec->g->op_block[op] == 0 ? INT64_MAX : 0;
+        ns[op] = exec->g->op_block[op] == 0 ? UINT64_MAX : 0;
     exec->op_ns = ns;
     for (uint32_t i = 0; i < n; i++)
         MPL_TRY(mpl_exec_run(exec, NULL));
@@ -713,8 +715,6 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .pinned_bytes = exec->pinned_bytes,
         .copied_bytes = exec->copied_bytes,
         .reordered_bytes = exec->reordered_bytes,
-        .n_workers = exec->n_workers > 0 ? exec->n_workers : 1,
-        .concurrent_ns = exec->concurrent_ns,
     };
     for (mpl_op op = 0; exec->backend->packed_bytes != NULL && op < exec->g->n_ops; op++)
         if (exec->op_prepared[op] != NULL)

@@ -152,7 +152,7 @@ struct mpl_exec {
     mpl_team *team;        /* NULL: one operation after the other */
     uint32_t n_workers;    /* 0: not set */
     int64_t concurrent_ns; /* of the last run */
-    int64_t *op_ns;        /* [n_ops] where a run in order writes times; NULL: nowhere */
+    uint64_t *op_ns;       /* [n_ops] where a run in order writes times; NULL: nowhere */
 
     mpl_value *value_state; /* [n_values] the weight that v updates; v if it is updated; MPL_NONE */
     bool fresh;             /* updated weights still have their initial contents */
