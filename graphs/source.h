@@ -121,8 +121,8 @@ typedef struct mpl_source {
     uint64_t file_bytes; /* 0: not read from a file [byte] */
 } mpl_source;
 
-/* Opens GRAPH of the command line: a file by content (ONNX, .graph text, buffer CSV), else a zoo
- * name, "guillotine:n=N[,seed=S]" (mpl_problem_synthetic_guillotine) or
+/* Opens GRAPH of the command line: a file by content (ONNX, .graph text, buffer or trace CSV), else
+ * a zoo name, "guillotine:n=N[,seed=S]" (mpl_problem_synthetic_guillotine) or
  * "synthetic:n=N[,alive=A][,seed=S]" (mpl_problem_synthetic). Suffixes of a list: ":twin=reversed"
  * reverses time, ":twin=shuffled[,seed=N]" permutes its rows. MPL_EINPUT, with one line that says
  * what was tried. */

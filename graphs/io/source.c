@@ -103,7 +103,8 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
         MPL_FAIL(
             ctx, MPL_EINPUT,
             "%s:1: neither ONNX, nor .graph text (which begins with 'graph NAME'), nor a buffer "
-            "list (with a header such as 'id,lower,upper,size')",
+            "list (with a header such as 'id,lower,upper,size', or of a trace "
+            "'time,event,id,bytes')",
             path);
     }
     out->file_bytes = size;

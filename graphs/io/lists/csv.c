@@ -7,53 +7,58 @@
  *          is not needed: the plan stays right, but may be larger. Times may reach 2^63. If the
  *          last one is far beyond the number of rows, times become their ranks, which keeps arrays
  *          over steps small and relations of lifetimes intact.
+ * Traces   A header with events is that of an allocation trace (trace_csv.c).
  * Cost     O(file size + n log n). */
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
+#include "graphs/io/lists/csv_priv.h"
 #include "graphs/io/lists/lists.h"
-#include "graphs/problem/problem.h"
 
-enum { COL_ID, COL_LOWER, COL_UPPER, COL_SIZE, COL_ALIGN, COL_OFFSET, N_COLS };
+#include <strings.h>
+
+enum { LISTS = 1, TRACES = 2 };
 
 static const struct {
     const char *name;
-    int col;
+    int col, in;
 } col_names[] = {
-    {"id", COL_ID},       {"buffer", COL_ID},       {"buffer_id", COL_ID},  {"lower", COL_LOWER},
-    {"begin", COL_LOWER}, {"start", COL_LOWER},     {"upper", COL_UPPER},   {"end", COL_UPPER},
-    {"size", COL_SIZE},   {"alignment", COL_ALIGN}, {"offset", COL_OFFSET},
+    {"id", COL_ID, LISTS | TRACES},
+    {"buffer", COL_ID, LISTS | TRACES},
+    {"buffer_id", COL_ID, LISTS | TRACES},
+    {"ptr", COL_ID, TRACES},
+    {"pointer", COL_ID, TRACES},
+    {"addr", COL_ID, TRACES},
+    {"address", COL_ID, TRACES},
+    {"handle", COL_ID, TRACES},
+    {"lower", COL_LOWER, LISTS},
+    {"begin", COL_LOWER, LISTS},
+    {"start", COL_LOWER, LISTS},
+    {"upper", COL_UPPER, LISTS},
+    {"end", COL_UPPER, LISTS},
+    {"size", COL_SIZE, LISTS | TRACES},
+    {"bytes", COL_SIZE, TRACES},
+    {"nbytes", COL_SIZE, TRACES},
+    {"alignment", COL_ALIGN, LISTS | TRACES},
+    {"align", COL_ALIGN, TRACES},
+    {"offset", COL_OFFSET, LISTS},
+    {"time", COL_TIME, TRACES},
+    {"timestamp", COL_TIME, TRACES},
+    {"ts", COL_TIME, TRACES},
+    {"t", COL_TIME, TRACES},
+    {"event", COL_EVENT, TRACES},
+    {"action", COL_EVENT, TRACES},
+    {"op", COL_EVENT, TRACES},
+    {"type", COL_EVENT, TRACES},
 };
-static const char *const col_label[N_COLS] = {"id",   "lower",     "upper",
-                                              "size", "alignment", "offset"};
-
-typedef struct field {
-    const char *text;
-    uint32_t n;
-} field;
-
-typedef struct reader {
-    mpl_ctx *ctx;
-    const char *path;
-    const char *at, *end;   /* unread rest of the file */
-    uint32_t line;          /* of the last row read */
-    uint32_t n_fields;      /* columns of the header */
-    uint32_t where[N_COLS]; /* column of each field; MPL_NONE: absent */
-    field *row;             /* [n_fields] */
-
-    uint32_t n; /* buffers so far; their arrays follow */
-    char **name;
-    uint64_t *lower, *upper, *size, *offset;
-    uint32_t *align, *row_line;
-    size_t name_cap, lower_cap, upper_cap, size_cap, offset_cap, align_cap, row_line_cap;
-} reader;
+static const char *const col_label[N_COLS] = {"id",        "lower",  "upper", "size",
+                                              "alignment", "offset", "time",  "event"};
 
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next line that is not blank, without its newline; false: end of file. */
-static bool next_line(reader *r, field *line)
+bool mpl_csv_next_line(mpl_csv_reader *r, mpl_csv_field *line)
 {
     while (r->at < r->end) {
         const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
@@ -67,13 +72,13 @@ static bool next_line(reader *r, field *line)
         while (stop > from && is_blank(stop[-1]))
             stop--;
         if (from < stop)
-            return *line = (field){from, (uint32_t)(stop - from)}, true;
+            return *line = (mpl_csv_field){from, (uint32_t)(stop - from)}, true;
     }
     return false;
 }
 
 /* Cuts the first field off `line`; false: none is left. */
-static bool next_field(field *line, field *out)
+static bool next_field(mpl_csv_field *line, mpl_csv_field *out)
 {
     const char *comma, *stop;
 
@@ -81,9 +86,9 @@ static bool next_field(field *line, field *out)
         return false;
     comma = memchr(line->text, ',', line->n);
     stop = comma != NULL ? comma : line->text + line->n;
-    *out = (field){line->text, (uint32_t)(stop - line->text)};
+    *out = (mpl_csv_field){line->text, (uint32_t)(stop - line->text)};
     if (comma != NULL)
-        *line = (field){comma + 1, line->n - out->n - 1};
+        *line = (mpl_csv_field){comma + 1, line->n - out->n - 1};
     else
         line->text = NULL;
     while (out->n > 0 && is_blank(out->text[0]))
@@ -93,65 +98,83 @@ static bool next_field(field *line, field *out)
     return true;
 }
 
-/* Length of a field as shown in a message. */
-static int shown(field f)
+int mpl_csv_shown(mpl_csv_field f)
 {
     return f.n < 60 ? (int)f.n : 60;
 }
 
-static mpl_status read_header(reader *r)
+/* What the header's column is, in lists or in traces; N_COLS: unknown. */
+static int column_of(mpl_csv_field name, int in)
 {
-    field line, name;
+    for (size_t i = 0; i < sizeof col_names / sizeof *col_names; i++)
+        if ((col_names[i].in & in) != 0 && strlen(col_names[i].name) == name.n &&
+            strncasecmp(col_names[i].name, name.text, name.n) == 0)
+            return col_names[i].col;
+    return N_COLS;
+}
 
-    if (!next_line(r, &line))
+static bool names(mpl_csv_field header, int in, int col)
+{
+    for (mpl_csv_field name; next_field(&header, &name);)
+        if (column_of(name, in) == col)
+            return true;
+    return false;
+}
+
+/* A header with events and no lifetimes is that of a trace. */
+static mpl_status read_header(mpl_csv_reader *r, bool *is_trace)
+{
+    static const int needed[2][4] = {{COL_ID, COL_LOWER, COL_UPPER, COL_SIZE},
+                                     {COL_TIME, COL_EVENT, COL_ID, COL_SIZE}};
+    mpl_csv_field line, name;
+
+    if (!mpl_csv_next_line(r, &line))
         return MPL_REFUSE(r->ctx, "%s:1: empty; a header id,lower,upper,size is needed", r->path);
+    *is_trace = names(line, TRACES, COL_EVENT) && !names(line, LISTS, COL_LOWER);
     for (int c = 0; c < N_COLS; c++)
         r->where[c] = MPL_NONE;
-    for (; next_field(&line, &name); r->n_fields++)
-        for (size_t i = 0; i < sizeof col_names / sizeof *col_names; i++) {
-            int c = col_names[i].col;
+    for (; next_field(&line, &name); r->n_fields++) {
+        int c = column_of(name, *is_trace ? TRACES : LISTS);
 
-            if (strlen(col_names[i].name) != name.n ||
-                memcmp(col_names[i].name, name.text, name.n) != 0)
-                continue;
-            if (r->where[c] != MPL_NONE)
-                return MPL_REFUSE(r->ctx, "%s:%u: two columns give the %s", r->path, r->line,
-                                  col_label[c]);
-            r->where[c] = r->n_fields;
-        }
-    for (int c = COL_ID; c <= COL_SIZE; c++)
-        if (r->where[c] == MPL_NONE)
-            return MPL_REFUSE(r->ctx,
-                              "%s:%u: no column '%s'; the header must name id,lower,upper,size",
-                              r->path, r->line, col_label[c]);
+        if (c == N_COLS)
+            continue;
+        if (r->where[c] != MPL_NONE)
+            return MPL_REFUSE(r->ctx, "%s:%u: two columns give the %s", r->path, r->line,
+                              col_label[c]);
+        r->where[c] = r->n_fields;
+    }
+    for (int i = 0; i < 4; i++)
+        if (r->where[needed[*is_trace][i]] == MPL_NONE)
+            return MPL_REFUSE(r->ctx, "%s:%u: no column '%s'; the header must name %s", r->path,
+                              r->line, col_label[needed[*is_trace][i]],
+                              *is_trace ? "time,event,id,size" : "id,lower,upper,size");
     return mpl_new(r->ctx, r->row, r->n_fields);
 }
 
-/* A whole number from 0 to 2^63 - 1. */
-static mpl_status read_number(reader *r, int col, uint64_t *out)
+mpl_status mpl_csv_number(mpl_csv_reader *r, int col, uint64_t *out)
 {
-    field f = r->row[r->where[col]];
+    mpl_csv_field f = r->row[r->where[col]];
     uint64_t value = 0;
 
     if (f.n > 1 && f.text[0] == '-' && f.text[1] >= '0' && f.text[1] <= '9')
         return MPL_REFUSE(r->ctx, "%s:%u: %s is negative: '%.*s'", r->path, r->line, col_label[col],
-                          shown(f), f.text);
+                          mpl_csv_shown(f), f.text);
     if (f.n == 0)
         return MPL_REFUSE(r->ctx, "%s:%u: %s is missing", r->path, r->line, col_label[col]);
     for (uint32_t i = 0; i < f.n; i++) {
         if (f.text[i] < '0' || f.text[i] > '9')
             return MPL_REFUSE(r->ctx, "%s:%u: %s is no whole number: '%.*s'", r->path, r->line,
-                              col_label[col], shown(f), f.text);
+                              col_label[col], mpl_csv_shown(f), f.text);
         if (!mpl_mul_bytes(value, 10, &value) ||
             !mpl_add_bytes(value, (uint64_t)(f.text[i] - '0'), &value) || value > INT64_MAX)
             return MPL_REFUSE(r->ctx, "%s:%u: %s passes 2^63 - 1: '%.*s'", r->path, r->line,
-                              col_label[col], shown(f), f.text);
+                              col_label[col], mpl_csv_shown(f), f.text);
     }
     *out = value;
     return MPL_OK;
 }
 
-static mpl_status grow(reader *r)
+mpl_status mpl_csv_grow(mpl_csv_reader *r)
 {
     size_t n = (size_t)r->n + 1;
 
@@ -166,10 +189,31 @@ static mpl_status grow(reader *r)
     return mpl_reserve(r->ctx, r->row_line, r->row_line_cap, n);
 }
 
-static mpl_status split_row(reader *r, field line)
+mpl_status mpl_csv_align(mpl_csv_reader *r)
+{
+    uint64_t align = 1;
+
+    if (r->where[COL_ALIGN] != MPL_NONE)
+        MPL_PASS(mpl_csv_number(r, COL_ALIGN, &align));
+    if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 31)
+        return MPL_REFUSE(r->ctx, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31",
+                          r->path, r->line, align);
+    r->align[r->n] = (uint32_t)align;
+    r->row_line[r->n] = r->line;
+    return MPL_OK;
+}
+
+mpl_status mpl_csv_name(mpl_csv_reader *r, uint32_t b, mpl_csv_field text)
+{
+    MPL_PASS(mpl_new(r->ctx, r->name[b], text.n + (size_t)1));
+    memcpy(r->name[b], text.text, text.n);
+    return MPL_OK;
+}
+
+mpl_status mpl_csv_split(mpl_csv_reader *r, mpl_csv_field line)
 {
     uint32_t n = 0;
-    field f;
+    mpl_csv_field f;
 
     for (; next_field(&line, &f); n++)
         if (n < r->n_fields)
@@ -182,21 +226,17 @@ static mpl_status split_row(reader *r, field line)
     return MPL_OK;
 }
 
-static mpl_status read_row(reader *r, field line)
+static mpl_status read_row(mpl_csv_reader *r, mpl_csv_field line)
 {
-    uint64_t align = 1;
     uint32_t b = r->n;
-    field id;
 
-    MPL_PASS(split_row(r, line));
-    MPL_PASS(grow(r));
-    MPL_PASS(read_number(r, COL_LOWER, &r->lower[b]));
-    MPL_PASS(read_number(r, COL_UPPER, &r->upper[b]));
-    MPL_PASS(read_number(r, COL_SIZE, &r->size[b]));
-    if (r->where[COL_ALIGN] != MPL_NONE)
-        MPL_PASS(read_number(r, COL_ALIGN, &align));
+    MPL_PASS(mpl_csv_split(r, line));
+    MPL_PASS(mpl_csv_grow(r));
+    MPL_PASS(mpl_csv_number(r, COL_LOWER, &r->lower[b]));
+    MPL_PASS(mpl_csv_number(r, COL_UPPER, &r->upper[b]));
+    MPL_PASS(mpl_csv_number(r, COL_SIZE, &r->size[b]));
     if (r->where[COL_OFFSET] != MPL_NONE)
-        MPL_PASS(read_number(r, COL_OFFSET, &r->offset[b]));
+        MPL_PASS(mpl_csv_number(r, COL_OFFSET, &r->offset[b]));
     if (r->lower[b] >= r->upper[b])
         return MPL_REFUSE(r->ctx,
                           "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64
@@ -204,20 +244,14 @@ static mpl_status read_row(reader *r, field line)
                           r->path, r->line, r->lower[b], r->upper[b]);
     if (r->size[b] == 0)
         return MPL_REFUSE(r->ctx, "%s:%u: size is 0; at least 1 byte is needed", r->path, r->line);
-    if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 31)
-        return MPL_REFUSE(r->ctx, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31",
-                          r->path, r->line, align);
-    r->align[b] = (uint32_t)align;
-    r->row_line[b] = r->line;
-    id = r->row[r->where[COL_ID]];
-    MPL_PASS(mpl_new(r->ctx, r->name[b], id.n + (size_t)1));
-    memcpy(r->name[b], id.text, id.n);
+    MPL_PASS(mpl_csv_align(r));
+    MPL_PASS(mpl_csv_name(r, b, mpl_csv_at(r, COL_ID)));
     r->n++;
     return MPL_OK;
 }
 
 /* Finds equal ids by a hash table with open addressing. */
-static mpl_status check_ids(reader *r)
+static mpl_status check_ids(mpl_csv_reader *r)
 {
     mpl_status st = MPL_OK;
     uint32_t *slot = NULL;
@@ -240,7 +274,7 @@ out:
     return st;
 }
 
-static mpl_status make_problem(reader *r, mpl_problem **out, uint64_t **offset)
+static mpl_status make_problem(mpl_csv_reader *r, mpl_problem **out, uint64_t **offset)
 {
     mpl_status st = MPL_OK;
     const char *slash = strrchr(r->path, '/');
@@ -271,10 +305,11 @@ out:
 mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset)
 {
     mpl_status st = MPL_OK;
-    reader r = {.ctx = ctx, .path = path};
+    mpl_csv_reader r = {.ctx = ctx, .path = path};
     char *text = NULL;
     size_t size = 0;
-    field line;
+    mpl_csv_field line;
+    bool is_trace = false;
 
     MPL_TRY(mpl_file_read(ctx, path, &text, &size));
     if (size > INT32_MAX)
@@ -285,8 +320,10 @@ mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint6
         MPL_FAIL(ctx, MPL_EINPUT, "%s:1: begins with a UTF-8 byte-order mark; save it without one",
                  path);
     r.at = text, r.end = text + size;
-    MPL_TRY(read_header(&r));
-    while (next_line(&r, &line))
+    MPL_TRY(read_header(&r, &is_trace));
+    if (is_trace)
+        MPL_TRY(mpl_csv_trace(&r));
+    while (!is_trace && mpl_csv_next_line(&r, &line))
         MPL_TRY(read_row(&r, line));
     if (r.n == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: no buffer stands below the header", path, r.line);

@@ -21,7 +21,9 @@ mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t s
  * array of the file's offsets, or NULL if it has none; offset may be NULL. Times past 2^22 become
  * their ranks. MPL_EINPUT with one line `FILE:LINE: ..`. Writing covers pool 0: by names if every
  * name fits in a row, else by ids. Each family becomes one buffer (mpl_problem_hull), so offsets of
- * a plan may overlap there in parts that are not needed at once. */
+ * a plan may overlap there in parts that are not needed at once.
+ * A header with a column `event` and no lifetimes is that of an allocation trace (time, event, id,
+ * bytes; optional alignment): births and deaths are positions of its rows (trace_csv.c). */
 mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset);
 /* A problem with a partial order, as recorded from libnnc: NAME.tensors.csv
  * (`id,bytes[,buffer,offset]`) and NAME.before.csv (`a,b`, arcs) beside it. record (may be NULL)

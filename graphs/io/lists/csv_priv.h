@@ -1,0 +1,54 @@
+/* csv_priv.h -- what readers of buffer lists and of allocation traces share: lines, columns,
+ * buffers. */
+#ifndef MPL_CSV_PRIV_H
+#define MPL_CSV_PRIV_H
+
+#include "graphs/core/base.h"
+
+enum { COL_ID, COL_LOWER, COL_UPPER, COL_SIZE, COL_ALIGN, COL_OFFSET, COL_TIME, COL_EVENT, N_COLS };
+
+typedef struct mpl_csv_field {
+    const char *text;
+    uint32_t n;
+} mpl_csv_field;
+
+typedef struct mpl_csv_reader {
+    mpl_ctx *ctx;
+    const char *path;
+    const char *at, *end;   /* unread rest of the file */
+    uint32_t line;          /* of the last row read */
+    uint32_t n_fields;      /* columns of the header */
+    uint32_t where[N_COLS]; /* column of each field; MPL_NONE: absent */
+    mpl_csv_field *row;     /* [n_fields] */
+
+    uint32_t n; /* buffers so far; their arrays follow */
+    char **name;
+    uint64_t *lower, *upper, *size, *offset;
+    uint32_t *align, *row_line;
+    size_t name_cap, lower_cap, upper_cap, size_cap, offset_cap, align_cap, row_line_cap;
+} mpl_csv_reader;
+
+/* The next line that is not blank, without its newline; false: end of file. */
+bool mpl_csv_next_line(mpl_csv_reader *r, mpl_csv_field *line);
+/* Fills row[]. MPL_EINPUT: another number of fields than the header has, or no id. */
+mpl_status mpl_csv_split(mpl_csv_reader *r, mpl_csv_field line);
+static inline mpl_csv_field mpl_csv_at(const mpl_csv_reader *r, int col)
+{
+    return r->row[r->where[col]];
+}
+/* A whole number from 0 to 2^63 - 1. */
+mpl_status mpl_csv_number(mpl_csv_reader *r, int col, uint64_t *out);
+/* Length of a field as shown in a message. */
+int mpl_csv_shown(mpl_csv_field f);
+
+/* Makes room for one more buffer, at index n. */
+mpl_status mpl_csv_grow(mpl_csv_reader *r);
+/* Reads its alignment, 1 without the column, and notes its line. */
+mpl_status mpl_csv_align(mpl_csv_reader *r);
+/* Copies text as the name of buffer b. */
+mpl_status mpl_csv_name(mpl_csv_reader *r, uint32_t b, mpl_csv_field text);
+
+/* trace_csv.c: the rows of an allocation trace, as buffers. */
+mpl_status mpl_csv_trace(mpl_csv_reader *r);
+
+#endif
