@@ -4,6 +4,7 @@
 #define MPL_SOURCE_H
 
 #include "graphs/graph.h"
+#include "graphs/passes/autodiff/autodiff.h"
 #include "graphs/problem/problem.h"
 
 /* ---- tensor files (.npy, ONNX TensorProto .pb) ---- */
@@ -33,6 +34,8 @@ typedef struct mpl_read_options {
     const uint32_t *input_index;   /* index among the inputs of the file */
     const mpl_tensor *input_tensor;
     mpl_rnn_form rnn; /* form of ONNX's LSTM, GRU and RNN */
+    /* Of FILE:mode=train, see graphs/passes/autodiff/train_graph.h; NULL: not given. */
+    const char *loss, *trainable;
 } mpl_read_options;
 
 mpl_status mpl_onnx_read(mpl_ctx *ctx, const char *path, const mpl_read_options *options,
@@ -111,6 +114,19 @@ const mpl_zoo_entry *mpl_zoo_find(const char *name, size_t n);
  * loss. MPL_EINPUT: no such network or parameter, or a number out of range. */
 mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *spec, mpl_graph **out);
 
+/* Parameters behind a file's name: those of training, `batch` (the open dim of that name) and
+ * `layers` (batch norm and dropout as the file runs them, or as training does). */
+typedef struct mpl_file_spec {
+    bool train;
+    int64_t batch;                 /* 0: not given */
+    mpl_autodiff_options autodiff; /* without name */
+    char suffix[200];              /* those that differ from defaults, for the graph's name */
+} mpl_file_spec;
+
+/* Parses ":key=value,.." at text; `file` is for messages. MPL_EINPUT: no such parameter or value.
+ */
+mpl_status mpl_file_params(mpl_ctx *ctx, const char *file, const char *text, mpl_file_spec *out);
+
 /* ---- any source ---- */
 
 /* Exactly one of graph and problem is set. offset: a plan contained in a buffer list, or NULL. */
@@ -121,8 +137,9 @@ typedef struct mpl_source {
     uint64_t file_bytes; /* 0: not read from a file [byte] */
 } mpl_source;
 
-/* Opens GRAPH of the command line: a file by content (ONNX, .graph text, buffer or trace CSV), else
- * a zoo name, "guillotine:n=N[,seed=S]" (mpl_problem_synthetic_guillotine) or
+/* Opens GRAPH of the command line: a file by content (ONNX, .graph text, buffer or trace CSV); such
+ * a file's name, a colon and parameters (mpl_file_params), such as "m.onnx:mode=train"; else a zoo
+ * name, "guillotine:n=N[,seed=S]" (mpl_problem_synthetic_guillotine) or
  * "synthetic:n=N[,alive=A][,seed=S]" (mpl_problem_synthetic). Suffixes of a list: ":twin=reversed"
  * reverses time, ":twin=shuffled[,seed=N]" permutes its rows. MPL_EINPUT, with one line that says
  * what was tried. */

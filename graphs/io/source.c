@@ -2,6 +2,7 @@
 #include "graphs/core/file.h"
 #include "graphs/core/names.h"
 #include "graphs/io/lists/lists.h"
+#include "graphs/passes/autodiff/train_graph.h"
 #include "graphs/source.h"
 
 #include <sys/stat.h>
@@ -59,7 +60,7 @@ static bool ends_with(const char *text, const char *ending)
 
 static mpl_status refuse_dims(mpl_ctx *ctx, const char *text, const mpl_read_options *options)
 {
-    if (options != NULL && options->n_dims > 0 && !options->spare_dims)
+    if (options->n_dims > 0 && !options->spare_dims)
         return MPL_REFUSE(
             ctx,
             "%.200s: has no open dim '%.100s'; dims are given to ONNX models, networks have "
@@ -216,20 +217,123 @@ out:
     return st;
 }
 
-mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options,
+/* ---- files with parameters ---- */
+
+/* The last colon of "FILE:key=value,.." behind the name of a file; NULL: there is none. A name may
+ * have colons itself. */
+static const char *find_params(const char *text)
+{
+    const char *mark = strrchr(text, ':');
+    char path[4096];
+    struct stat facts;
+
+    if (mark == NULL || strchr(mark, '=') == NULL || (size_t)(mark - text) >= sizeof path)
+        return NULL;
+    snprintf(path, sizeof path, "%.*s", (int)(mark - text), text);
+    return stat(path, &facts) == 0 && !S_ISDIR(facts.st_mode) ? mark : NULL;
+}
+
+/* Opens the file with `batch` among its dims. */
+static mpl_status open_sized(mpl_ctx *ctx, const char *path, const mpl_read_options *options,
+                             int64_t batch, mpl_source *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_read_options sized = *options;
+    const char **name = NULL;
+    int64_t *value = NULL;
+
+    if (batch == 0)
+        return open_file(ctx, path, options, out);
+    MPL_TRY(mpl_new(ctx, name, (size_t)options->n_dims + 1));
+    MPL_TRY(mpl_new(ctx, value, (size_t)options->n_dims + 1));
+    for (uint32_t i = 0; i < options->n_dims; i++) {
+        if (strcmp(options->dim_name[i], "batch") == 0)
+            MPL_FAIL(ctx, MPL_EINPUT, "%.200s: batch=%" PRId64 " and --dim batch: give one", path,
+                     batch);
+        name[i] = options->dim_name[i];
+        value[i] = options->dim_value[i];
+    }
+    name[options->n_dims] = "batch";
+    value[options->n_dims] = batch;
+    sized.n_dims++;
+    sized.dim_name = name;
+    sized.dim_value = value;
+    sized.spare_dims = false;
+    MPL_TRY(open_file(ctx, path, &sized, out));
+out:
+    mpl_free_each(ctx, name, value);
+    return st;
+}
+
+static mpl_status train(mpl_ctx *ctx, const char *path, const mpl_read_options *options,
+                        const mpl_file_spec *spec, mpl_source *source)
+{
+    char name[600];
+    mpl_train_options how = {options->loss, options->trainable, spec->autodiff};
+
+    if (source->graph == NULL)
+        return MPL_REFUSE(ctx, "%.200s: a list of buffers cannot be trained; a graph can", path);
+    snprintf(name, sizeof name, "%.380s%s", source->graph->name, spec->suffix);
+    how.autodiff.name = name;
+    return mpl_graph_train(ctx, &source->graph, &how);
+}
+
+static mpl_status open_with_params(mpl_ctx *ctx, const char *text, const char *mark,
+                                   const mpl_read_options *options, mpl_source *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_source source = {0};
+    char *path = NULL;
+    mpl_file_spec spec;
+
+    MPL_TRY(mpl_new(ctx, path, (size_t)(mark - text) + 1));
+    memcpy(path, text, (size_t)(mark - text));
+    MPL_TRY(mpl_file_params(ctx, path, mark, &spec));
+    MPL_TRY(open_sized(ctx, path, options, spec.batch, &source));
+    if (spec.train)
+        MPL_TRY(train(ctx, path, options, &spec, &source));
+    *out = source;
+    memset(&source, 0, sizeof source);
+out:
+    mpl_free(ctx, path);
+    mpl_source_fini(ctx, &source);
+    return st;
+}
+
+/* --loss and --trainable are for a file that is trained. */
+static mpl_status refuse_training(mpl_ctx *ctx, const char *text, const mpl_read_options *options)
+{
+    const char *mark = find_params(text);
+
+    if ((options->loss == NULL && options->trainable == NULL) ||
+        (mark != NULL && strstr(mark, "mode=train") != NULL))
+        return MPL_OK;
+    return MPL_REFUSE(ctx, "%s: '%.200s' is no file that is trained: FILE:mode=train",
+                      options->loss != NULL ? "--loss" : "--trainable", text);
+}
+
+/* ---- all of them ---- */
+
+mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *given,
                            mpl_source *out)
 {
     size_t n = strcspn(text, ":");
     struct stat facts;
     bool exists = stat(text, &facts) == 0, known = mpl_zoo_find(text, n) != NULL;
-    const char *near = nearest(text, n), *twin = find_twin(text);
+    const char *near = nearest(text, n), *twin = find_twin(text), *params = find_params(text);
+    static const mpl_read_options nothing;
+    const mpl_read_options *options = given != NULL ? given : &nothing;
 
     memset(out, 0, sizeof *out);
+    MPL_PASS(refuse_training(ctx, text, options));
+    if (!exists && params != NULL && params != twin)
+        return open_with_params(ctx, text, params, options, out);
     if (!exists && twin != NULL)
         return open_twin(ctx, text, twin, options, out);
     if (exists && !S_ISDIR(facts.st_mode))
         return open_file(ctx, text, options, out);
-    MPL_PASS(refuse_dims(ctx, text, known ? options : NULL));
+    if (known)
+        MPL_PASS(refuse_dims(ctx, text, options));
     if (known)
         return mpl_zoo_build(ctx, text, &out->graph);
     if (!exists && (begins_with(text, "guillotine:") || begins_with(text, "synthetic:")))

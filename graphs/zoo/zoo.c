@@ -163,11 +163,9 @@ static void name_training(const spec *s, const char *name, char *text, size_t si
     }
 }
 
-static mpl_status train(mpl_ctx *ctx, const spec *s, const mpl_graph *network, mpl_graph **out)
+static mpl_autodiff_options options_of(const spec *s)
 {
-    char name[400];
-    mpl_autodiff_options options = {
-        .name = name,
+    return (mpl_autodiff_options){
         .update = (mpl_optimiser)s->training[UPDATE],
         .gradients = (mpl_gradients)s->training[GRADIENTS],
         .chained = s->training[ACCUMULATE] == 1,
@@ -176,7 +174,14 @@ static mpl_status train(mpl_ctx *ctx, const spec *s, const mpl_graph *network, m
         .dropout = s->args.entry->dropout,
         .own_loss = s->args.entry->own_loss,
     };
+}
 
+static mpl_status train(mpl_ctx *ctx, const spec *s, const mpl_graph *network, mpl_graph **out)
+{
+    char name[400];
+    mpl_autodiff_options options = options_of(s);
+
+    options.name = name;
     name_training(s, network->name, name, sizeof name);
     return mpl_autodiff(ctx, network, &options, out);
 }
@@ -190,35 +195,65 @@ static mpl_status check_training(mpl_ctx *ctx, const spec *s)
     return MPL_OK;
 }
 
+/* Reads the parameters at text, which is at a colon or at the end, into s; others have defaults. */
+static mpl_status parse_spec(mpl_ctx *ctx, const char *text, spec *s)
+{
+    for (uint32_t i = 0; s->args.entry->params[i].key != NULL; i++)
+        s->args.value[i] = s->args.entry->params[i].otherwise;
+    for (uint32_t i = 0; i < N_TRAINING; i++)
+        s->training[i] = mpl_zoo_training[i].otherwise;
+    while (*text != '\0') { /* at a colon or comma */
+        size_t n = strcspn(text + 1, ",");
+
+        MPL_PASS(parse_param(ctx, text + 1, n, s));
+        text += 1 + n;
+    }
+    MPL_PASS(check_training(ctx, s));
+    s->args.train = s->training[MODE] == 1;
+    return MPL_OK;
+}
+
 mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *text, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
     size_t n = strcspn(text, ":");
     spec s = {.args = {.entry = mpl_zoo_find(text, n)}};
-    const char *at = text + n;
     mpl_graph *network = NULL;
 
     if (s.args.entry == NULL)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "no network '%.*s' in the zoo; 'memplan list graphs' shows those there are",
                  (int)(n < 100 ? n : 100), text);
-    for (uint32_t i = 0; s.args.entry->params[i].key != NULL; i++)
-        s.args.value[i] = s.args.entry->params[i].otherwise;
-    for (uint32_t i = 0; i < N_TRAINING; i++)
-        s.training[i] = mpl_zoo_training[i].otherwise;
-    while (*at != '\0') { /* at a colon or comma */
-        n = strcspn(at + 1, ",");
-        MPL_TRY(parse_param(ctx, at + 1, n, &s));
-        at += 1 + n;
-    }
-    MPL_TRY(check_training(ctx, &s));
-    s.args.train = s.training[MODE] == 1;
+    MPL_TRY(parse_spec(ctx, text + n, &s));
     MPL_TRY(s.args.entry->build(ctx, &s.args, &network));
-    if (s.training[MODE] == 1)
+    if (s.args.train)
         MPL_TRY(train(ctx, &s, network, out));
     else
         *out = network, network = NULL;
 out:
     mpl_graph_free(ctx, network);
     return st;
+}
+
+/* ---- files ---- */
+
+mpl_status mpl_file_params(mpl_ctx *ctx, const char *file, const char *text, mpl_file_spec *out)
+{
+    static const char *const layers[] = {"inference", "training"};
+    static const mpl_zoo_param params[] = {
+        {"batch", 0, 0, 65536, "the open dim of that name", NULL},
+        {"layers", 0, 0, 1, "batch norm and dropout", layers},
+        MPL_PARAM_END,
+    };
+    const mpl_zoo_entry entry = {.name = file, .params = params};
+    spec s = {.args = {.entry = &entry}};
+
+    MPL_PASS(parse_spec(ctx, text, &s));
+    if (s.seen[1] && !s.args.train)
+        return MPL_REFUSE(ctx, "%s: parameter 'layers' is for training; add mode=train", file);
+    *out = (mpl_file_spec){
+        .train = s.args.train, .batch = s.args.value[0], .autodiff = options_of(&s)};
+    out->autodiff.frozen = s.args.value[1] == 0;
+    name_training(&s, "", out->suffix, sizeof out->suffix);
+    return MPL_OK;
 }

@@ -136,8 +136,9 @@ static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
 static bool is_own(const char *name)
 {
     static const char *const names[] = {
-        "order",    "in-place", "views",     "concat", "loop",   "pin",     "pools",  "workspaces",
-        "optimise", "changed",  "recompute", "seed",   "safety", "threads", "workers"};
+        "order",  "in-place",   "views",    "concat",  "loop",      "pin",
+        "pools",  "workspaces", "optimise", "changed", "recompute", "seed",
+        "safety", "threads",    "workers",  "loss",    "trainable"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
@@ -163,7 +164,8 @@ static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
                 ctx,
                 "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
                 " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute,"
-                " --seed, --safety, --threads and --workers, each with a value",
+                " --seed, --safety, --threads, --workers, --loss and --trainable, each with a "
+                "value",
                 name);
         MPL_PASS(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));
         s->own[s->n_own++] = (mpl_suite_option){s->graph.n - 1, name + 2, value};

@@ -21,6 +21,8 @@ mpl_status mpl_asked_dims(mpl_ctx *ctx, const mpl_options *options, mpl_reading 
         out->dim_name[i] = name;
         out->dim_value[i] = (int64_t)value;
     }
+    out->options.loss = options->loss;
+    out->options.trainable = options->trainable;
     out->options.n_dims = n;
     out->options.dim_name = out->dim_name;
     out->options.dim_value = out->dim_value;

@@ -9,7 +9,7 @@
 #include "harness/rows/record.h"
 #include "planners/planner.h"
 
-/* --dim and the caller's additions, as readers take them. */
+/* --dim, --loss, --trainable and the caller's additions, as readers take them. */
 typedef struct mpl_reading {
     mpl_read_options options;
     uint32_t n_names; /* owned */

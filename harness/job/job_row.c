@@ -94,6 +94,8 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_all_ops, job->twice.n_ops);
         mpl_record_int(row, MPL_FIELD_kept_bytes, job->twice.kept_bytes);
     }
+    mpl_record_text(row, MPL_FIELD_loss, o->loss);
+    mpl_record_text(row, MPL_FIELD_trainable, o->trainable);
     put_recomputed(o, job, row);
     mpl_record_text(row, MPL_FIELD_layout,
                     g != NULL && o->layout == MPL_layout_auto ? "auto" : NULL);

@@ -17,8 +17,7 @@ const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base)
 
 /* ---- forward ---- */
 
-/* A running statistic is read only by batch norms, as mean or variance. It is kept, not trained. */
-static bool is_statistic(const mpl_graph *g, mpl_value v)
+bool mpl_grad_is_statistic(const mpl_graph *g, mpl_value v)
 {
     for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
         const mpl_value *in = g->op_in + g->op_in_begin[g->value_use[i]];
@@ -35,17 +34,21 @@ static bool is_trained(const mpl_grad *d, mpl_value v)
     const mpl_graph *g = d->g;
     uint64_t n = 0;
 
+    if (d->options->trained != NULL)
+        return d->options->trained[v] != 0;
     mpl_shape_count(&g->value_shape[v], &n);
-    return g->value_role[v] == MPL_WEIGHT && mpl_is_float(g, v) && !is_statistic(g, v) && n > 0 &&
+    return g->value_role[v] == MPL_WEIGHT && mpl_is_float(g, v) && !mpl_grad_is_statistic(g, v) &&
+           n > 0 &&
            (g->value_data[v] == NULL || (n > 1 && !g->value_splat[v] && !d->options->own_loss));
 }
 
 /* A running statistic that blocks or several batch norms move in sequence. */
-static bool is_handed_on(const mpl_graph *g, mpl_value v)
+static bool is_handed_on(const mpl_grad *d, mpl_value v)
 {
+    const mpl_graph *g = d->g;
     uint32_t n = 0;
 
-    if (g->value_role[v] != MPL_WEIGHT || !is_statistic(g, v))
+    if (d->options->frozen || g->value_role[v] != MPL_WEIGHT || !mpl_grad_is_statistic(g, v))
         return false;
     for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++) {
         if (g->op_block[g->value_use[i]] != 0)
@@ -67,7 +70,7 @@ static mpl_status copy_value(mpl_grad *d, mpl_value v)
     else
         st = mpl_graph_add_value(d->ctx, d->to, g->value_name[v], (mpl_role)g->value_role[v],
                                  (mpl_type)g->value_type[v], &g->value_shape[v], &d->now[v]);
-    if (st == MPL_OK && is_handed_on(g, v))
+    if (st == MPL_OK && is_handed_on(d, v))
         d->moved[v] = d->now[v];
     return st;
 }
@@ -166,9 +169,9 @@ mpl_status mpl_grad_copy(mpl_grad *d, mpl_op op)
         if (made[i] != MPL_NONE)
             name[i] = mpl_grad_copy_name(d, text[i], g->value_name[made[i]]);
     d->op_now[op] = d->to->n_ops;
-    if (g->op_kind[op] == MPL_OP_batch_norm ||
-        (g->op_kind[op] == MPL_OP_dropout && (n_out == 1 || made[1] == MPL_NONE) &&
-         mpl_is_float(g, from[0])))
+    if (!d->options->frozen && (g->op_kind[op] == MPL_OP_batch_norm ||
+                                (g->op_kind[op] == MPL_OP_dropout &&
+                                 (n_out == 1 || made[1] == MPL_NONE) && mpl_is_float(g, from[0]))))
         MPL_TRY(copy_trained(d, op, name[0]));
     else
         MPL_TRY(
@@ -341,7 +344,8 @@ mpl_status mpl_grad_back(mpl_grad *d, mpl_op op)
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     if (any && owner)
         MPL_TRY(mpl_grad_back_control(d, op));
-    if (any && (g->op_kind[op] == MPL_OP_dropout || g->op_kind[op] == MPL_OP_batch_norm))
+    if (any && !d->options->frozen &&
+        (g->op_kind[op] == MPL_OP_dropout || g->op_kind[op] == MPL_OP_batch_norm))
         mpl_grad_out(d, 0); /* makes it with its mask, or its batch's moments */
     if (any && !owner)
         mpl_grad_rules[g->op_kind[op]](d);
@@ -618,8 +622,8 @@ static mpl_status add_step(mpl_grad *d)
 
     d->step = d->step_next = MPL_NONE;
     for (mpl_op op = 0; op < d->g->n_ops; op++)
-        asked = asked ||
-                (d->g->op_kind[op] == MPL_OP_dropout && d->options->update != MPL_OPTIMISER_NONE);
+        asked = asked || (d->g->op_kind[op] == MPL_OP_dropout && !d->options->frozen &&
+                          d->options->update != MPL_OPTIMISER_NONE);
     if (asked)
         MPL_PASS(mpl_graph_add_const(d->ctx, d->to, mpl_grad_fresh(d, text, "step", "", MPL_NONE),
                                      MPL_TYPE_i64, &(mpl_shape){0, {0}}, &zero, false, &d->step));

@@ -12,6 +12,8 @@ enum { MPL_GRAD_NAME = 256 };
 /* Makes a new name: `base`, `suffix`, `number` unless MPL_NONE. text[MPL_GRAD_NAME]. */
 const char *mpl_grad_fresh(const mpl_grad *d, char *text, const char *base, const char *suffix,
                            uint32_t number);
+/* Whether a batch norm reads v as mean or variance: it is kept, not trained. */
+bool mpl_grad_is_statistic(const mpl_graph *g, mpl_value v);
 /* Name of a copy; the first copy keeps the name. */
 const char *mpl_grad_copy_name(const mpl_grad *d, char *text, const char *base);
 /* Adds a part of the gradient of v, a value of the old graph; sums all parts once they exist. */

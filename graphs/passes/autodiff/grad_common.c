@@ -135,6 +135,22 @@ mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mp
     return out;
 }
 
+mpl_value mpl_grad_two(mpl_grad *d, mpl_op_kind kind, mpl_value a, mpl_value b)
+{
+    return mpl_grad_helper(d, kind, 2, (mpl_value[]){a, b}, 0, NULL);
+}
+
+uint32_t mpl_grad_attrs(const mpl_grad *d, mpl_attr *attr)
+{
+    const mpl_graph *g = d->g;
+    uint32_t n = 0;
+
+    for (uint32_t i = g->op_attr_begin[d->op];
+         i < g->op_attr_begin[d->op + 1] && n < MPL_GRAD_ATTRS - 2; i++)
+        attr[n++] = mpl_attr_at(g, i);
+    return n;
+}
+
 mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in,
                         const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {

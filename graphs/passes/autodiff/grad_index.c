@@ -119,6 +119,139 @@ void mpl_grad_of_assign(mpl_grad *d)
         mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_access, 1, &dy, 3, attr));
 }
 
+/* Whether scatter and gather are along an axis, or by tuples of indices. */
+static bool along_axis(const mpl_grad *d)
+{
+    return d->g->op_kind[d->op] != MPL_OP_scatter_nd;
+}
+
+/* gather_elements, and top_k, whose second result is the indices. */
+static void give_scattered(mpl_grad *d, mpl_value indices)
+{
+    mpl_value in[] = {zero_root(d, mpl_grad_in_shape(d, 0)), indices, mpl_grad_dy(d, 0)};
+    int64_t axis =
+        mpl_attr_int(d->g, d->op, MPL_ATTR_axis, d->g->op_kind[d->op] == MPL_OP_top_k ? -1 : 0);
+
+    mpl_grad_make(d, 0, MPL_OP_scatter_elements, 3, in, 2,
+                  (const mpl_attr[]){MPL_INT(axis, axis), MPL_TEXT(reduction, "add")});
+}
+
+void mpl_grad_of_gather_elements(mpl_grad *d)
+{
+    give_scattered(d, mpl_grad_in(d, 1));
+}
+
+void mpl_grad_of_top_k(mpl_grad *d)
+{
+    if (mpl_op_output(d->g, d->op, 1) == MPL_NONE)
+        mpl_grad_fail(d, "without its indices");
+    else
+        give_scattered(d, mpl_grad_out(d, 1));
+}
+
+/* scatter_nd, scatter_elements: what is overwritten has no gradient, what is added to has. */
+void mpl_grad_of_scatter(mpl_grad *d)
+{
+    const char *how = mpl_attr_text(d->g, d->op, MPL_ATTR_reduction, "none");
+    bool adds = strcmp(how, "add") == 0, axis = along_axis(d);
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n = mpl_grad_attrs(d, attr);
+    mpl_value dy = mpl_grad_dy(d, 0), indices = mpl_grad_in(d, 1);
+
+    if (!adds && strcmp(how, "none") != 0) {
+        mpl_grad_fail(d, "a reduction other than add");
+        return;
+    }
+    if (mpl_grad_wants(d, 0) && adds)
+        mpl_grad_give(d, 0, dy);
+    else if (mpl_grad_wants(d, 0)) {
+        mpl_value in[] = {dy, indices, zero_root(d, mpl_grad_in_shape(d, 2))};
+
+        mpl_grad_make(d, 0, axis ? MPL_OP_scatter_elements : MPL_OP_scatter_nd, 3, in, n, attr);
+    }
+    if (mpl_grad_wants(d, 2))
+        mpl_grad_make(d, 2, axis ? MPL_OP_gather_elements : MPL_OP_gather_nd, 2,
+                      (mpl_value[]){dy, indices}, axis,
+                      &MPL_INT(axis, mpl_attr_int(d->g, d->op, MPL_ATTR_axis, 0)));
+}
+
+/* ---- the same operation, or its reverse ---- */
+
+void mpl_grad_of_trilu(mpl_grad *d)
+{
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n = mpl_grad_attrs(d, attr);
+
+    mpl_grad_make(d, 0, MPL_OP_trilu, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, n, attr);
+}
+
+void mpl_grad_of_cumsum(mpl_grad *d)
+{
+    const mpl_graph *g = d->g;
+
+    mpl_grad_make(
+        d, 0, MPL_OP_cumsum, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 3,
+        (const mpl_attr[]){MPL_INT(axis, mpl_attr_int(g, d->op, MPL_ATTR_axis, 0)),
+                           MPL_INT(exclusive, mpl_attr_int(g, d->op, MPL_ATTR_exclusive, 0)),
+                           MPL_INT(reverse, !mpl_attr_int(g, d->op, MPL_ATTR_reverse, 0))});
+}
+
+/* depth_to_space, space_to_depth: dy as six dims, turned. */
+void mpl_grad_of_blocks(mpl_grad *d)
+{
+    static const int64_t perms[3][6] = {
+        {0, 3, 5, 1, 2, 4}, {0, 1, 3, 5, 2, 4}, {0, 3, 4, 1, 5, 2}}; /* DCR, CRD, to depth */
+    const mpl_shape *x = mpl_grad_in_shape(d, 0), *y = mpl_grad_out_shape(d, 0);
+    int64_t b = mpl_attr_int(d->g, d->op, MPL_ATTR_blocksize, 1);
+    bool to_depth = d->g->op_kind[d->op] == MPL_OP_space_to_depth;
+    bool crd = strcmp(mpl_attr_text(d->g, d->op, MPL_ATTR_mode, "DCR"), "CRD") == 0;
+    int64_t apart[2][6] = {{y->dim[0], y->dim[1], x->dim[2], b, x->dim[3], b},
+                           {y->dim[0], b, b, x->dim[1], y->dim[2], y->dim[3]}};
+    mpl_value v = mpl_grad_dy(d, 0);
+
+    v = mpl_grad_helper(d, MPL_OP_reshape, 1, &v, 1, &MPL_INTS(shape, 6, apart[to_depth]));
+    v = mpl_grad_helper(d, MPL_OP_transpose, 1, &v, 1,
+                        &MPL_INTS(perm, 6, perms[to_depth ? 2 : crd]));
+    mpl_grad_make(d, 0, MPL_OP_reshape, 1, &v, 1, &MPL_INTS(shape, x->rank, x->dim));
+}
+
+/* ---- repeated elements ---- */
+
+/* Sums dy, seen as dim[rank], over these axes; gives it to input 0. */
+static void give_folded(mpl_grad *d, uint32_t rank, const int64_t *dim, uint32_t n,
+                        const int64_t *axes)
+{
+    mpl_value part = mpl_grad_dy(d, 0);
+
+    part = mpl_grad_helper(d, MPL_OP_reshape, 1, &part, 1, &MPL_INTS(shape, rank, dim));
+    if (n > 0)
+        mpl_grad_make(d, 0, MPL_OP_reduce_sum, 1, &part, 2,
+                      (const mpl_attr[]){MPL_INTS(axes, n, axes), MPL_INT(keepdims, 0)});
+    else
+        mpl_grad_give(d, 0, part);
+}
+
+void mpl_grad_of_tile(mpl_grad *d)
+{
+    const mpl_shape *x = mpl_grad_in_shape(d, 0), *y = mpl_grad_out_shape(d, 0);
+    int64_t dim[2 * MPL_MAX_RANK], axes[MPL_MAX_RANK];
+    uint32_t rank = 0, n = 0;
+
+    for (uint32_t i = 0; i < x->rank; i++) {
+        int64_t repeats = x->dim[i] > 0 ? y->dim[i] / x->dim[i] : 1;
+
+        if (repeats != 1) {
+            axes[n++] = rank;
+            dim[rank++] = repeats;
+        }
+        dim[rank++] = x->dim[i];
+    }
+    if (rank > MPL_MAX_RANK)
+        mpl_grad_fail(d, "too many dims that are repeated");
+    else
+        give_folded(d, rank, dim, n, axes);
+}
+
 /* Number of neighbouring results per element along an axis; 0: it varies. */
 static int64_t whole_factor(const mpl_grad *d, uint32_t axis)
 {
@@ -139,7 +272,6 @@ void mpl_grad_of_resize(mpl_grad *d)
     int64_t dim[MPL_MAX_RANK], axes[MPL_MAX_RANK];
     uint32_t rank = 0, n = 0, n_axes;
     bool neighbours;
-    mpl_value part;
 
     mpl_attr_ints(d->g, d->op, MPL_ATTR_axes, &n_axes);
     neighbours = n_axes == 0 &&
@@ -165,11 +297,5 @@ void mpl_grad_of_resize(mpl_grad *d)
                       "other than the nearest element (asymmetric, floor), whole numbers of times");
         return;
     }
-    part = mpl_grad_dy(d, 0);
-    part = mpl_grad_helper(d, MPL_OP_reshape, 1, &part, 1, &MPL_INTS(shape, rank, dim));
-    if (n > 0)
-        mpl_grad_make(d, 0, MPL_OP_reduce_sum, 1, &part, 2,
-                      (const mpl_attr[]){MPL_INTS(axes, n, axes), MPL_INT(keepdims, 0)});
-    else
-        mpl_grad_give(d, 0, part);
+    give_folded(d, rank, dim, n, axes);
 }

@@ -6,25 +6,9 @@
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
 
-#include <stdlib.h>
-
 static mpl_op_kind kind_of(const mpl_grad *d)
 {
     return (mpl_op_kind)d->g->op_kind[d->op];
-}
-
-/* Copies all attributes of the current operation into attr[]; returns their number. */
-enum { MOST_ATTRS = 24 };
-
-static uint32_t copy_attrs(const mpl_grad *d, mpl_attr *attr)
-{
-    const mpl_graph *g = d->g;
-    uint32_t n = 0;
-
-    for (uint32_t i = g->op_attr_begin[d->op];
-         i < g->op_attr_begin[d->op + 1] && n < MOST_ATTRS - 2; i++)
-        attr[n++] = mpl_attr_at(g, i);
-    return n;
 }
 
 static mpl_attr sizes_of(const mpl_grad *d, uint32_t i)
@@ -37,11 +21,6 @@ static mpl_attr sizes_of(const mpl_grad *d, uint32_t i)
 static mpl_type value_type(const mpl_grad *d, uint32_t i)
 {
     return (mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op] + i]];
-}
-
-static mpl_value two(mpl_grad *d, mpl_op_kind kind, mpl_value a, mpl_value b)
-{
-    return mpl_grad_helper(d, kind, 2, (mpl_value[]){a, b}, 0, NULL);
 }
 
 static void make_two(mpl_grad *d, uint32_t i, mpl_op_kind kind, mpl_value a, mpl_value b)
@@ -70,43 +49,6 @@ void mpl_grad_of_clip(mpl_grad *d)
     mpl_grad_make(d, 0, MPL_OP_clip_grad, n + 1, in, 0, NULL);
 }
 
-/* Evaluates the words of SLOPE; the last one makes the gradient. */
-static void from_slope(mpl_grad *d)
-{
-    static const char *const slope[MPL_N_OPS] = {
-#define SLOPE(op, words) [MPL_OP_##op] = words,
-#include "graphs/ir/each_op.h"
-    };
-    const char *at = slope[kind_of(d)];
-    mpl_value stack[8];
-    uint32_t depth = 0, n_in;
-    mpl_op_kind kind;
-    char word[24];
-
-    for (int n; sscanf(at, "%23s%n", word, &n) == 1; at += n) {
-        mpl_assert(depth < sizeof stack / sizeof *stack);
-        if (strcmp(word, "dy") == 0)
-            stack[depth++] = mpl_grad_dy(d, 0);
-        else if (strcmp(word, "x") == 0)
-            stack[depth++] = mpl_grad_in(d, 0);
-        else if (strcmp(word, "y") == 0)
-            stack[depth++] = mpl_grad_out(d, 0);
-        else if (!mpl_op_find(word, &kind))
-            stack[depth++] = mpl_grad_number(d, strtod(word, NULL));
-        else {
-            n_in = mpl_op_table[kind].min_in;
-            mpl_assert(depth >= n_in);
-            depth -= n_in;
-            if (at[n] == '\0')
-                mpl_grad_make(d, 0, kind, n_in, stack + depth, 0, NULL);
-            else
-                stack[depth] = mpl_grad_helper(d, kind, n_in, stack + depth, 0, NULL);
-            depth++;
-        }
-    }
-    mpl_assert(depth == 1);
-}
-
 /* add, sum, identity, expand. */
 void mpl_grad_of_sum(mpl_grad *d)
 {
@@ -120,7 +62,8 @@ void mpl_grad_of_sum(mpl_grad *d)
 void mpl_grad_of_mean(mpl_grad *d)
 {
     uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
-    mpl_value part = two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_number(d, 1 / (double)n));
+    mpl_value part =
+        mpl_grad_two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_number(d, 1 / (double)n));
 
     for (uint32_t i = 0; i < n; i++)
         if (mpl_grad_wants(d, i))
@@ -141,19 +84,19 @@ void mpl_grad_of_mul(mpl_grad *d)
 {
     for (uint32_t i = 0; i < 2; i++)
         if (mpl_grad_wants(d, i))
-            mpl_grad_give_summed(d, i,
-                                 two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_in(d, 1 - i)));
+            mpl_grad_give_summed(
+                d, i, mpl_grad_two(d, MPL_OP_mul, mpl_grad_dy(d, 0), mpl_grad_in(d, 1 - i)));
 }
 
 /* a / b: dy / b, and - y dy / b. */
 void mpl_grad_of_div(mpl_grad *d)
 {
-    mpl_value part = two(d, MPL_OP_div, mpl_grad_dy(d, 0), mpl_grad_in(d, 1));
+    mpl_value part = mpl_grad_two(d, MPL_OP_div, mpl_grad_dy(d, 0), mpl_grad_in(d, 1));
 
     if (mpl_grad_wants(d, 0))
         mpl_grad_give_summed(d, 0, part);
     if (mpl_grad_wants(d, 1)) {
-        part = two(d, MPL_OP_mul, part, mpl_grad_out(d, 0));
+        part = mpl_grad_two(d, MPL_OP_mul, part, mpl_grad_out(d, 0));
         mpl_grad_give_summed(d, 1, mpl_grad_helper(d, MPL_OP_neg, 1, &part, 0, NULL));
     }
 }
@@ -165,7 +108,7 @@ void mpl_grad_of_extreme(mpl_grad *d)
 
     for (uint32_t i = 0; i < n; i++)
         if (mpl_grad_wants(d, i)) {
-            mpl_value chosen = two(d, MPL_OP_equal, mpl_grad_in(d, i), mpl_grad_out(d, 0));
+            mpl_value chosen = mpl_grad_two(d, MPL_OP_equal, mpl_grad_in(d, i), mpl_grad_out(d, 0));
             mpl_value in[] = {chosen, mpl_grad_dy(d, 0), mpl_grad_number(d, 0)};
 
             mpl_grad_give_summed(d, i, mpl_grad_helper(d, MPL_OP_where, 3, in, 0, NULL));
@@ -190,8 +133,8 @@ void mpl_grad_of_where(mpl_grad *d)
 /* Gradients of inputs 1, 2 and 0 by one operation. */
 static void joint(mpl_grad *d, mpl_op_kind kind, bool has_third)
 {
-    mpl_attr attr[MOST_ATTRS];
-    uint32_t n_attr = copy_attrs(d, attr);
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n_attr = mpl_grad_attrs(d, attr);
     uint32_t target[3] = {1, has_third && mpl_grad_wants(d, 2) ? 2 : MPL_NONE,
                           mpl_grad_wants(d, 0) ? 0 : MPL_NONE};
     uint32_t n = target[2] != MPL_NONE ? 3 : target[1] != MPL_NONE ? 2 : 1;
@@ -206,8 +149,8 @@ void mpl_grad_of_conv(mpl_grad *d)
     const mpl_shape *y = mpl_grad_out_shape(d, 0);
     static const int64_t axes[] = {0, 2, 3, 4};
     mpl_value dy = mpl_grad_dy(d, 0);
-    mpl_attr attr[MOST_ATTRS];
-    uint32_t n = copy_attrs(d, attr);
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n = mpl_grad_attrs(d, attr);
     bool biased = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op] > 2;
 
     if (!d->options->apart && mpl_grad_wants(d, 1)) {
@@ -235,8 +178,8 @@ void mpl_grad_of_conv_transpose(mpl_grad *d)
 {
     static const int64_t axes[] = {0, 2, 3, 4};
     mpl_value dy = mpl_grad_dy(d, 0);
-    mpl_attr attr[MOST_ATTRS];
-    uint32_t n = 0, n_given = copy_attrs(d, attr);
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n = 0, n_given = mpl_grad_attrs(d, attr);
 
     for (uint32_t i = 0; i < n_given; i++)
         if (attr[i].key == MPL_ATTR_output_shape || attr[i].key == MPL_ATTR_mode)
@@ -295,8 +238,8 @@ void mpl_grad_of_gemm(mpl_grad *d)
         if (mpl_grad_wants(d, i))
             product_part(d, i, trans_a, trans_b, &alpha, n_alpha);
     if (added)
-        mpl_grad_give_summed(d, 2,
-                             beta == 1 ? dy : two(d, MPL_OP_mul, dy, mpl_grad_number(d, beta)));
+        mpl_grad_give_summed(
+            d, 2, beta == 1 ? dy : mpl_grad_two(d, MPL_OP_mul, dy, mpl_grad_number(d, beta)));
 }
 
 /* Transposes the last two axes. */
@@ -310,29 +253,50 @@ static mpl_value turned(mpl_grad *d, mpl_value v)
     return mpl_grad_helper(d, MPL_OP_transpose, 1, &v, 1, &MPL_INTS(perm, rank, perm));
 }
 
+/* A product with a vector is one with a matrix of one row (a) or column (b); dy as dims. */
+static mpl_value as_matrix(mpl_grad *d, mpl_value v, bool row, bool column)
+{
+    mpl_shape s = v != MPL_NONE ? d->to->value_shape[v] : (mpl_shape){0, {0}};
+
+    if (row) {
+        s.dim[s.rank] = s.rank > 0 ? s.dim[s.rank - 1] : 1;
+        s.dim[s.rank > 0 ? s.rank - 1 : 0] = 1;
+        s.rank++;
+    }
+    if (column)
+        s.dim[s.rank++] = 1;
+    return mpl_grad_with_dims(d, v, &s);
+}
+
+static void matmul_part(mpl_grad *d, uint32_t i, bool row, bool column)
+{
+    mpl_value dy = as_matrix(d, mpl_grad_dy(d, 0), row, column), part;
+    mpl_value other = as_matrix(d, mpl_grad_in(d, 1 - i), i == 1 && row, i == 0 && column);
+
+    part = i == 0 ? mpl_grad_two(d, MPL_OP_matmul, dy, turned(d, other))
+                  : mpl_grad_two(d, MPL_OP_matmul, turned(d, other), dy);
+    if (i == 1 && column && part != MPL_NONE) {
+        mpl_shape s = d->to->value_shape[part];
+
+        s.rank--; /* its one column */
+        part = mpl_grad_with_dims(d, part, &s);
+    }
+    mpl_grad_give_summed(d, i, part);
+}
+
 void mpl_grad_of_matmul(mpl_grad *d)
 {
     uint32_t rank_a = mpl_grad_in_shape(d, 0)->rank, rank_b = mpl_grad_in_shape(d, 1)->rank;
 
-    if (rank_a < 2 || rank_b < 2) {
-        mpl_grad_fail(d, "a product with a vector");
-        return;
-    }
     if (rank_a == 2 && rank_b == 2 && !d->options->apart && mpl_grad_wants(d, 1)) {
         joint(d, MPL_OP_gemm_grad, false);
         return;
     }
     for (uint32_t i = 0; i < 2; i++)
-        if (!mpl_grad_wants(d, i))
-            continue;
-        else if (rank_a == 2 && rank_b == 2)
+        if (mpl_grad_wants(d, i) && rank_a == 2 && rank_b == 2)
             product_part(d, i, false, false, NULL, 0);
-        else if (i == 0)
-            mpl_grad_give_summed(
-                d, 0, two(d, MPL_OP_matmul, mpl_grad_dy(d, 0), turned(d, mpl_grad_in(d, 1))));
-        else
-            mpl_grad_give_summed(
-                d, 1, two(d, MPL_OP_matmul, turned(d, mpl_grad_in(d, 0)), mpl_grad_dy(d, 0)));
+        else if (mpl_grad_wants(d, i))
+            matmul_part(d, i, rank_a == 1, rank_b == 1);
 }
 
 /* ---- pooling, normalisation ---- */
@@ -340,8 +304,8 @@ void mpl_grad_of_matmul(mpl_grad *d)
 /* Gradient from dy and the operand, with the same attributes. */
 static void from_operand(mpl_grad *d, mpl_op_kind kind)
 {
-    mpl_attr attr[MOST_ATTRS];
-    uint32_t n = copy_attrs(d, attr);
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n = mpl_grad_attrs(d, attr);
 
     mpl_grad_make(d, 0, kind, 2, (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_in(d, 0)}, n, attr);
 }
@@ -358,8 +322,8 @@ void mpl_grad_of_lrn(mpl_grad *d)
 
 void mpl_grad_of_pool_sizes(mpl_grad *d)
 {
-    mpl_attr attr[MOST_ATTRS];
-    uint32_t n = copy_attrs(d, attr);
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n = mpl_grad_attrs(d, attr);
 
     attr[n] = sizes_of(d, 0);
     mpl_grad_make(
@@ -371,10 +335,15 @@ void mpl_grad_of_pool_sizes(mpl_grad *d)
 void mpl_grad_of_batch_norm(mpl_grad *d)
 {
     mpl_value in[5] = {mpl_grad_dy(d, 0), mpl_grad_in(d, 0), mpl_grad_in(d, 1)};
-    uint32_t target[3], made = d->to->op_out_begin[d->op_now[d->op]];
-    mpl_attr attr[MOST_ATTRS];
-    uint32_t n = copy_attrs(d, attr);
+    uint32_t target[3], made;
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n = mpl_grad_attrs(d, attr);
 
+    if (d->options->frozen) {
+        mpl_grad_of_normal(d);
+        return;
+    }
+    made = d->to->op_out_begin[d->op_now[d->op]];
     for (uint32_t i = 0; i < 3; i++)
         target[i] = mpl_grad_wants(d, i) ? i : MPL_NONE;
     in[3] = d->to->op_out[made + 1], in[4] = d->to->op_out[made + 2];
@@ -383,8 +352,8 @@ void mpl_grad_of_batch_norm(mpl_grad *d)
 
 void mpl_grad_of_softmax(mpl_grad *d)
 {
-    mpl_attr attr[MOST_ATTRS];
-    uint32_t n = copy_attrs(d, attr);
+    mpl_attr attr[MPL_GRAD_ATTRS];
+    uint32_t n = mpl_grad_attrs(d, attr);
 
     mpl_grad_make(d, 0, MPL_OP_softmax_grad, 2,
                   (mpl_value[]){mpl_grad_dy(d, 0), mpl_grad_out(d, 0)}, n, attr);
@@ -416,6 +385,10 @@ void mpl_grad_of_dropout(mpl_grad *d)
 {
     mpl_op made = d->op_now[d->op];
 
+    if (d->options->frozen) {
+        mpl_grad_give(d, 0, mpl_grad_dy(d, 0));
+        return;
+    }
     mpl_grad_make(d, 0, MPL_OP_dropout_grad, 2,
                   (mpl_value[]){mpl_grad_dy(d, 0), d->to->op_out[d->to->op_out_begin[made] + 1]}, 1,
                   &MPL_FLOAT(ratio, mpl_attr_float(d->to, made, MPL_ATTR_ratio, 0.5)));
@@ -423,8 +396,7 @@ void mpl_grad_of_dropout(mpl_grad *d)
 
 /* ---- reductions ---- */
 
-/* Input 0's dims, with 1 for reduced ones. */
-static mpl_shape kept_dims(const mpl_grad *d)
+mpl_shape mpl_grad_kept_dims(const mpl_grad *d)
 {
     mpl_shape s = *mpl_grad_in_shape(d, 0);
     uint32_t n;
@@ -438,7 +410,7 @@ static mpl_shape kept_dims(const mpl_grad *d)
     return s;
 }
 
-static mpl_value with_dims(mpl_grad *d, mpl_value v, const mpl_shape *s)
+mpl_value mpl_grad_with_dims(mpl_grad *d, mpl_value v, const mpl_shape *s)
 {
     if (v == MPL_NONE || mpl_shape_equal(&d->to->value_shape[v], s))
         return v;
@@ -447,13 +419,13 @@ static mpl_value with_dims(mpl_grad *d, mpl_value v, const mpl_shape *s)
 
 static void spread(mpl_grad *d, double factor)
 {
-    mpl_shape kept = kept_dims(d);
+    mpl_shape kept = mpl_grad_kept_dims(d);
     const mpl_shape *x = mpl_grad_in_shape(d, 0);
     mpl_value dy = mpl_grad_dy(d, 0);
 
     if (factor != 1)
-        dy = two(d, MPL_OP_mul, dy, mpl_grad_number(d, factor));
-    dy = with_dims(d, dy, &kept);
+        dy = mpl_grad_two(d, MPL_OP_mul, dy, mpl_grad_number(d, factor));
+    dy = mpl_grad_with_dims(d, dy, &kept);
     mpl_grad_make(d, 0, MPL_OP_expand, 1, &dy, 1, &MPL_INTS(shape, x->rank, x->dim));
 }
 
@@ -464,7 +436,7 @@ void mpl_grad_of_reduce_sum(mpl_grad *d)
 
 void mpl_grad_of_reduce_mean(mpl_grad *d)
 {
-    mpl_shape kept = kept_dims(d);
+    mpl_shape kept = mpl_grad_kept_dims(d);
     uint64_t all = 1, left = 1;
 
     mpl_shape_count(mpl_grad_in_shape(d, 0), &all);
@@ -472,13 +444,15 @@ void mpl_grad_of_reduce_mean(mpl_grad *d)
     spread(d, all > 0 ? (double)left / (double)all : 1);
 }
 
-/* Each of several equal largest elements gets the whole gradient. */
+/* reduce_max, reduce_min, global_max_pool: each of several equal extremes gets the whole
+ * gradient. */
 void mpl_grad_of_reduce_max(mpl_grad *d)
 {
-    mpl_shape kept = kept_dims(d);
-    mpl_value dy = with_dims(d, mpl_grad_dy(d, 0), &kept),
-              y = with_dims(d, mpl_grad_out(d, 0), &kept);
-    mpl_value largest = two(d, MPL_OP_equal, mpl_grad_in(d, 0), y);
+    mpl_shape kept =
+        kind_of(d) == MPL_OP_global_max_pool ? *mpl_grad_out_shape(d, 0) : mpl_grad_kept_dims(d);
+    mpl_value dy = mpl_grad_with_dims(d, mpl_grad_dy(d, 0), &kept),
+              y = mpl_grad_with_dims(d, mpl_grad_out(d, 0), &kept);
+    mpl_value largest = mpl_grad_two(d, MPL_OP_equal, mpl_grad_in(d, 0), y);
 
     mpl_grad_make(d, 0, MPL_OP_where, 3, (mpl_value[]){largest, dy, mpl_grad_number(d, 0)}, 0,
                   NULL);
@@ -620,6 +594,6 @@ void mpl_grad_of_transpose(mpl_grad *d)
 
 mpl_grad_rule *const mpl_grad_rules[MPL_N_OPS] = {
 #define GRADIENT(op, rule) [MPL_OP_##op] = mpl_grad_of_##rule,
-#define SLOPE(op, words)   [MPL_OP_##op] = from_slope,
+#define SLOPE(op, words)   [MPL_OP_##op] = mpl_grad_of_words,
 #include "graphs/ir/each_op.h"
 };

@@ -54,9 +54,12 @@ typedef struct mpl_grad {
 typedef void mpl_grad_rule(mpl_grad *d);
 extern mpl_grad_rule *const mpl_grad_rules[]; /* NULL: none */
 
-/* gradients.c, grad_index.c: mpl_grad_of_<rule>. */
+/* gradients.c, grad_index.c, grad_layers.c, grad_words.c: mpl_grad_of_<rule>. */
 #define GRADIENT(op, rule) mpl_grad_rule mpl_grad_of_##rule;
 #include "graphs/ir/each_op.h"
+
+mpl_grad_rule mpl_grad_of_words; /* of SLOPE */
+mpl_grad_rule mpl_grad_of_normal;
 
 bool mpl_grad_wants(const mpl_grad *d, uint32_t i); /* input i varies and gets a part */
 mpl_value mpl_grad_in(mpl_grad *d, uint32_t i);     /* in the new graph; MPL_NONE: left out */
@@ -69,7 +72,16 @@ const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i);
 /* Adds an operation with one output, an intermediate result of the rule. */
 mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                           uint32_t n_attr, const mpl_attr *attr);
-/* The same; gives the output to input i. */
+mpl_value mpl_grad_two(mpl_grad *d, mpl_op_kind kind, mpl_value a, mpl_value b);
+/* v with other dims, if they are other. */
+mpl_value mpl_grad_with_dims(mpl_grad *d, mpl_value v, const mpl_shape *s);
+/* Copies all attributes of the current operation into attr[MPL_GRAD_ATTRS], with room for two
+ * more; returns their number. */
+enum { MPL_GRAD_ATTRS = 24 };
+uint32_t mpl_grad_attrs(const mpl_grad *d, mpl_attr *attr);
+/* Dims of input 0 of a reduction, with 1 for reduced ones. */
+mpl_shape mpl_grad_kept_dims(const mpl_grad *d);
+/* As mpl_grad_helper; gives the output to input i. */
 void mpl_grad_make(mpl_grad *d, uint32_t i, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                    uint32_t n_attr, const mpl_attr *attr);
 /* The same with n outputs for inputs target[]. An output for MPL_NONE is left out or, if its bit is
