@@ -88,7 +88,7 @@ static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
 TEST(least_of_all_orders)
 {
     const char *text = getenv("MPL_ORDERS");
-    uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 900, better = 0, n = 0,
+    uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : draws(900), better = 0, n = 0,
              orders = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {

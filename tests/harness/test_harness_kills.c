@@ -15,19 +15,20 @@ enum { WHOLE = 20 }; /* rows of the suite under four planners */
 static const int numbers[] = {SIGKILL, SIGTERM, SIGINT};
 static const char *program;
 static char *whole[2]; /* rows of a whole bench by one and by two workers, without times */
-static unsigned n_kills = 20;
+static unsigned n_kills;
 
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The rows of a file without fields that depend on time or memory, sorted, as one text that the
+/* The rows of a file without fields that depend on time or memory (a virtual machine's grows),
+ * sorted, as one text that the
  * caller frees. */
 static char *timeless(const char *name, uint32_t *n)
 {
-    static const mpl_field times[] = {MPL_FIELD_turns, MPL_FIELD_plan_ns, MPL_FIELD_run_ns,
-                                      MPL_FIELD_rss_bytes, MPL_FIELD_holds};
+    static const mpl_field times[] = {MPL_FIELD_turns,     MPL_FIELD_plan_ns, MPL_FIELD_run_ns,
+                                      MPL_FIELD_rss_bytes, MPL_FIELD_holds,   MPL_FIELD_machine};
     mpl_ctx ctx;
     mpl_rows rows = {0};
     char **line, *all;
@@ -218,7 +219,6 @@ static int end(void)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        n_kills = (unsigned)strtoul(argv[1], NULL, 10);
+    n_kills = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : draws(20);
     return RUN_TESTS(begin, end, killed_benches_resume, killed_at_any_moment);
 }

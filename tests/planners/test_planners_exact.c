@@ -215,7 +215,7 @@ TEST(optima_above_the_bound)
 {
     enum { PARENTS = 1000, FEW = 1000 };
     static small kept[PARENTS];
-    uint32_t n_kept = 0, many = n_oracle > 0 ? (n_oracle + 2) / 3 : FEW;
+    uint32_t n_kept = 0, many = n_oracle > 0 ? (n_oracle + 2) / 3 : draws(FEW);
     mpl_rng rng;
 
     mpl_rng_init(&rng, 11);
@@ -267,7 +267,7 @@ static bool fix_some(mpl_rng *rng, small *p)
 TEST(random_problems)
 {
     enum { FEW = 900 };
-    uint32_t many = tally.problems + (n_oracle > 0 ? n_oracle - (n_oracle + 2) / 3 : FEW);
+    uint32_t many = tally.problems + (n_oracle > 0 ? n_oracle - (n_oracle + 2) / 3 : draws(FEW));
     mpl_rng rng;
 
     mpl_rng_init(&rng, 12);

@@ -71,7 +71,7 @@ TEST(plan_all)
     mpl_rng rng;
 
     mpl_rng_init(&rng, 21);
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0; round < draws(ROUNDS); round++) {
         unsigned what = kinds[round % 7];
         owned_problem *p = random_families(ctx, &rng, 5 + round % 3, what), *hull = NULL;
         uint64_t least = optimum(ctx, p), bound;
@@ -109,8 +109,9 @@ TEST(plan_all)
     print_message(
         "%u optima above the bound in %d, %u by the integer program, %u by hill_climb, %u by "
         "local_search\n",
-        n_above, ROUNDS, n_ilp, n_found[0], n_found[1]);
-    assert_true(n_above > 10 && n_parts > ROUNDS && n_found[0] > 260 && n_found[1] > 290);
+        n_above, draws(ROUNDS), n_ilp, n_found[0], n_found[1]);
+    assert_true(n_above > draws(60) / 6 && n_parts > draws(ROUNDS) && n_found[0] > draws(260) - 1 &&
+                n_found[1] > draws(288));
 }
 
 /* The complete search alone: from a plan without sharing, and from none but within a capacity. */

@@ -95,17 +95,18 @@ static void assert_searches(mpl_ctx *ctx, const small *from, uint32_t optimum)
 /* Shows false refutations and wrong placements: optima above the bound need real proofs. */
 TEST(optima_above_the_bound)
 {
-    enum { MANY = 1200 };
-    static small kept[MANY];
+    enum { MOST_KEPT = 1200 };
+    static small kept[MOST_KEPT];
+    const uint32_t many = draws(MOST_KEPT);
     uint32_t n_kept = 0, n_general = 0;
     mpl_rng rng;
 
     mpl_rng_init(&rng, 21);
-    for (uint32_t round = 0; n_kept < MANY; round++) {
+    for (uint32_t round = 0; n_kept < many; round++) {
         small p = round < 2 ? root((int)round) : kept[below(&rng, n_kept)];
         uint32_t optimum;
 
-        assert_true(round < 1000 * MANY);
+        assert_true(round < 1000 * many);
         for (uint32_t k = round < 2 ? 0 : 1 + below(&rng, 3); k > 0; k--)
             p = mutated(&rng, &p);
         if (brute_fits(&p, clique(&p)) ||
@@ -127,7 +128,7 @@ TEST(random_orders)
     mpl_rng rng;
 
     mpl_rng_init(&rng, 22);
-    for (uint32_t round = 0; round < 1200; round++) {
+    for (uint32_t round = 0; round < draws(1200); round++) {
         small p = random_small(&rng, false, round % 2 == 1);
         uint32_t i = below(&rng, p.n), optimum = brute_optimum(&p, 1);
 
@@ -147,7 +148,7 @@ TEST(pairs)
     mpl_rng rng;
 
     mpl_rng_init(&rng, 23);
-    for (uint32_t round = 0; round < 3000; round++) {
+    for (uint32_t round = 0; round < draws(3000); round++) {
         small p = random_small(&rng, round % 2 == 1, round % 8 >= 6), plain;
         uint32_t optimum, without, n_pairs = 0;
         mpl_problem *made;
@@ -175,7 +176,7 @@ TEST(pairs)
     }
     print_message("%u problems with pairs: %u optima above the bound, %u below those without\n", n,
                   n_above, n_gain);
-    assert_true(n > 1000 && n_gain > 300);
+    assert_true(n > draws(1000) && n_gain > draws(300));
 }
 
 /* With and without pairs, above the bound: every part of the search is reached. */
