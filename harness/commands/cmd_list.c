@@ -5,6 +5,7 @@
 #include "harness/commands/export.h"
 #include "harness/report/table.h"
 #include "planners/import/import.h"
+#include "planners/online/online.h"
 #include "planners/search/joint.h"
 
 /* Prints one entry. absent: the reason; NULL: available. */
@@ -123,6 +124,16 @@ static mpl_status list_backends(mpl_ctx *ctx, bool json)
     return MPL_OK;
 }
 
+static mpl_status list_allocators(mpl_ctx *ctx, bool json)
+{
+    for (const mpl_allocator *const *a = mpl_allocators; *a != NULL; a++) {
+        MPL_PASS(entry(ctx, json, (*a)->name, (*a)->about, NULL));
+        if (!json)
+            printf("%-14s   source: %s\n", "", (*a)->source);
+    }
+    return MPL_OK;
+}
+
 static mpl_status list_suites(mpl_ctx *ctx, bool json)
 {
     char about[200];
@@ -179,10 +190,10 @@ mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
     } kind[] = {
         {"graphs", list_graphs, NULL},         {"planners", list_planners, NULL},
         {"orders", list_orders, NULL},         {"backends", list_backends, NULL},
-        {"suites", list_suites, NULL},         {"tables", list_tables, NULL},
-        {"formats", list_formats, NULL},       {"passes", list_passes, NULL},
-        {"fields", NULL, mpl_fields_markdown}, {"options", NULL, mpl_help_markdown},
-        {"man", NULL, mpl_help_man},
+        {"allocators", list_allocators, NULL}, {"suites", list_suites, NULL},
+        {"tables", list_tables, NULL},         {"formats", list_formats, NULL},
+        {"passes", list_passes, NULL},         {"fields", NULL, mpl_fields_markdown},
+        {"options", NULL, mpl_help_markdown},  {"man", NULL, mpl_help_man},
     };
     enum { N_KINDS = sizeof kind / sizeof *kind };
     const char *what = options->args.item[0];

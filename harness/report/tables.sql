@@ -518,3 +518,23 @@ SELECT graph_name AS graph, planner_name AS planner, mib(planned_bytes) AS "plan
   ms(allocators ->> 'malloc_ns') AS "~cudaMalloc ms",
   ms(allocators ->> 'pool_ns') AS "~cudaMallocAsync ms"
 FROM rows WHERE allocators IS NOT NULL ORDER BY id;
+
+-- table online reserved_bytes: a line a graph or trace: what allocators that know nothing of what
+--   comes hold for its requests, over the optimum of the same requests (>= B: over a bound of it)
+WITH kind AS (SELECT allocator, min(id) AS place FROM rows WHERE allocator IS NOT NULL GROUP BY 1),
+trace AS (SELECT graph, problem_hash, min(id) AS line FROM rows WHERE allocator IS NOT NULL
+  GROUP BY 1, 2),
+held AS (SELECT graph, problem_hash, allocator, max(id) AS id FROM rows GROUP BY 1, 2, 3)
+SELECT t.line, g.graph_name AS graph, mib(g.requested_bytes) AS "requested MiB",
+  mib(g.live_peak_bytes) AS "alive MiB",
+  coalesce(mib(g.optimum_bytes), '>= ' || mib(g.bound_bytes)) AS "optimum MiB",
+  k.allocator AS each,
+  coalesce(fixed(ratio(r.reserved_bytes, coalesce(r.optimum_bytes, r.bound_bytes)), 3), r.status)
+    AS "% over optimum"
+FROM trace t CROSS JOIN kind k
+LEFT JOIN (SELECT graph AS name, problem_hash AS hash, max(id) AS of_ok FROM rows
+  WHERE reserved_bytes IS NOT NULL GROUP BY 1, 2) ON name IS t.graph AND hash IS t.problem_hash
+LEFT JOIN rows g ON g.id = of_ok
+LEFT JOIN held h ON h.graph IS t.graph AND h.problem_hash IS t.problem_hash
+  AND h.allocator = k.allocator
+LEFT JOIN rows r ON r.id = h.id ORDER BY t.line, k.place;

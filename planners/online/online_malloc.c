@@ -2,9 +2,10 @@
  *
  * Source   glibc: malloc(3), posix_memalign(3), mallinfo2(3).
  * Differs  What it holds is what mallinfo2 says of all arenas and mapped blocks, less what was in
- *          use before the first request: free bytes that were there already count as held, and so
- *          does what else the process asks for meanwhile. Looked at after each request of 64 KiB or
- *          more (which may be mapped), and whenever the heap's end has moved.
+ *          use before the first request and our table of blocks: free bytes that were there
+ *          already count as held, and so does what else the process asks for meanwhile. Looked at
+ *          after each request of 64 KiB or more (which may be mapped), and whenever the heap's end
+ *          has moved.
  * Cost     malloc's.
  */
 #include <malloc.h>
@@ -23,6 +24,16 @@ static uint64_t in_use(void)
 }
 
 /* h->capacity: bytes in use before; h->top: where the heap ended. */
+static void look(mpl_heap *h)
+{
+    struct mallinfo2 m = mallinfo2();
+    uint64_t held = m.arena + m.hblkhd, ours = malloc_usable_size(h->cell);
+
+    h->top = (uintptr_t)sbrk(0);
+    h->facts.held_bytes = held > h->capacity + ours ? held - h->capacity - ours : 0;
+    h->facts.reserved_bytes = mpl_max_u64(h->facts.reserved_bytes, h->facts.held_bytes);
+}
+
 static mpl_status open_malloc(mpl_heap *h)
 {
     void *probe;
@@ -36,18 +47,8 @@ static mpl_status open_malloc(mpl_heap *h)
         return MPL_ERROR(h->ctx, MPL_EUNAVAIL,
                          "this process's malloc does not tell what it holds (mallinfo2 of glibc "
                          "does)");
-    h->top = (uintptr_t)sbrk(0);
+    look(h);
     return MPL_OK;
-}
-
-static void look(mpl_heap *h)
-{
-    struct mallinfo2 m = mallinfo2();
-    uint64_t held = m.arena + m.hblkhd;
-
-    h->top = (uintptr_t)sbrk(0);
-    h->facts.held_bytes = held > h->capacity ? held - h->capacity : 0;
-    h->facts.reserved_bytes = mpl_max_u64(h->facts.reserved_bytes, h->facts.held_bytes);
 }
 
 static mpl_status take(mpl_heap *h, uint64_t bytes, uint32_t align, uint32_t *out)

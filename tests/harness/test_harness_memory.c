@@ -24,6 +24,7 @@ static const char *const commands[] = {
     "plan lstm:form=while,steps=3,layers=1 --planner exact --json",
     "least " NET " -q -o @/least.json",
     "least " NET ",mode=train --free +layout --json",
+    "replay " NET " --allocator caching,best_fit,buddy,slab -o @/replay.jsonl",
     "verify " NET " @/least.json",
     "verify " NET " @/plan.json",
     "certify @/plan.json",

@@ -1,0 +1,390 @@
+/* cmd_replay.c -- memplan replay: the allocations of a trace, or of a graph in its order, played to
+ * allocators that know nothing of what comes, beside the optimum of the same requests.
+ *
+ * `malloc` is played in a process of its own, forked before anything else was allocated: what
+ * memplan itself holds and has freed would be part of what malloc holds. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "graphs/core/size.h"
+#include "graphs/problem/bounds/bounds.h"
+#include "harness/cli/command.h"
+#include "harness/cli/isolate.h"
+#include "harness/gate/gate.h"
+#include "harness/report/grid.h"
+#include "planners/online/requests.h"
+
+/* What an allocator did. */
+typedef struct outcome {
+    mpl_status st;
+    char message[sizeof((mpl_ctx *)0)->message];
+    mpl_online_facts facts;
+    int64_t ns;
+} outcome;
+
+static void play(mpl_ctx *ctx, const mpl_request *request, uint32_t n, const mpl_allocator *kind,
+                 uint64_t capacity, outcome *out)
+{
+    out->st = mpl_requests_play(ctx, request, n, kind, capacity, &out->facts, &out->ns);
+    if (out->st != MPL_OK)
+        memcpy(out->message, ctx->message, sizeof out->message);
+}
+
+/* ---- malloc, apart ---- */
+
+typedef struct apart {
+    pid_t pid; /* 0: not started, or ended */
+    int socket;
+    outcome *shared;
+} apart;
+
+static bool receive(int from, void *data, size_t n)
+{
+    return recv(from, data, n, MSG_WAITALL) == (ssize_t)n;
+}
+
+static bool give(int to, const void *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = send(to, (const char *)data + done, n - done, MSG_NOSIGNAL);
+
+        if (k < 0 && errno != EINTR)
+            return false;
+        done += k > 0 ? (size_t)k : 0;
+    }
+    return true;
+}
+
+/* The process waits for the requests; its own copy of them is not from malloc. */
+static void serve(int from, outcome *out)
+{
+    mpl_request *request;
+    uint32_t n = 0;
+    mpl_ctx ctx;
+
+    mpl_ctx_init(&ctx);
+    out->st = MPL_EMEM;
+    if (!receive(from, &n, sizeof n) || n == 0 ||
+        (request = mpl_share(n * sizeof *request)) == NULL)
+        _exit(0);
+    if (receive(from, request, n * sizeof *request))
+        play(&ctx, request, n, mpl_allocator_find("malloc"), UINT64_MAX, out);
+    _exit(0);
+}
+
+static mpl_status apart_begin(mpl_ctx *ctx, apart *a)
+{
+    int end[2];
+
+    a->shared = mpl_share(sizeof *a->shared);
+    if (a->shared == NULL || socketpair(AF_UNIX, SOCK_STREAM, 0, end) != 0)
+        return MPL_ERROR(ctx, MPL_EMEM, "replay: no memory or socket for a process of malloc");
+    a->socket = end[0];
+    if (mpl_fork(ctx, "no process", &a->pid) != MPL_OK) {
+        close(end[1]);
+        return MPL_EMEM;
+    }
+    if (a->pid == 0) {
+        close(end[0]);
+        serve(end[1], a->shared);
+    }
+    close(end[1]);
+    return MPL_OK;
+}
+
+/* Closing the socket ends a process that has got no requests. */
+static void apart_end(apart *a)
+{
+    if (a->shared == NULL)
+        return;
+    if (a->socket >= 0)
+        close(a->socket);
+    a->socket = -1;
+    if (a->pid != 0)
+        mpl_reap(a->pid);
+    a->pid = 0;
+    munmap(a->shared, sizeof *a->shared);
+    a->shared = NULL;
+}
+
+static void play_apart(apart *a, const mpl_request *request, uint32_t n, outcome *out)
+{
+    int how;
+
+    if (give(a->socket, &n, sizeof n))
+        give(a->socket, request, n * sizeof *request);
+    how = mpl_reap(a->pid);
+    a->pid = 0;
+    *out = *a->shared;
+    if (how != 0)
+        mpl_ended_text("the process of malloc", how, sizeof out->message, out->message);
+    out->st = how != 0 ? MPL_EMEM : out->st;
+}
+
+/* ---- the requests and their optimum ---- */
+
+typedef struct replay {
+    mpl_ctx *ctx;
+    mpl_options *options;
+    mpl_strings names;
+    char *store; /* of the names */
+    apart apart;
+    mpl_job job;
+    mpl_problem *problem; /* of the requests */
+    mpl_request *request;
+    uint32_t n;
+    uint64_t requested_bytes, live_peak_bytes;
+    mpl_optimum optimum;
+    mpl_grid grid;
+    mpl_row_file file;
+    char *json;
+} replay;
+
+/* Buffers that share a storage are one request. */
+static mpl_status make_requests(replay *r)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = r->job.problem;
+    mpl_problem *hull = NULL;
+    uint32_t *into = NULL;
+
+    if (p->inside != NULL) {
+        MPL_TRY(mpl_new(r->ctx, into, p->n));
+        MPL_TRY(mpl_problem_hull(r->ctx, p, &hull, into));
+        p = hull;
+    }
+    MPL_TRY(mpl_requests_make(r->ctx, p, 0, &r->request, &r->n));
+    if (r->n == 0)
+        MPL_FAIL(r->ctx, MPL_EINPUT,
+                 "%.200s: nothing is allocated; inputs and outputs are with --pin none",
+                 r->job.text);
+    MPL_TRY(mpl_requests_problem(r->ctx, r->request, r->n, &r->problem));
+out:
+    mpl_problem_free(r->ctx, hull);
+    mpl_free(r->ctx, into);
+    return st;
+}
+
+static mpl_status find_optimum(replay *r)
+{
+    mpl_job job = r->job;
+
+    job.problem = r->problem;
+    job.bound_kind = "peak_live";
+    MPL_PASS(mpl_lower_bound(r->ctx, r->problem, 0, &job.bound_bytes, NULL));
+    return mpl_optimum_find(r->ctx, r->options, &job, &r->optimum);
+}
+
+/* Whether it is among the first n. */
+static bool is_named(const replay *r, const char *name, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(r->names.item[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The names of --allocator, each checked; `all` stands for the list. */
+static mpl_status read_names(replay *r)
+{
+    if (strcmp(r->options->allocator, "all") == 0) {
+        uint32_t n = 0;
+
+        while (mpl_allocators[n] != NULL)
+            n++;
+        MPL_PASS(mpl_new(r->ctx, r->names.item, n));
+        for (; r->names.n < n; r->names.n++)
+            r->names.item[r->names.n] = mpl_allocators[r->names.n]->name;
+        return MPL_OK;
+    }
+    MPL_PASS(mpl_strings_split(r->ctx, r->options->allocator, "--allocator", &r->store, &r->names));
+    for (uint32_t i = 0; i < r->names.n; i++)
+        if (mpl_allocator_find(r->names.item[i]) == NULL)
+            return MPL_REFUSE(r->ctx,
+                              "--allocator: no allocator '%.60s'; memplan list allocators "
+                              "tells of them, all takes each",
+                              r->names.item[i]);
+        else if (is_named(r, r->names.item[i], i))
+            return MPL_REFUSE(r->ctx, "--allocator: %s stands there twice", r->names.item[i]);
+    return MPL_OK;
+}
+
+/* ---- rows and lines ---- */
+
+static mpl_status make_row(replay *r, const char *name, const outcome *o, mpl_record **out)
+{
+    const mpl_online_facts *f = &o->facts;
+    mpl_record *row = NULL;
+    char hash[17];
+
+    MPL_PASS(mpl_job_row(r->ctx, r->options, &r->job, NULL, &row));
+    snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(r->problem));
+    mpl_record_text(row, MPL_FIELD_problem_hash, hash);
+    mpl_record_text(row, MPL_FIELD_allocator, name);
+    mpl_record_int(row, MPL_FIELD_bound_bytes, r->optimum.bound_bytes);
+    mpl_record_text(row, MPL_FIELD_bound_kind, r->optimum.bound_kind);
+    if (r->optimum.best_bytes != UINT64_MAX)
+        mpl_record_int(row, MPL_FIELD_planned_bytes, r->optimum.best_bytes);
+    if (r->optimum.proved)
+        mpl_record_int(row, MPL_FIELD_optimum_bytes, r->optimum.best_bytes);
+    *out = row;
+    if (o->st != MPL_OK) {
+        mpl_record_text(row, MPL_FIELD_status, mpl_row_status(o->st));
+        mpl_record_text(row, MPL_FIELD_reason, o->message);
+        return MPL_OK;
+    }
+    mpl_record_int(row, MPL_FIELD_reserved_bytes, f->reserved_bytes);
+    mpl_record_int(row, MPL_FIELD_requested_bytes, f->requested_bytes);
+    mpl_record_int(row, MPL_FIELD_live_peak_bytes, f->live_peak_bytes);
+    mpl_record_real(row, MPL_FIELD_fragmentation, mpl_online_fragmentation(f));
+    mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)o->ns);
+    return MPL_OK;
+}
+
+static mpl_status add_line(replay *r, const char *name, const outcome *o)
+{
+    uint64_t least = r->optimum.proved ? r->optimum.best_bytes : r->optimum.bound_bytes;
+    char gap[32], text[MPL_CELL_TEXT];
+
+    MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "%s", name));
+    if (o->st != MPL_OK) {
+        for (int i = 0; i < 4; i++)
+            MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "-"));
+        return mpl_grid_cell(r->ctx, &r->grid, "%s", mpl_row_status(o->st));
+    }
+    MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "%" PRIu64, o->facts.reserved_bytes));
+    MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "%s", mpl_mib_text(o->facts.reserved_bytes, text)));
+    MPL_PASS(
+        mpl_grid_cell(r->ctx, &r->grid, "%s", mpl_gap_text(o->facts.reserved_bytes, least, gap)));
+    MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "%.1f %%", 100 * mpl_online_fragmentation(&o->facts)));
+    return mpl_grid_cell(r->ctx, &r->grid, "%.1f", (double)o->ns / (double)r->n);
+}
+
+/* To the file, the object of --json, the lines. */
+static mpl_status put(replay *r, const char *name, const outcome *o)
+{
+    mpl_status st = MPL_OK;
+    mpl_record *row = NULL;
+    char *json = NULL, *all = NULL;
+    size_t size;
+
+    MPL_TRY(make_row(r, name, o, &row));
+    if (r->options->output != NULL)
+        MPL_TRY(mpl_row_file_append(r->ctx, &r->file, row));
+    MPL_TRY(add_line(r, name, o));
+    if (!r->options->json)
+        goto out;
+    MPL_TRY(mpl_record_write(r->ctx, row, &json));
+    size = strlen(json) + (r->json != NULL ? strlen(r->json) : 0) + 2;
+    MPL_TRY(mpl_new(r->ctx, all, size));
+    snprintf(all, size, "%s%s%s", r->json != NULL ? r->json : "", r->json != NULL ? "\n" : "",
+             json);
+    mpl_free(r->ctx, r->json);
+    r->json = all;
+out:
+    mpl_free(r->ctx, json);
+    mpl_record_free(r->ctx, row);
+    return st;
+}
+
+static void print(const replay *r)
+{
+    const mpl_optimum *o = &r->optimum;
+    char gap[32];
+
+    printf("requests %s: %" PRIu32 " allocations of %" PRIu64 " bytes, at most %" PRIu64
+           " bytes (%s) alive\n",
+           mpl_shown(r->job.text), r->problem->n, r->requested_bytes, r->live_peak_bytes,
+           mpl_sized(r->live_peak_bytes).text);
+    if (o->proved)
+        printf("optimum  %12" PRIu64 " bytes  %14s  proved by %s\n", o->best_bytes,
+               mpl_sized(o->best_bytes).text, o->by);
+    else
+        printf("bound    %12" PRIu64 " bytes  %14s  %s; the best plan found has %" PRIu64
+               " bytes, %s\n",
+               o->bound_bytes, mpl_sized(o->bound_bytes).text, o->bound_kind, o->best_bytes,
+               mpl_gap_text(o->best_bytes, o->bound_bytes, gap));
+    mpl_grid_print(stdout, &r->grid, false);
+    if (is_named(r, "malloc", r->names.n))
+        printf("malloc   reserved is what mallinfo2 says that a process which does nothing else "
+               "holds, looked at after\n         requests of 64 KiB or more and when its heap has "
+               "grown\n");
+}
+
+/* Plays all; the first failure of one that was named ends as the command's. */
+static mpl_status play_all(replay *r)
+{
+    mpl_status st = MPL_OK;
+    bool all = strcmp(r->options->allocator, "all") == 0;
+    char message[sizeof r->ctx->message] = "";
+
+    for (uint32_t i = 0; i < r->names.n; i++) {
+        const mpl_allocator *kind = mpl_allocator_find(r->names.item[i]);
+        outcome o = {0};
+
+        if (kind->is_real)
+            play_apart(&r->apart, r->request, r->n, &o);
+        else
+            play(r->ctx, r->request, r->n, kind, r->options->capacity, &o);
+        if (o.st == MPL_OK && o.facts.reserved_bytes > r->options->capacity) {
+            o.st = MPL_ELIMIT;
+            snprintf(o.message, sizeof o.message, "it held %" PRIu64 " bytes; %" PRIu64 " may be",
+                     o.facts.reserved_bytes, r->options->capacity);
+        }
+        MPL_PASS(put(r, kind->name, &o));
+        if (o.st != MPL_OK && st == MPL_OK && !(all && o.st == MPL_EUNAVAIL)) {
+            st = o.st;
+            snprintf(message, sizeof message, "%s: %.400s", kind->name, o.message);
+        }
+        if (o.st == MPL_OK) {
+            r->requested_bytes = o.facts.requested_bytes;
+            r->live_peak_bytes = o.facts.live_peak_bytes;
+        }
+    }
+    memcpy(r->ctx->message, message, sizeof message);
+    return st;
+}
+
+static mpl_status run(replay *r)
+{
+    static const char *const head[] = {"allocator",        "reserved bytes", "MiB",
+                                       "over the optimum", "fragmentation",  "ns a request"};
+    mpl_status st;
+
+    MPL_PASS(read_names(r));
+    if (is_named(r, "malloc", r->names.n))
+        MPL_PASS(apart_begin(r->ctx, &r->apart));
+    MPL_PASS(mpl_job_open(r->ctx, r->options, r->options->args.item[0], &r->job));
+    MPL_PASS(mpl_job_problem_here(r->ctx, r->options, &r->job));
+    MPL_PASS(make_requests(r));
+    MPL_PASS(find_optimum(r));
+    if (r->options->output != NULL)
+        MPL_PASS(mpl_row_file_open(r->ctx, r->options->output, &r->file));
+    r->grid.n_cols = 6;
+    MPL_PASS(mpl_grid_head(r->ctx, &r->grid, head));
+    st = play_all(r);
+    if (!r->options->json && !r->options->quiet)
+        print(r);
+    r->options->result = r->json, r->json = NULL;
+    return st;
+}
+
+mpl_status mpl_cmd_replay(mpl_ctx *ctx, mpl_options *options)
+{
+    replay r = {.ctx = ctx, .options = options, .apart = {.socket = -1}, .file = {.fd = -1}};
+    mpl_status st;
+
+    options->in_place = false; /* who knows no future cannot say that a buffer may be overwritten */
+    st = run(&r);
+    apart_end(&r.apart);
+    if (r.file.fd >= 0)
+        mpl_row_file_close(&r.file);
+    mpl_grid_fini(ctx, &r.grid);
+    mpl_problem_free(ctx, r.problem);
+    mpl_job_fini(ctx, &r.job);
+    mpl_free_each(ctx, r.request, r.names.item, r.store, r.json);
+    return st;
+}
