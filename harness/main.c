@@ -101,7 +101,9 @@ static void sleep_while_waiting(int argc, char **argv)
     char path[4096];
     ssize_t n;
 
-    if (argc < 2 || (strcmp(argv[1], "run") != 0 && strcmp(argv[1], "bench") != 0) ||
+    if (argc < 2 ||
+        (strcmp(argv[1], "run") != 0 && strcmp(argv[1], "bench") != 0 &&
+         strcmp(argv[1], "eager") != 0) ||
         getenv("OMP_WAIT_POLICY") != NULL)
         return;
     n = readlink("/proc/self/exe", path, sizeof path - 1);
