@@ -245,6 +245,21 @@ static mpl_status check_bytes(mpl_ctx *ctx, const mpl_eager *e)
                      e->facts.arena_bytes);
 }
 
+/* All steps once more, all of them eagerly, from an allocator that holds nothing, with operations
+ * that are prepared: what the allocator takes is then its own choice alone. */
+static mpl_status watch_allocator(mpl_ctx *ctx, mpl_eager *e)
+{
+    int64_t ns;
+
+    MPL_PASS(mpl_tape_reopen(e->tape));
+    mpl_tape_forgo(e->tape, true);
+    for (uint32_t s = 0; s < e->n_steps; s++)
+        MPL_PASS(take_step(ctx, e, &e->program[e->step[s]], &ns));
+    mpl_tape_forgo(e->tape, false);
+    e->facts.online = mpl_tape_facts_of(e->tape).online;
+    return MPL_OK;
+}
+
 /* Eagerly and by the plan in turns; what follows no plan is not timed as if it did. */
 static mpl_status time_steps(mpl_ctx *ctx, const mpl_options *options, mpl_eager *e)
 {
@@ -281,6 +296,7 @@ mpl_status mpl_eager_run(mpl_ctx *ctx, const mpl_options *options, mpl_eager *e)
         note_plans(e);
     }
     e->facts = mpl_tape_facts_of(e->tape);
+    MPL_PASS(watch_allocator(ctx, e));
     MPL_PASS(check_bytes(ctx, e));
     return time_steps(ctx, options, e);
 }

@@ -32,7 +32,7 @@ typedef struct mpl_eager {
     uint32_t n_steps;
     uint32_t *step; /* [n_steps] its program */
 
-    mpl_tape_facts facts; /* after these steps */
+    mpl_tape_facts facts; /* after these steps; of the allocator: after all of them eagerly */
     double error;         /* of outputs against the run that shares nothing */
     bool planned;         /* a trace was planned; the rest is of the largest one */
     uint64_t plan_bytes, bound_bytes;
@@ -41,9 +41,9 @@ typedef struct mpl_eager {
     int64_t *eager_ns, *memoised_ns;
 } mpl_eager;
 
-/* Runs all steps, then the last one's program in turns eagerly and by its plan. MPL_EINVALID:
- * outputs differ from the run that shares nothing, or a step from the first of its program in any
- * bit. After a failure `e` holds the results so far. */
+/* Runs all steps, again all of them eagerly, then the last one in turns eagerly and by its plan.
+ * MPL_EINVALID: outputs differ from the run that shares nothing, or a step from the first of its
+ * program in any bit. After a failure `e` holds the results so far. */
 mpl_status mpl_eager_run(mpl_ctx *ctx, const mpl_options *options, mpl_eager *e);
 void mpl_eager_fini(mpl_ctx *ctx, mpl_eager *e);
 /* Its row. */

@@ -827,6 +827,18 @@ void mpl_tape_forgo(mpl_tape *tape, bool plans)
     tape->forgoes = plans;
 }
 
+mpl_status mpl_tape_reopen(mpl_tape *tape)
+{
+    mpl_online *online;
+
+    if (mpl_online_facts_of(tape->online).live_bytes > 0)
+        return MPL_REFUSE(tape->ctx, "tape: the allocator cannot change while it serves");
+    MPL_PASS(mpl_online_new(tape->ctx, tape->options.allocator, tape->range_bytes, &online));
+    mpl_online_free(tape->ctx, tape->online);
+    tape->online = online;
+    return MPL_OK;
+}
+
 mpl_tape_facts mpl_tape_facts_of(const mpl_tape *tape)
 {
     mpl_tape_facts facts = tape->facts;

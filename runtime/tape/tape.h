@@ -86,6 +86,9 @@ mpl_status mpl_tape_end(mpl_tape *tape);
 /* From the next step on: eager, even where there is a plan; such steps are not counted. */
 void mpl_tape_forgo(mpl_tape *tape, bool plans);
 
+/* A new allocator, which holds nothing. MPL_EINPUT: something is alive in the old one. */
+mpl_status mpl_tape_reopen(mpl_tape *tape);
+
 typedef struct mpl_tape_facts {
     mpl_online_facts online; /* of the allocator; sizes are rounded up to the alignment */
     uint64_t n_hits;         /* steps run wholly by their plan */
