@@ -6,7 +6,7 @@
 #include "graphs/core/size.h"
 #include "harness/cli/quote.h"
 
-enum { STEPS = 3, MOST_SHAPES = 10000 };
+enum { STEPS = 3, MOST_SHAPES = 10000, MOST_PLANS = 100000 };
 
 /* ---- what is asked for ---- */
 
@@ -49,28 +49,17 @@ static mpl_status choose_planner(mpl_ctx *ctx, const mpl_options *options, mpl_e
     return MPL_OK;
 }
 
-static mpl_status choose_allocator(mpl_ctx *ctx, const char *name, const mpl_allocator **out)
-{
-    char names[200];
-    size_t n = 0;
-
-    if ((*out = mpl_allocator_find(name)) != NULL)
-        return MPL_OK;
-    for (uint32_t i = 0; mpl_allocators[i] != NULL && n < sizeof names; i++)
-        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i > 0 ? ", " : "",
-                              mpl_allocators[i]->name);
-    return MPL_REFUSE(ctx, "--allocator: there is no '%.100s'; there are %s", name, names);
-}
-
 static mpl_status open_tape(mpl_ctx *ctx, const mpl_options *options, mpl_eager *e)
 {
     mpl_device_options device = {.n_threads = (uint32_t)options->threads};
     mpl_tape_options o = {
         .planner = e->planner, .n_plans = (uint32_t)options->plans, .checked = options->checked};
 
-    MPL_PASS(choose_allocator(ctx, options->allocator, &o.allocator));
-    if (options->plans > 100000)
-        return MPL_REFUSE(ctx, "--plans: at most 100000 are kept");
+    if ((o.allocator = mpl_allocator_find(e->allocator)) == NULL)
+        return MPL_REFUSE(ctx,
+                          "--allocator: no allocator '%.60s'; memplan list allocators tells of "
+                          "them, all takes each",
+                          e->allocator);
     if (options->given[MPL_OPT_budget])
         o.budget_ticks = options->budget;
     MPL_PASS(mpl_backend_by_option(
@@ -287,6 +276,8 @@ mpl_status mpl_eager_run(mpl_ctx *ctx, const mpl_options *options, mpl_eager *e)
 
     MPL_PASS(choose_planner(ctx, options, e));
     MPL_PASS(parse_shapes(ctx, options->shapes, e));
+    if (options->plans > MOST_PLANS)
+        return MPL_REFUSE(ctx, "--plans: at most %d are kept", MOST_PLANS);
     MPL_PASS(open_programs(ctx, options, e));
     MPL_PASS(open_tape(ctx, options, e));
     for (uint32_t i = 0; i < e->n_programs; i++)

@@ -20,6 +20,7 @@ typedef struct mpl_eager_program {
 } mpl_eager_program;
 
 typedef struct mpl_eager {
+    const char *allocator; /* set by the caller: its name */
     const mpl_backend *backend;
     mpl_device *dev;
     mpl_tape *tape;

@@ -29,7 +29,7 @@ mpl_status mpl_eager_row(mpl_ctx *ctx, const mpl_options *options, const mpl_eag
     r = *row;
     mpl_record_text(r, MPL_FIELD_graph, options->args.item[0]);
     mpl_record_text(r, MPL_FIELD_planner, e->planner->name);
-    mpl_record_text(r, MPL_FIELD_allocator, options->allocator);
+    mpl_record_text(r, MPL_FIELD_allocator, e->allocator);
     mpl_record_text(r, MPL_FIELD_shapes, options->shapes);
     mpl_record_int(r, MPL_FIELD_steps, e->n_steps);
     mpl_record_int(r, MPL_FIELD_reserved_bytes, f->online.reserved_bytes);
@@ -85,7 +85,7 @@ void mpl_eager_print(const mpl_options *options, const mpl_record *row, const mp
     printf("outputs:  %s to the run that shares nothing, the same bits in every step of the same "
            "shapes\n",
            mpl_outputs_word(e->error));
-    snprintf(what, sizeof what, "by %s, eagerly; %.1f %% not needed", options->allocator,
+    snprintf(what, sizeof what, "by %s, eagerly; %.1f %% not needed", e->allocator,
              100 * mpl_online_fragmentation(&f->online));
     print_bytes("reserved", f->online.reserved_bytes, what);
     print_bytes("alive", f->online.live_peak_bytes, "at once, most");
