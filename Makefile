@@ -24,7 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: audit-walk views-oracle views-planted concats-planted control-oracle control-planted edges-oracle judge-oracle mutants mutants-smoke
+.PHONY: audit-walk views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle ilp-oracle paper paper-check least-55 peers
@@ -239,6 +239,10 @@ control-oracle: deps-test $O/tests/test_runtime_random_control
 # EDGES_ORACLE graphs from EDGES_SEED on.
 edges-oracle: deps-test $O/tests/test_runtime_edges
 	$(Q)EDGES_ORACLE=$${EDGES_ORACLE-1000} $O/tests/test_runtime_edges
+
+# Random graphs by several workers: WORKERS_ORACLE of them from WORKERS_SEED on (MODE=tsan: fewer).
+workers-oracle: deps-test $O/tests/test_runtime_workers
+	$(Q)WORKERS_ORACLE=$${WORKERS_ORACLE-10000} $O/tests/test_runtime_workers
 
 control-planted: deps-test $O/libmemplan.a
 	$(Q)scripts/plant-control.sh $O

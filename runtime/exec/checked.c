@@ -12,7 +12,7 @@
 
 #define DEAD        0xff
 #define GUARD       0xab
-#define STAGE_BYTES (UINT64_C(1) << 16)
+#define STAGE_BYTES ((uint64_t)MPL_STAGE_BYTES)
 #define BEFORE_ALL  MPL_NONE /* before the first step */
 
 static int compare_place(const void *x, const void *y, void *exec)
@@ -147,13 +147,10 @@ static const char *op_text(const mpl_exec *exec, uint32_t step, char text[160])
 }
 
 /* Fills (before all) or checks (after a step) what no living block covers. */
-static mpl_status visit_uncovered(mpl_exec *exec, uint32_t step)
+static mpl_status visit_uncovered(mpl_exec *exec, uint32_t step, const char *who)
 {
     uint32_t k = 0;
-    char who[160];
 
-    if (step != BEFORE_ALL)
-        op_text(exec, step, who);
     for (uint32_t slab = 0; slab < exec->n_slabs; slab++) {
         uint64_t end = 0;
 
@@ -195,7 +192,7 @@ mpl_status mpl_checked_begin(mpl_exec *exec)
         MPL_PASS(exec->backend->fill(exec->dev, s->base - s->guard, GUARD, s->guard));
         MPL_PASS(exec->backend->fill(exec->dev, s->base + s->bytes, GUARD, s->guard));
     }
-    MPL_PASS(visit_uncovered(exec, BEFORE_ALL));
+    MPL_PASS(visit_uncovered(exec, BEFORE_ALL, NULL));
     for (uint32_t i = 0; i < exec->n_blocks; i++)
         if (is_given(exec, &exec->block[i]))
             MPL_PASS(sum_block(exec, &exec->block[i], &exec->block[i].sum));
@@ -228,8 +225,7 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
     return true;
 }
 
-/* Whether a block's contents arrived: an update reads what it overwrites. */
-static bool has_arrived(const mpl_exec *exec, const mpl_block *b)
+bool mpl_checked_has_arrived(const mpl_exec *exec, const mpl_block *b)
 {
     return b->value != MPL_NONE && exec->g->value_op[b->value] == MPL_NONE;
 }
@@ -241,7 +237,8 @@ mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
     for (uint32_t i = 0; written_block(exec, step, i, &id); i++) {
         const mpl_block *b = &exec->block[id == MPL_NONE ? 0 : id];
 
-        if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE && !has_arrived(exec, b))
+        if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE &&
+            !mpl_checked_has_arrived(exec, b))
             MPL_PASS(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
     }
     for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* all that arrived just now */
@@ -323,9 +320,7 @@ static mpl_status check_living(mpl_exec *exec, uint32_t step)
     return MPL_OK;
 }
 
-/* Bytes of block `id`, which ends with this step, that another block took over in place. Only the
- * bytes after them are dead. */
-static uint64_t inherited_bytes(const mpl_exec *exec, uint32_t step, uint32_t id)
+uint64_t mpl_checked_inherited(const mpl_exec *exec, uint32_t step, uint32_t id)
 {
     uint64_t bytes = 0;
     uint32_t other;
@@ -342,15 +337,21 @@ mpl_status mpl_checked_after(mpl_exec *exec, uint32_t step)
 
     MPL_PASS(mpl_checked_guards(exec, step, op_text(exec, step, who)));
     MPL_PASS(check_living(exec, step));
-    MPL_PASS(visit_uncovered(exec, step));
+    MPL_PASS(visit_uncovered(exec, step, who));
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
         const mpl_block *b = &exec->block[i];
 
         if (b->birth != MPL_NONE && b->death == step + 1 && b->death < mpl_exec_n_steps(exec))
-            MPL_PASS(mpl_checked_fill(exec, b->slab, b->offset + inherited_bytes(exec, step, i),
+            MPL_PASS(mpl_checked_fill(exec, b->slab,
+                                      b->offset + mpl_checked_inherited(exec, step, i),
                                       b->offset + b->bytes));
     }
     return MPL_OK;
+}
+
+mpl_status mpl_checked_rest(mpl_exec *exec)
+{
+    return visit_uncovered(exec, mpl_exec_n_steps(exec) - 1, "or one before it, an operation");
 }
 
 mpl_status mpl_checked_end(mpl_exec *exec)

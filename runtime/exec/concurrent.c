@@ -22,6 +22,7 @@ typedef struct worker {
     pthread_cond_t wake; /* a run begins, or this worker is no longer idle */
     mpl_ctx ctx;
     mpl_device *dev;
+    char *stage; /* for checks; or NULL */
     mpl_exec exec;
 } worker;
 
@@ -191,7 +192,8 @@ static void take_part(mpl_team *t, worker *w)
         }
         pthread_mutex_unlock(&t->lock);
         from = mpl_clock_ns();
-        st = mpl_exec_run_unit(&w->exec, op, NULL);
+        st = t->exec->touches != NULL ? mpl_touches_run(&w->exec, op, t->step_of[op])
+                                      : mpl_exec_run_unit(&w->exec, op, NULL);
         to = mpl_clock_ns();
         pthread_mutex_lock(&t->lock);
         if (!t->exec->op_skipped[op]) {
@@ -260,6 +262,7 @@ static void brief(mpl_team *t, worker *w)
     w->exec = *t->exec;
     w->exec.ctx = &w->ctx;
     w->exec.dev = w->dev;
+    w->exec.stage = w->stage;
     w->ctx.n_allocs = 0;
     w->ctx.fail_after = ctx->fail_after >= ctx->n_allocs ? ctx->fail_after - ctx->n_allocs : -1;
 }
@@ -293,6 +296,8 @@ mpl_status mpl_team_run(mpl_team *t, int64_t *ns)
         brief(t, &t->worker[i]);
     MPL_PASS(mpl_exec_arrive_all(exec));
     mpl_control_reset(exec);
+    if (exec->touches != NULL)
+        MPL_PASS(mpl_touches_begin(exec));
     t->failed = NULL;
     t->n_timed = 0;
     begin = t->end_ns = mpl_clock_ns();
@@ -310,6 +315,8 @@ mpl_status mpl_team_run(mpl_team *t, int64_t *ns)
         return mpl_fail(exec->ctx, t->st, t->failed->ctx.file, t->failed->ctx.line, "%s",
                         t->failed->ctx.message);
     exec->concurrent_ns = time_of_several(t);
+    if (exec->touches != NULL)
+        MPL_PASS(mpl_checked_rest(exec));
     if (ns != NULL)
         *ns = t->end_ns - begin;
     return MPL_OK;
@@ -351,6 +358,8 @@ static mpl_status start_worker(mpl_team *t, worker *w)
 
     w->team = t;
     w->index = t->n_started;
+    if (t->exec->options.checked)
+        MPL_PASS(mpl_new(ctx, w->stage, MPL_STAGE_BYTES));
     mpl_ctx_init(&w->ctx);
     if (t->exec->backend->share(t->exec->dev, &w->ctx, &w->dev) != MPL_OK)
         return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "%s", w->ctx.message);
@@ -384,6 +393,8 @@ static mpl_status team_new(mpl_exec *exec, uint32_t n, mpl_team **out)
         MPL_TRY(list_followers(t));
     MPL_TRY(mpl_new(exec->ctx, t->ready, (t->follower != NULL ? n : 1) * (size_t)t->n_words));
     MPL_TRY(mpl_new(exec->ctx, t->worker, n));
+    if (exec->options.checked && exec->touches == NULL)
+        MPL_TRY(mpl_touches_new(exec));
     while (t->n_started < n)
         MPL_TRY(start_worker(t, &t->worker[t->n_started]));
     *out = t, t = NULL;
@@ -407,6 +418,8 @@ void mpl_team_free(mpl_team *t)
         t->exec->backend->close(t->worker[i].dev);
         mpl_assert(t->worker[i].ctx.n_live == 0);
     }
+    for (uint32_t i = 0; t->worker != NULL && i < t->n; i++)
+        mpl_free(t->exec->ctx, t->worker[i].stage);
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->ended);
     mpl_free_each(t->exec->ctx, t->waiting, t->step_of, t->follower, t->ready, t->stamps, t->worker,
@@ -424,9 +437,11 @@ mpl_status mpl_exec_set_workers(mpl_exec *exec, uint32_t n)
         return MPL_REFUSE(exec->ctx,
                           "graph '%s': a plan of safety serial holds for one worker, not for %u",
                           name, n);
-    if (n > 1 && exec->options.checked)
-        return MPL_REFUSE(exec->ctx, "graph '%s': a checked run is by one worker, not by %u", name,
-                          n);
+    if (n > 1 && exec->options.checked && exec->control != NULL)
+        return MPL_REFUSE(exec->ctx,
+                          "graph '%s': loops and branches are checked in a run by one worker, not "
+                          "by %u",
+                          name, n);
     if (n > 1 && exec->backend->sequence_new == NULL) {
         if (exec->backend->share == NULL)
             return MPL_ERROR(exec->ctx, MPL_EUNAVAIL,

@@ -340,37 +340,29 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map)
     return mpl_stage_place(exec, slab);
 }
 
-static void touch(mpl_exec *exec, uint32_t block, uint32_t from, uint32_t to)
-{
-    mpl_block *b;
-
-    if (block == MPL_NONE)
-        return;
-    b = &exec->block[block];
-    b->birth = b->birth == MPL_NONE || from < b->birth ? from : b->birth;
-    b->death = to > b->death ? to : b->death;
-}
-
 /* All blocks that v lies in. */
-static void touch_value(mpl_exec *exec, mpl_value v, uint32_t from, uint32_t to)
+static void touch_value(mpl_exec *exec, mpl_value v, uint32_t step, mpl_touch *touch)
 {
     for (uint32_t k = 0;
          v != MPL_NONE && exec->value_block[v] != MPL_NONE && k < mpl_exec_n_blocks(exec, v); k++)
-        touch(exec, exec->value_block[v] + k, from, to);
+        touch(exec, exec->value_block[v] + k, step);
 }
 
-static void touch_operands(mpl_exec *exec, uint32_t step)
+void mpl_layout_each_touch(mpl_exec *exec, uint32_t step, mpl_touch *touch)
 {
     const mpl_graph *g = exec->g;
     mpl_op op = exec->order[step];
 
+    if (!mpl_layout_touches(exec, op))
+        return;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
-        touch_value(exec, g->op_in[i], step, step + 1);
+        touch_value(exec, g->op_in[i], step, touch);
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        touch_value(exec, g->op_out[i], step, step + 1);
-    touch(exec, exec->op_block[op], step, step + 1);
+        touch_value(exec, g->op_out[i], step, touch);
+    if (exec->op_block[op] != MPL_NONE)
+        touch(exec, exec->op_block[op], step);
     for (uint32_t i = 0, block; mpl_stage_block(exec, op, i, &block); i++)
-        touch(exec, block, step, step + 1);
+        touch(exec, block, step);
 }
 
 bool mpl_layout_touches(const mpl_exec *exec, mpl_op op)
@@ -382,6 +374,23 @@ bool mpl_layout_touches(const mpl_exec *exec, mpl_op op)
            home[g->op_in[g->op_in_begin[op]]] != home[g->op_out[g->op_out_begin[op]]];
 }
 
+/* Makes a block's life include steps [from, to). */
+static void live(mpl_exec *exec, uint32_t block, uint32_t from, uint32_t to)
+{
+    mpl_block *b;
+
+    if (block == MPL_NONE)
+        return;
+    b = &exec->block[block];
+    b->birth = b->birth == MPL_NONE || from < b->birth ? from : b->birth;
+    b->death = to > b->death ? to : b->death;
+}
+
+static void live_at(mpl_exec *exec, uint32_t block, uint32_t step)
+{
+    live(exec, block, step, step + 1);
+}
+
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
 {
     const mpl_graph *g = exec->g;
@@ -390,18 +399,17 @@ void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p)
     if (exec->control != NULL)
         return;
     for (uint32_t s = 0; s < g->n_ops; s++)
-        if (mpl_layout_touches(exec, exec->order[s]))
-            touch_operands(exec, s);
+        mpl_layout_each_touch(exec, s, live_at);
     for (uint32_t i = 0; i < g->n_inputs; i++)
         if (exec->value_slab[g->input[i]] == pinned)
-            touch(exec, exec->value_block[g->input[i]], 0, end);
+            live(exec, exec->value_block[g->input[i]], 0, end);
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         mpl_value v = g->output[i];
         uint32_t b = exec->value_block[v];
 
         for (uint32_t k = 0; b != MPL_NONE && k < mpl_exec_n_blocks(exec, v); k++)
-            touch(exec, b + k, exec->block[b + k].birth != MPL_NONE ? exec->block[b + k].birth : 0,
-                  end);
+            live(exec, b + k, exec->block[b + k].birth != MPL_NONE ? exec->block[b + k].birth : 0,
+                 end);
     }
     for (uint32_t i = 0; p != NULL && i < p->n_in_place; i++) {
         mpl_block *in = &exec->block[p->in_place_in[i]], *out = &exec->block[p->in_place_out[i]];

@@ -94,6 +94,7 @@ typedef struct mpl_staged {
 
 typedef struct mpl_witness mpl_witness;   /* private to checked_control.c */
 typedef struct mpl_team mpl_team;         /* private to concurrent.c */
+typedef struct mpl_touches mpl_touches;   /* private to checked_at_once.c */
 typedef struct mpl_residues mpl_residues; /* private to residues.c */
 
 struct mpl_exec {
@@ -144,6 +145,7 @@ struct mpl_exec {
     char *stage;        /* host buffer for reading device memory */
     uint64_t weights_sum;
     mpl_witness *witness; /* of a graph with control flow */
+    mpl_touches *touches; /* of runs by several workers */
 
     mpl_sequence *sequence;  /* the whole run; NULL: operation by operation */
     uint32_t sequence_lanes; /* most_lanes it was made for; 0: the device's choice */
@@ -273,6 +275,9 @@ mpl_status mpl_layout_workspaces(mpl_exec *exec, const mpl_value_map *map);
 /* Whether an operation touches its operands' blocks. A view at its root's place does not, unless it
  * took another buffer's place in place: that buffer ends with it. */
 bool mpl_layout_touches(const mpl_exec *exec, mpl_op op);
+/* Calls touch() for each block that the operation of a step touches; one may come repeatedly. */
+typedef void mpl_touch(mpl_exec *exec, uint32_t block, uint32_t step);
+void mpl_layout_each_touch(mpl_exec *exec, uint32_t step, mpl_touch *touch);
 /* Birth, death and in-place partner of each block, without control flow. */
 void mpl_layout_lifetimes(mpl_exec *exec, const mpl_problem *p);
 
@@ -323,6 +328,20 @@ mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64
 mpl_status mpl_checked_guards(mpl_exec *exec, uint32_t step, const char *who);
 const char *mpl_checked_slab(const mpl_exec *exec, uint32_t slab, char text[32]);
 bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab);
+/* Whether a block's contents arrived: an update reads what it overwrites. */
+bool mpl_checked_has_arrived(const mpl_exec *exec, const mpl_block *b);
+/* Bytes of block `id`, which ends with this step, that another block took over in place. Only the
+ * bytes after them are dead. */
+uint64_t mpl_checked_inherited(const mpl_exec *exec, uint32_t step, uint32_t id);
+/* After a run by several workers: nothing was written where no block is alive at its end. */
+mpl_status mpl_checked_rest(mpl_exec *exec);
+enum { MPL_STAGE_BYTES = 1 << 16 }; /* of exec->stage */
+
+/* checked_at_once.c: of a graph without control flow; _run runs one operation, on any thread. */
+mpl_status mpl_touches_new(mpl_exec *exec);
+void mpl_touches_free(mpl_ctx *ctx, mpl_touches *touches);
+mpl_status mpl_touches_begin(mpl_exec *exec); /* before a run, after arrivals */
+mpl_status mpl_touches_run(mpl_exec *exec, mpl_op op, uint32_t step);
 
 /* checked_control.c: around each step of a graph with control flow; `next` is the step that
  * follows. mpl_witness_wrote notes a write by control flow itself in this step; without --checked

@@ -1,0 +1,164 @@
+/* checked_at_once.c -- --checked of a run by several workers. See checked.c.
+ *
+ * Here the operations say when a block lives: it is filled with the pattern before the first that
+ * touches it and after the last, in whatever order they come. Each value has a checksum once it is
+ * made, which must hold before and after every operation that reads it. Guards are looked at after
+ * each operation, and bytes where nothing lives when all have ended. */
+#include "runtime/exec/exec_priv.h"
+
+#include <pthread.h>
+
+struct mpl_touches {
+    pthread_mutex_t lock;
+    _Atomic uint32_t *n_left; /* [n_blocks] touches to come */
+    uint8_t *born;            /* [n_blocks] */
+    uint8_t *made;            /* [n_values] 1: sum is known */
+    uint64_t *sum;            /* [n_values] */
+};
+
+mpl_status mpl_touches_new(mpl_exec *exec)
+{
+    mpl_touches *t = NULL;
+
+    MPL_PASS(mpl_new(exec->ctx, t, 1));
+    exec->touches = t;
+    pthread_mutex_init(&t->lock, NULL);
+    MPL_PASS(mpl_new_each(exec->ctx, exec->n_blocks, t->n_left, t->born));
+    return mpl_new_each(exec->ctx, exec->g->n_values, t->made, t->sum);
+}
+
+void mpl_touches_free(mpl_ctx *ctx, mpl_touches *t)
+{
+    if (t == NULL)
+        return;
+    pthread_mutex_destroy(&t->lock);
+    mpl_free_each(ctx, t->n_left, t->born, t->made, t->sum, t);
+}
+
+/* Whether v is a run of bytes that only operations of the graph write. */
+static bool has_sum(const mpl_exec *exec, mpl_value v)
+{
+    return v != MPL_NONE && exec->g->value_bytes[v] > 0 && exec->value_slab[v] != MPL_NONE &&
+           !mpl_checked_is_weights(exec, exec->value_slab[v]) &&
+           (exec->value_lay == NULL || exec->value_lay[v].shape.rank == 0);
+}
+
+static mpl_status note_sum(mpl_exec *exec, mpl_value v)
+{
+    if (!has_sum(exec, v))
+        return MPL_OK;
+    exec->touches->made[v] = 1;
+    return mpl_checked_sum(exec, mpl_exec_value_at(exec, v), exec->g->value_bytes[v],
+                           &exec->touches->sum[v]);
+}
+
+static void count_touch(mpl_exec *exec, uint32_t block, uint32_t step)
+{
+    (void)step;
+    atomic_fetch_add(&exec->touches->n_left[block], 1);
+}
+
+mpl_status mpl_touches_begin(mpl_exec *exec)
+{
+    mpl_touches *t = exec->touches;
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t b = 0; b < exec->n_blocks; b++) {
+        atomic_store(&t->n_left[b], 0);
+        t->born[b] = 0;
+    }
+    for (uint32_t s = 0; s < g->n_ops; s++)
+        mpl_layout_each_touch(exec, s, count_touch);
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        t->made[v] = 0;
+        if (g->value_role[v] == MPL_INPUT || (g->value_op[v] == MPL_NONE && has_sum(exec, v)))
+            MPL_PASS(note_sum(exec, v));
+    }
+    return MPL_OK;
+}
+
+/* Called with the lock held, so that no other operation writes to the block before it is filled.
+ * The fill of a host's memory cannot fail. */
+static void bear(mpl_exec *exec, uint32_t block, uint32_t step)
+{
+    const mpl_block *b = &exec->block[block];
+
+    (void)step;
+    if (!exec->touches->born[block] && b->over == MPL_NONE && !mpl_checked_has_arrived(exec, b))
+        (void)mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes);
+    exec->touches->born[block] = 1;
+}
+
+/* The last touch of a block: of what no other took over in place, nothing is read any more. */
+static void bury(mpl_exec *exec, uint32_t block, uint32_t step)
+{
+    const mpl_block *b = &exec->block[block];
+
+    if (atomic_fetch_sub(&exec->touches->n_left[block], 1) == 1 &&
+        b->death < mpl_exec_n_steps(exec))
+        (void)mpl_checked_fill(exec, b->slab, b->offset + mpl_checked_inherited(exec, step, block),
+                               b->offset + b->bytes);
+}
+
+/* Whether `op` may write where its input v lies: to the same block, or one that takes over. */
+static bool is_overwritten(const mpl_exec *exec, mpl_op op, mpl_value v)
+{
+    const mpl_graph *g = exec->g;
+    uint32_t from = exec->value_block[v];
+
+    for (uint32_t i = g->op_out_begin[op]; from != MPL_NONE && i < g->op_out_begin[op + 1]; i++) {
+        mpl_value o = g->op_out[i];
+        uint32_t first = o != MPL_NONE ? exec->value_block[o] : MPL_NONE;
+
+        for (uint32_t k = 0; first != MPL_NONE && k < mpl_exec_n_blocks(exec, o); k++) {
+            uint32_t over = exec->block[first + k].over, own = first + k - from;
+
+            if (own < mpl_exec_n_blocks(exec, v) ||
+                (over != MPL_NONE && over - from < mpl_exec_n_blocks(exec, v)))
+                return true;
+        }
+    }
+    return false;
+}
+
+static mpl_status check_inputs(mpl_exec *exec, mpl_op op, bool after)
+{
+    const mpl_graph *g = exec->g;
+
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
+        mpl_value v = g->op_in[i];
+        uint64_t sum;
+
+        if (v == MPL_NONE || !exec->touches->made[v] || (after && is_overwritten(exec, op, v)))
+            continue;
+        MPL_PASS(mpl_checked_sum(exec, mpl_exec_value_at(exec, v), g->value_bytes[v], &sum));
+        if (sum != exec->touches->sum[v])
+            return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                             "operation '%.140s' reads '%.100s', which changed %s: another "
+                             "operation wrote to bytes [%" PRIu64 ", %" PRIu64 ") of its memory",
+                             g->op_name[op], g->value_name[v],
+                             after ? "meanwhile" : "after it was made", exec->value_offset[v],
+                             exec->value_offset[v] + g->value_bytes[v]);
+    }
+    return MPL_OK;
+}
+
+mpl_status mpl_touches_run(mpl_exec *exec, mpl_op op, uint32_t step)
+{
+    mpl_touches *t = exec->touches;
+    const mpl_graph *g = exec->g;
+    char who[160];
+
+    pthread_mutex_lock(&t->lock);
+    mpl_layout_each_touch(exec, step, bear);
+    pthread_mutex_unlock(&t->lock);
+    MPL_PASS(check_inputs(exec, op, false));
+    MPL_PASS(mpl_exec_run_op(exec, op));
+    snprintf(who, sizeof who, "operation '%.140s'", g->op_name[op]);
+    MPL_PASS(mpl_checked_guards(exec, step, who));
+    MPL_PASS(check_inputs(exec, op, true));
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        MPL_PASS(note_sum(exec, g->op_out[i]));
+    mpl_layout_each_touch(exec, step, bury);
+    return MPL_OK;
+}
