@@ -393,7 +393,7 @@ static mpl_status try_limit(segments *s, uint64_t limit, best *b, bool *fits)
     mpl_rerun_facts facts;
     uint64_t peak;
     mpl_op *run = NULL;
-    uint32_t n;
+    uint32_t n = 0;
 
     *fits = false;
     if (!solve(s, limit))

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-struct mpl_touches {
+struct mpl_census {
     pthread_mutex_t lock;
     _Atomic uint32_t *n_left; /* [n_blocks] touches to come */
     uint8_t *born;            /* [n_blocks] */
@@ -16,18 +16,18 @@ struct mpl_touches {
     uint64_t *sum;            /* [n_values] */
 };
 
-mpl_status mpl_touches_new(mpl_exec *exec)
+mpl_status mpl_census_new(mpl_exec *exec)
 {
-    mpl_touches *t = NULL;
+    mpl_census *t = NULL;
 
     MPL_PASS(mpl_new(exec->ctx, t, 1));
-    exec->touches = t;
+    exec->census = t;
     pthread_mutex_init(&t->lock, NULL);
     MPL_PASS(mpl_new_each(exec->ctx, exec->n_blocks, t->n_left, t->born));
     return mpl_new_each(exec->ctx, exec->g->n_values, t->made, t->sum);
 }
 
-void mpl_touches_free(mpl_ctx *ctx, mpl_touches *t)
+void mpl_census_free(mpl_ctx *ctx, mpl_census *t)
 {
     if (t == NULL)
         return;
@@ -47,20 +47,20 @@ static mpl_status note_sum(mpl_exec *exec, mpl_value v)
 {
     if (!has_sum(exec, v))
         return MPL_OK;
-    exec->touches->made[v] = 1;
+    exec->census->made[v] = 1;
     return mpl_checked_sum(exec, mpl_exec_value_at(exec, v), exec->g->value_bytes[v],
-                           &exec->touches->sum[v]);
+                           &exec->census->sum[v]);
 }
 
 static void count_touch(mpl_exec *exec, uint32_t block, uint32_t step)
 {
     (void)step;
-    atomic_fetch_add(&exec->touches->n_left[block], 1);
+    atomic_fetch_add(&exec->census->n_left[block], 1);
 }
 
-mpl_status mpl_touches_begin(mpl_exec *exec)
+mpl_status mpl_census_begin(mpl_exec *exec)
 {
-    mpl_touches *t = exec->touches;
+    mpl_census *t = exec->census;
     const mpl_graph *g = exec->g;
 
     for (uint32_t b = 0; b < exec->n_blocks; b++) {
@@ -84,9 +84,9 @@ static void bear(mpl_exec *exec, uint32_t block, uint32_t step)
     const mpl_block *b = &exec->block[block];
 
     (void)step;
-    if (!exec->touches->born[block] && b->over == MPL_NONE && !mpl_checked_has_arrived(exec, b))
+    if (!exec->census->born[block] && b->over == MPL_NONE && !mpl_checked_has_arrived(exec, b))
         (void)mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes);
-    exec->touches->born[block] = 1;
+    exec->census->born[block] = 1;
 }
 
 /* The last touch of a block: of what no other took over in place, nothing is read any more. */
@@ -94,8 +94,7 @@ static void bury(mpl_exec *exec, uint32_t block, uint32_t step)
 {
     const mpl_block *b = &exec->block[block];
 
-    if (atomic_fetch_sub(&exec->touches->n_left[block], 1) == 1 &&
-        b->death < mpl_exec_n_steps(exec))
+    if (atomic_fetch_sub(&exec->census->n_left[block], 1) == 1 && b->death < mpl_exec_n_steps(exec))
         (void)mpl_checked_fill(exec, b->slab, b->offset + mpl_checked_inherited(exec, step, block),
                                b->offset + b->bytes);
 }
@@ -129,10 +128,10 @@ static mpl_status check_inputs(mpl_exec *exec, mpl_op op, bool after)
         mpl_value v = g->op_in[i];
         uint64_t sum;
 
-        if (v == MPL_NONE || !exec->touches->made[v] || (after && is_overwritten(exec, op, v)))
+        if (v == MPL_NONE || !exec->census->made[v] || (after && is_overwritten(exec, op, v)))
             continue;
         MPL_PASS(mpl_checked_sum(exec, mpl_exec_value_at(exec, v), g->value_bytes[v], &sum));
-        if (sum != exec->touches->sum[v])
+        if (sum != exec->census->sum[v])
             return MPL_ERROR(exec->ctx, MPL_EINVALID,
                              "operation '%.140s' reads '%.100s', which changed %s: another "
                              "operation wrote to bytes [%" PRIu64 ", %" PRIu64 ") of its memory",
@@ -143,9 +142,9 @@ static mpl_status check_inputs(mpl_exec *exec, mpl_op op, bool after)
     return MPL_OK;
 }
 
-mpl_status mpl_touches_run(mpl_exec *exec, mpl_op op, uint32_t step)
+mpl_status mpl_census_run(mpl_exec *exec, mpl_op op, uint32_t step)
 {
-    mpl_touches *t = exec->touches;
+    mpl_census *t = exec->census;
     const mpl_graph *g = exec->g;
     char who[160];
 

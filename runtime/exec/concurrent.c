@@ -192,8 +192,8 @@ static void take_part(mpl_team *t, worker *w)
         }
         pthread_mutex_unlock(&t->lock);
         from = mpl_clock_ns();
-        st = t->exec->touches != NULL ? mpl_touches_run(&w->exec, op, t->step_of[op])
-                                      : mpl_exec_run_unit(&w->exec, op, NULL);
+        st = t->exec->census != NULL ? mpl_census_run(&w->exec, op, t->step_of[op])
+                                     : mpl_exec_run_unit(&w->exec, op, NULL);
         to = mpl_clock_ns();
         pthread_mutex_lock(&t->lock);
         if (!t->exec->op_skipped[op]) {
@@ -296,8 +296,8 @@ mpl_status mpl_team_run(mpl_team *t, int64_t *ns)
         brief(t, &t->worker[i]);
     MPL_PASS(mpl_exec_arrive_all(exec));
     mpl_control_reset(exec);
-    if (exec->touches != NULL)
-        MPL_PASS(mpl_touches_begin(exec));
+    if (exec->census != NULL)
+        MPL_PASS(mpl_census_begin(exec));
     t->failed = NULL;
     t->n_timed = 0;
     begin = t->end_ns = mpl_clock_ns();
@@ -315,7 +315,7 @@ mpl_status mpl_team_run(mpl_team *t, int64_t *ns)
         return mpl_fail(exec->ctx, t->st, t->failed->ctx.file, t->failed->ctx.line, "%s",
                         t->failed->ctx.message);
     exec->concurrent_ns = time_of_several(t);
-    if (exec->touches != NULL)
+    if (exec->census != NULL)
         MPL_PASS(mpl_checked_rest(exec));
     if (ns != NULL)
         *ns = t->end_ns - begin;
@@ -393,8 +393,8 @@ static mpl_status team_new(mpl_exec *exec, uint32_t n, mpl_team **out)
         MPL_TRY(list_followers(t));
     MPL_TRY(mpl_new(exec->ctx, t->ready, (t->follower != NULL ? n : 1) * (size_t)t->n_words));
     MPL_TRY(mpl_new(exec->ctx, t->worker, n));
-    if (exec->options.checked && exec->touches == NULL)
-        MPL_TRY(mpl_touches_new(exec));
+    if (exec->options.checked && exec->census == NULL)
+        MPL_TRY(mpl_census_new(exec));
     while (t->n_started < n)
         MPL_TRY(start_worker(t, &t->worker[t->n_started]));
     *out = t, t = NULL;

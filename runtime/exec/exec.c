@@ -445,7 +445,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
         mpl_free(ctx, exec->arrival_home[i]);
     mpl_control_free(ctx, exec->control);
     mpl_witness_free(ctx, exec->witness);
-    mpl_touches_free(ctx, exec->touches);
+    mpl_census_free(ctx, exec->census);
     mpl_free_each(ctx, exec->order, exec->slab, exec->block, exec->value_slab, exec->value_offset,
                   exec->value_block, exec->value_blocks, exec->value_home, exec->value_lay,
                   exec->staged, exec->op_staged, exec->op_block, exec->op_skipped,

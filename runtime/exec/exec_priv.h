@@ -94,7 +94,7 @@ typedef struct mpl_staged {
 
 typedef struct mpl_witness mpl_witness;   /* private to checked_control.c */
 typedef struct mpl_team mpl_team;         /* private to concurrent.c */
-typedef struct mpl_touches mpl_touches;   /* private to checked_at_once.c */
+typedef struct mpl_census mpl_census;     /* private to checked_at_once.c */
 typedef struct mpl_residues mpl_residues; /* private to residues.c */
 
 struct mpl_exec {
@@ -145,7 +145,7 @@ struct mpl_exec {
     char *stage;        /* host buffer for reading device memory */
     uint64_t weights_sum;
     mpl_witness *witness; /* of a graph with control flow */
-    mpl_touches *touches; /* of runs by several workers */
+    mpl_census *census;   /* of runs by several workers */
 
     mpl_sequence *sequence;  /* the whole run; NULL: operation by operation */
     uint32_t sequence_lanes; /* most_lanes it was made for; 0: the device's choice */
@@ -338,10 +338,10 @@ mpl_status mpl_checked_rest(mpl_exec *exec);
 enum { MPL_STAGE_BYTES = 1 << 16 }; /* of exec->stage */
 
 /* checked_at_once.c: of a graph without control flow; _run runs one operation, on any thread. */
-mpl_status mpl_touches_new(mpl_exec *exec);
-void mpl_touches_free(mpl_ctx *ctx, mpl_touches *touches);
-mpl_status mpl_touches_begin(mpl_exec *exec); /* before a run, after arrivals */
-mpl_status mpl_touches_run(mpl_exec *exec, mpl_op op, uint32_t step);
+mpl_status mpl_census_new(mpl_exec *exec);
+void mpl_census_free(mpl_ctx *ctx, mpl_census *census);
+mpl_status mpl_census_begin(mpl_exec *exec); /* before a run, after arrivals */
+mpl_status mpl_census_run(mpl_exec *exec, mpl_op op, uint32_t step);
 
 /* checked_control.c: around each step of a graph with control flow; `next` is the step that
  * follows. mpl_witness_wrote notes a write by control flow itself in this step; without --checked
