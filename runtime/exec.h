@@ -26,9 +26,6 @@ typedef struct mpl_exec_options {
     const uint64_t *op_workspace_limit; /* [n_ops] or NULL; only for mpl_exec_new [byte] */
     uint64_t work_limit;                /* limit of one run, in units of mpl_run_work; 0: none */
     bool iterate; /* runs keep updated weights; false: each starts from the initial ones */
-    /* [n_ops] the stream of each operation that the plan was made for; NULL: none. Only for
-     * mpl_exec_new. */
-    const uint32_t *stream;
     uint32_t n_workers; /* as mpl_exec_set_workers; 0: 1 */
 } mpl_exec_options;
 

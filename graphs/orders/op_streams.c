@@ -285,7 +285,7 @@ mpl_status mpl_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
     MPL_TRY(tasks_init(&t, g, order, cost_ns, n));
     MPL_TRY(assign(&t, &rule));
     MPL_TRY(mpl_new(ctx, s, 1));
-    s->n_ops = g->n_ops, s->n = n, s->rule = rule;
+    *s = (mpl_streams){.n_ops = g->n_ops, .n_units = t.n, .n = n, .rule = rule};
     MPL_TRY(mpl_new(ctx, s->op_stream, g->n_ops));
     for (mpl_op op = 0; op < g->n_ops; op++)
         s->op_stream[op] = t.stream[t.of[op]];
@@ -301,6 +301,12 @@ void mpl_streams_free(mpl_ctx *ctx, mpl_streams *streams)
 {
     if (streams != NULL)
         mpl_free_each(ctx, streams->op_stream, streams);
+}
+
+void mpl_streams_ask(const mpl_streams *streams, mpl_problem_options *o)
+{
+    o->parallel = streams->n > 1;
+    o->op_stream = streams->n > 1 && streams->n < streams->n_units ? streams->op_stream : NULL;
 }
 
 /* ---- any assignment ---- */
@@ -331,14 +337,17 @@ out:
     return st;
 }
 
-mpl_status mpl_streams_check(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *op_stream,
-                             uint32_t n)
+mpl_status mpl_streams_check(mpl_ctx *ctx, const mpl_graph *g, const mpl_streams *streams)
 {
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (op_stream[op] >= n || op_stream[op] != op_stream[mpl_op_outermost(g, op)])
+    const uint32_t *stream = streams->op_stream;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        bool beyond = stream[op] >= streams->n || stream[op] >= g->n_ops;
+
+        if (beyond || stream[op] != stream[mpl_op_outermost(g, op)])
             return MPL_REFUSE(ctx, "streams: operation '%.80s' is on stream %u, %s", g->op_name[op],
-                              op_stream[op],
-                              op_stream[op] >= n ? "which there is not"
-                                                 : "its loop or case on another");
+                              stream[op],
+                              beyond ? "which there is not" : "and its loop or case on another");
+    }
     return MPL_OK;
 }

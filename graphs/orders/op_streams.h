@@ -6,7 +6,7 @@
 #ifndef MPL_OP_STREAMS_H
 #define MPL_OP_STREAMS_H
 
-#include "graphs/graph.h"
+#include "graphs/problem/derive/from_graph.h"
 
 /* RULE(name, about): how units are assigned, the first by default. */
 #define MPL_STREAM_RULES(RULE)                                                                     \
@@ -25,9 +25,10 @@ bool mpl_stream_rule_find(const char *name, mpl_stream_rule *rule);
 
 typedef struct mpl_streams {
     uint32_t n_ops;
+    uint32_t n_units;     /* outermost operations */
     uint32_t n;           /* streams asked for; a rule may leave some empty */
     mpl_stream_rule rule; /* that assigned: critical_path gives way to earliest on large graphs */
-    uint32_t *op_stream;  /* [n_ops] < n; inside blocks: the stream of the unit */
+    uint32_t *op_stream;  /* [n_ops] < n, < n_ops; inside blocks: the stream of the unit */
 } mpl_streams;
 
 /* Assigns the units of g to n >= 1 streams. order[n_ops] respects the graph, with blocks before
@@ -42,6 +43,10 @@ mpl_status mpl_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
                            mpl_stream_rule rule, const uint64_t *cost_ns, mpl_streams **out);
 void mpl_streams_free(mpl_ctx *ctx, mpl_streams *streams);
 
+/* Asks for a problem that is right under these streams: the serial one for one stream, the parallel
+ * one where each unit has its own. o->op_stream borrows. */
+void mpl_streams_ask(const mpl_streams *streams, mpl_problem_options *o);
+
 /* Estimated costs: 1000 ns an operation, and 1 ns for 16 of mpl_op_work; blocks count one round.
  * Writes cost_ns[n_ops]. */
 void mpl_streams_estimate(const mpl_graph *g, uint64_t *cost_ns);
@@ -53,8 +58,7 @@ mpl_status mpl_streams_simulate(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *
                                 const uint32_t *op_stream, const uint64_t *cost_ns,
                                 uint64_t *start_ns, uint64_t *makespan_ns);
 
-/* Whether op_stream[n_ops] puts every unit on a stream below n. MPL_EINPUT names the operation. */
-mpl_status mpl_streams_check(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *op_stream,
-                             uint32_t n);
+/* Whether each unit has one stream, below n and n_ops. MPL_EINPUT names the operation. */
+mpl_status mpl_streams_check(mpl_ctx *ctx, const mpl_graph *g, const mpl_streams *streams);
 
 #endif

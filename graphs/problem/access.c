@@ -5,6 +5,8 @@ typedef struct tracer {
     mpl_ctx *ctx;
     const mpl_graph *g;
     mpl_access *a;
+    const mpl_touches *by;
+    uint32_t *event_of;            /* [n_ops] of streams; NULL: operations are their own events */
     uint32_t *pred_begin, *pred;   /* reversed edges */
     uint32_t *touch_begin, *touch; /* [n + 1] events of each buffer, ascending, distinct */
     uint32_t *seen;                /* [n_events] the last search that reached it */
@@ -31,25 +33,47 @@ static void tidy(uint32_t n, uint32_t *begin, uint32_t *item)
     begin[n] = kept;
 }
 
+static uint32_t event(const tracer *t, mpl_op op)
+{
+    return t->event_of != NULL ? t->event_of[op] : op;
+}
+
+static mpl_status number_events(tracer *t)
+{
+    MPL_PASS(mpl_new(t->ctx, t->event_of, t->g->n_ops));
+    for (uint32_t e = 0; e < t->g->n_ops; e++)
+        t->event_of[t->by->order[e]] = e;
+    return MPL_OK;
+}
+
 static mpl_status make_edges(tracer *t)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = t->g;
-    uint32_t n_in = g->op_in_begin[g->n_ops], n_edges = 0;
+    const uint32_t *stream = t->by->op_stream;
+    uint32_t n_edges = 0, *last = NULL;
 
     MPL_TRY(mpl_new(t->ctx, t->pred_begin, (size_t)g->n_ops + 1));
-    MPL_TRY(mpl_new(t->ctx, t->pred, n_in));
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        t->pred_begin[op] = n_edges;
+    MPL_TRY(mpl_new(t->ctx, t->pred, (size_t)g->op_in_begin[g->n_ops] + g->n_ops));
+    MPL_TRY(mpl_new(t->ctx, last, g->n_ops)); /* of each stream: its last event so far, plus one */
+    for (uint32_t e = 0; e < g->n_ops; e++) {
+        mpl_op op = stream != NULL ? t->by->order[e] : e;
+
+        t->pred_begin[e] = n_edges;
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
             if (g->op_in[i] != MPL_NONE && g->value_op[g->op_in[i]] != MPL_NONE)
-                t->pred[n_edges++] = g->value_op[g->op_in[i]];
+                t->pred[n_edges++] = event(t, g->value_op[g->op_in[i]]);
+        if (stream != NULL && last[stream[op]] > 0)
+            t->pred[n_edges++] = last[stream[op]] - 1;
+        if (stream != NULL)
+            last[stream[op]] = e + 1;
     }
     t->pred_begin[g->n_ops] = n_edges;
     tidy(g->n_ops, t->pred_begin, t->pred);
     MPL_TRY(mpl_lists_turn(t->ctx, g->n_ops, g->n_ops, t->pred_begin, t->pred, &t->a->edge_begin,
                            &t->a->edge_item));
 out:
+    mpl_free(t->ctx, last);
     return st;
 }
 
@@ -61,12 +85,13 @@ static void touch_buffers(tracer *t, mpl_op op, mpl_buffer b, uint32_t n)
         if (t->touch == NULL)
             t->touch_begin[b + k + 2]++;
         else
-            t->touch[t->touch_begin[b + k + 1]++] = op;
+            t->touch[t->touch_begin[b + k + 1]++] = event(t, op);
 }
 
-static void visit(tracer *t, const mpl_touches *by)
+static void visit(tracer *t)
 {
     const mpl_graph *g = t->g;
+    const mpl_touches *by = t->by;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         const uint32_t begin[] = {g->op_in_begin[op], g->op_out_begin[op]},
@@ -86,15 +111,15 @@ static void visit(tracer *t, const mpl_touches *by)
 }
 
 /* Collects the events of each buffer: operations that make or read its values. */
-static mpl_status collect(tracer *t, uint32_t n, const mpl_touches *by)
+static mpl_status collect(tracer *t, uint32_t n)
 {
     mpl_status st = MPL_OK;
 
     MPL_TRY(mpl_new(t->ctx, t->touch_begin, (size_t)n + 2));
-    visit(t, by);
+    visit(t);
     mpl_lists_begin(t->touch_begin, n);
     MPL_TRY(mpl_new(t->ctx, t->touch, t->touch_begin[n + 1]));
-    visit(t, by);
+    visit(t);
     tidy(n, t->touch_begin, t->touch);
 out:
     return st;
@@ -158,12 +183,14 @@ mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
                           mpl_access **out)
 {
     mpl_status st = MPL_OK;
-    tracer t = {.ctx = ctx, .g = g};
+    tracer t = {.ctx = ctx, .g = g, .by = touches};
 
     MPL_TRY(mpl_new(ctx, t.a, 1));
     t.a->n_events = g->n_ops;
+    if (touches->op_stream != NULL)
+        MPL_TRY(number_events(&t));
     MPL_TRY(make_edges(&t));
-    MPL_TRY(collect(&t, n, touches));
+    MPL_TRY(collect(&t, n));
     MPL_TRY(mpl_new(ctx, t.seen, g->n_ops));
     MPL_TRY(mpl_new(ctx, t.target, g->n_ops));
     MPL_TRY(mpl_new(ctx, t.stack, (size_t)g->n_ops + 1));
@@ -173,7 +200,8 @@ mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
     *out = t.a, t.a = NULL;
 out:
     mpl_access_free(ctx, t.a);
-    void *arrays[] = {t.pred_begin, t.pred, t.touch_begin, t.touch, t.seen, t.target, t.stack};
+    void *arrays[] = {t.event_of, t.pred_begin, t.pred,   t.touch_begin,
+                      t.touch,    t.seen,       t.target, t.stack};
     MPL_FREE_ALL(ctx, arrays);
     return st;
 }

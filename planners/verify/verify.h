@@ -23,8 +23,8 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan);
  * O(gaps). */
 bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
 
-/* Checks parallel safety against the graph, with reachability of its own instead of the planner's
- * relation. If two buffers overlap in memory, every operation that touches one must precede every
+/* Checks parallel safety, or that of map->op_stream, against the graph, with reachability of its own
+ * instead of the planner's relation. If two buffers overlap in memory, every operation that touches one must precede every
  * operation that touches the other, or one may overwrite the other in place by the operator table.
  * For a plan that mpl_verify accepted. MPL_EINVALID names two buffers and two operations. O(ops *
  * edges / 64 + overlaps) time; ops^2 / 8 bytes. */
@@ -37,6 +37,7 @@ mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_ma
  * into or out of a block, must have one address on both sides.
  * Parallel: the above in one order; in addition no two top-level operations, with their blocks,
  * that may run at the same time touch each other's memory, so every order has the same effect.
+ * Under streams, operations of one stream do not.
  * For a plan that mpl_verify accepted. MPL_EINVALID names the operation, the value and the round.
  * MPL_EINPUT: cycles of many different lengths make too many classes. */
 mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,

@@ -1,5 +1,5 @@
-/* verify_graph.c -- the verifier of parallel safety, by its own reachability on the graph. See
- * verify.h.
+/* verify_graph.c -- the verifier of parallel safety and of streams, by its own reachability on the
+ * graph. See verify.h.
  *
  * Cost     O(ops * edges / 64) for reachability, then a few bit tests for each pair of buffers that
  *          overlap in memory; ops^2 / 8 bytes. */
@@ -25,24 +25,49 @@ static bool runs(const checker *c, mpl_op op)
     return c->map->op_nothing == NULL || c->map->op_nothing[op] == 0;
 }
 
-static void mark_later(checker *c)
+/* `late`, whose own set is complete, runs after `op`. */
+static void add_later(checker *c, mpl_op op, mpl_op late)
 {
+    c->later[(size_t)op * c->n_words + late / 64] |= UINT64_C(1) << (late % 64);
+    for (uint32_t w = 0; w < c->n_words; w++)
+        c->later[(size_t)op * c->n_words + w] |= c->later[(size_t)late * c->n_words + w];
+}
+
+/* Goes through the operations from the last to the first, in the plan's order under streams. There
+ * an operation's readers and the next one of its stream are behind it. */
+static mpl_status mark_later(checker *c)
+{
+    mpl_status st = MPL_OK;
     const mpl_graph *g = c->g;
+    const uint32_t *stream = c->map->op_stream;
+    mpl_op *at = NULL, *next = NULL; /* by step; of each stream, the next in it */
 
-    for (mpl_op op = g->n_ops; op-- > 0;)
-        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
-            mpl_value v = g->op_out[i];
+    MPL_TRY(mpl_new_each(c->ctx, g->n_ops, at, next));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint32_t step = stream != NULL ? c->map->step_of[op] : op;
 
-            for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
-                 v != MPL_NONE && k < g->value_use_begin[v + 1]; k++) {
-                mpl_op user = g->value_use[k];
+        if (step >= g->n_ops || (stream != NULL && stream[op] >= g->n_ops))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "operation '%.80s' has no step, or no stream",
+                     g->op_name[op]);
+        at[step] = op;
+        next[op] = MPL_NONE;
+    }
+    for (uint32_t step = g->n_ops; step-- > 0;) {
+        mpl_op op = at[step];
 
-                c->later[(size_t)op * c->n_words + user / 64] |= UINT64_C(1) << (user % 64);
-                for (uint32_t w = 0; w < c->n_words; w++)
-                    c->later[(size_t)op * c->n_words + w] |=
-                        c->later[(size_t)user * c->n_words + w];
-            }
-        }
+        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+            for (uint32_t k = g->op_out[i] != MPL_NONE ? g->value_use_begin[g->op_out[i]] : 0;
+                 g->op_out[i] != MPL_NONE && k < g->value_use_begin[g->op_out[i] + 1]; k++)
+                add_later(c, op, g->value_use[k]);
+        if (stream == NULL)
+            continue;
+        if (next[stream[op]] != MPL_NONE)
+            add_later(c, op, next[stream[op]]);
+        next[stream[op]] = op;
+    }
+out:
+    mpl_free_each(c->ctx, at, next);
+    return st;
 }
 
 static bool is_later(const checker *c, mpl_op early, mpl_op late)
@@ -207,7 +232,7 @@ mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_ma
 
     c.n_words = g->n_ops / 64 + (g->n_ops % 64 != 0);
     MPL_TRY(mpl_new(ctx, c.later, (size_t)g->n_ops * c.n_words));
-    mark_later(&c);
+    MPL_TRY(mark_later(&c));
     MPL_TRY(list_touches(&c));
     MPL_TRY(check_overlaps(&c));
 out:

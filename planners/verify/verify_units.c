@@ -47,6 +47,17 @@ static void note_read(units *u, mpl_value v, mpl_op reader)
         u->later[(size_t)maker * u->words + reader / 64] |= UINT64_C(1) << (reader % 64);
 }
 
+/* Of two units of one stream, that of the later step runs later. */
+static void keep_streams(units *u, const uint32_t *stream, const uint32_t *step_of)
+{
+    const mpl_graph *g = u->g;
+
+    for (mpl_op a = 0; a < g->n_ops; a++)
+        for (mpl_op b = 0; b < g->n_ops && g->op_block[a] == 0; b++)
+            if (g->op_block[b] == 0 && stream[a] == stream[b] && step_of[a] < step_of[b])
+                u->later[(size_t)a * u->words + b / 64] |= UINT64_C(1) << (b % 64);
+}
+
 static mpl_status order_units(units *u)
 {
     const mpl_graph *g = u->g;
@@ -64,8 +75,10 @@ static mpl_status order_units(units *u)
         for (uint32_t i = g->block_result_begin[b];
              i < g->block_result_begin[b] + g->block_n_results[b]; i++)
             note_read(u, g->block_result[i], u->unit[g->block_owner[b]]);
-    for (mpl_op a = g->n_ops; a-- > 0;) /* readers come after what they read */
-        for (mpl_op b = a + 1; b < g->n_ops; b++)
+    if (u->m->map->op_stream != NULL)
+        keep_streams(u, u->m->map->op_stream, u->m->map->step_of);
+    for (mpl_op b = 0; b < g->n_ops; b++) /* Warshall's: ids need not follow the order of streams */
+        for (mpl_op a = 0; a < g->n_ops; a++)
             for (uint32_t w = 0; is_later(u, a, b) && w < u->words; w++)
                 u->later[(size_t)a * u->words + w] |= u->later[(size_t)b * u->words + w];
     return MPL_OK;

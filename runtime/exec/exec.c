@@ -78,7 +78,7 @@ static mpl_status take_order(mpl_exec *exec, const mpl_op *order, const mpl_prob
                      g->name, s);
         MPL_TRY(check_reads(exec, done, s, op));
         step = program != NULL ? program->op_step[op] : s;
-        if (p != NULL && p->before == NULL && map->step_of[op] != step)
+        if (p != NULL && !mpl_exec_any_order(exec) && map->step_of[op] != step)
             MPL_FAIL(exec->ctx, MPL_EINPUT,
                      "graph '%s': operation '%s' stands at step %u; it was planned for step %u",
                      g->name, g->op_name[op], step, map->step_of[op]);
@@ -392,11 +392,10 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     exec->g = g;
     exec->options = *options;
     exec->parallel = p != NULL && p->before != NULL;
-    if (options->stream != NULL) {
+    if (map != NULL && map->op_stream != NULL) {
         MPL_TRY(mpl_new(ctx, exec->op_stream, g->n_ops));
-        memcpy(exec->op_stream, options->stream, g->n_ops * sizeof *exec->op_stream);
+        memcpy(exec->op_stream, map->op_stream, g->n_ops * sizeof *exec->op_stream);
     }
-    exec->options.stream = NULL;
     if (g->n_blocks > 1)
         MPL_TRY(mpl_new(ctx, exec->control, 1));
     MPL_TRY(mpl_control_count_work(exec));
@@ -417,7 +416,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     if (options->checked && exec->control != NULL)
         MPL_TRY(mpl_witness_new(exec, p));
     if (mpl_exec_takes_whole(exec))
-        MPL_TRY(make_sequence(exec, exec->parallel ? 0 : 1));
+        MPL_TRY(make_sequence(exec, mpl_exec_any_order(exec) ? 0 : 1));
     MPL_TRY(mpl_residues_new(exec));
     if (options->n_workers > 0)
         MPL_TRY(mpl_exec_set_workers(exec, options->n_workers));
@@ -595,7 +594,7 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
     mpl_assert_ok(mpl_exec_ok(exec));
     MPL_PASS(mpl_exec_renew(exec));
     if (mpl_exec_takes_whole(exec)) {
-        MPL_PASS(mpl_exec_run_whole(exec, exec->parallel ? exec->n_workers : 1, ns));
+        MPL_PASS(mpl_exec_run_whole(exec, mpl_exec_any_order(exec) ? exec->n_workers : 1, ns));
         return measure(exec);
     }
     if (exec->options.checked)
@@ -634,7 +633,7 @@ out:
 
 mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
 {
-    if (!exec->parallel || exec->op_stream != NULL || exec->options.checked)
+    if (!mpl_exec_any_order(exec) || exec->options.checked)
         return MPL_REFUSE(
             exec->ctx, "graph '%s': only an unchecked plan of safety parallel can change its order",
             exec->g->name);

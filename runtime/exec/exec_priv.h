@@ -178,6 +178,12 @@ static inline mpl_op mpl_exec_op_of(const mpl_exec *exec, uint32_t step)
     return step < exec->g->n_ops ? exec->order[step] : MPL_NONE;
 }
 
+/* Whether the plan holds in whatever order the graph's edges allow. */
+static inline bool mpl_exec_any_order(const mpl_exec *exec)
+{
+    return exec->parallel && exec->op_stream == NULL;
+}
+
 static inline char *mpl_exec_at(const mpl_exec *exec, uint32_t slab, uint64_t offset)
 {
     return exec->slab[slab].base + offset;

@@ -88,7 +88,7 @@ static void check(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_
     assert_ok(ctx, mpl_streams_new(ctx, g, order, n, rule, cost, &again));
     assert_memory_equal(s->op_stream, again->op_stream, g->n_ops * sizeof *s->op_stream);
     assert_int_equal(s->rule, rule);
-    assert_ok(ctx, mpl_streams_check(ctx, g, s->op_stream, n));
+    assert_ok(ctx, mpl_streams_check(ctx, g, s));
     for (uint32_t i = 0; i < g->n_ops && n >= n_units; i++)
         if (g->op_block[order[i]] == 0)
             assert_int_equal(s->op_stream[order[i]], next++);
@@ -162,7 +162,8 @@ TEST(what_is_wrong_is_refused)
     assert_status(ctx, mpl_streams_new(ctx, g, order, 0, MPL_STREAMS_critical_path, NULL, &s),
                   MPL_EINPUT);
     assert_null(s);
-    assert_status(ctx, mpl_streams_check(ctx, g, (uint32_t[]){0, 1, 0, 1, 2, 0, 0}, 2), MPL_EINPUT);
+    s = &(mpl_streams){.n_ops = 7, .n = 2, .op_stream = (uint32_t[]){0, 1, 0, 1, 2, 0, 0}};
+    assert_status(ctx, mpl_streams_check(ctx, g, s), MPL_EINPUT);
     assert_non_null(strstr(ctx->message, "'e' is on stream 2"));
 }
 

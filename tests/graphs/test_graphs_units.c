@@ -1,6 +1,6 @@
-/* Safety parallel for graphs with loops and branches: which buffers may be needed at once, from
- * hand-made tables and from every interleaving of the outermost operations' steps. Fault: a
- * lifetime that holds for one order only. */
+/* Safety parallel, and streams, for graphs with loops and branches: which buffers may be needed at
+ * once, from hand-made tables and from every interleaving of the outermost operations' steps.
+ * Fault: a lifetime that holds for one order only. */
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/steps.h"
 #include "tests/support/random_control.h"
@@ -48,6 +48,7 @@ typedef struct bench {
     mpl_ctx ctx;
     mpl_graph *g;
     mpl_op *order;
+    uint32_t *stream; /* [n_ops] NULL: no streams */
     mpl_problem *p;
     mpl_value_map *map;
 } bench;
@@ -58,6 +59,7 @@ static void open_problem(bench *b, bool in_place)
 
     options.parallel = true;
     options.in_place = in_place;
+    options.op_stream = b->stream;
     b->order = order_by(&b->ctx, b->g, "given");
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
     assert_non_null(b->p->before);
@@ -68,6 +70,7 @@ static void close_problem(bench *b)
     mpl_value_map_free(&b->ctx, b->map);
     mpl_problem_free(&b->ctx, b->p);
     mpl_free(&b->ctx, b->order);
+    free(b->stream);
     mpl_graph_free(&b->ctx, b->g);
     assert_int_equal(b->ctx.n_live, 0);
 }
@@ -200,6 +203,32 @@ static void note_needs(walk *w, unit *u, mpl_op op)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
             note_need(w, u, g->block_result[g->block_result_begin[b] + i]);
     }
+}
+
+/* Puts each unit on one of a few streams. */
+static void draw_streams(bench *b, uint64_t seed)
+{
+    uint32_t n = 2 + (uint32_t)(seed / 3 % 3);
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, seed);
+    b->stream = calloc(b->g->n_ops, sizeof *b->stream);
+    for (mpl_op op = b->g->n_ops; op-- > 0;) /* owners come behind their blocks */
+        b->stream[op] = b->g->op_block[op] == 0
+                            ? (uint32_t)mpl_rng_below(&rng, n < b->g->n_ops ? n : b->g->n_ops)
+                            : b->stream[mpl_op_outermost(b->g, op)];
+}
+
+/* Units of a stream run one after the other. */
+static void note_streams(walk *w)
+{
+    bench *b = w->b;
+
+    for (mpl_op op = 0; op < b->g->n_ops; op++)
+        for (mpl_op other = 0; other < b->g->n_ops && b->g->op_block[op] == 0; other++)
+            if (b->g->op_block[other] == 0 && b->stream[op] == b->stream[other] &&
+                w->unit_of[other] < w->unit_of[op])
+                w->unit[w->unit_of[op]].needs |= UINT64_C(1) << w->unit_of[other];
 }
 
 static bool reads(const walk *w, mpl_op op, mpl_buffer b)
@@ -364,6 +393,8 @@ TEST(interleavings)
 
         mpl_ctx_init(&b.ctx);
         b.g = random_control_of(&b.ctx, seed, 6 + (uint32_t)seed % 20);
+        if (seed % 3 != 0)
+            draw_streams(&b, seed);
         open_problem(&b, seed % 2 == 0);
         for (uint32_t t = 0; t < N_WALKS && count_units(b.g) <= MOST_UNITS && b.g->n_blocks > 1;
              t++) {
@@ -379,6 +410,8 @@ TEST(interleavings)
                     run_op(w, &w->unit[w->unit_of[op]], op);
                     note_needs(w, &w->unit[w->unit_of[op]], op);
                 }
+            if (b.stream != NULL)
+                note_streams(w);
             n_graphs += every_interleaving(w) && t == 0;
             n_looked += w->n_looked;
             free(w);

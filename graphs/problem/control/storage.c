@@ -139,7 +139,7 @@ static mpl_status allocate(mpl_store *s)
     s->most_items = (uint32_t)most;
     s->half = s->words = s->program->n_steps / 64 + 1;
     if (s->spec->options->parallel) {
-        MPL_TRY(mpl_units_new(s->ctx, g, s->program, &s->units));
+        MPL_TRY(mpl_units_new(s->ctx, g, s->program, s->spec->options->op_stream, &s->units));
         s->half = s->units->point_words;
         s->words = 2 * s->half;
     }

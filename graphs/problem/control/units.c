@@ -31,24 +31,29 @@ out:
     return st;
 }
 
+/* Records that `unit` runs only after `other`, whose set is complete. */
+static void add_earlier(mpl_units *u, uint32_t unit, uint32_t other)
+{
+    uint64_t *earlier = u->earlier + (size_t)unit * u->words;
+
+    if (mpl_bit_has(earlier, other))
+        return;
+    mpl_bit_add(earlier, other);
+    for (uint32_t w = 0; w < u->words; w++)
+        earlier[w] |= u->earlier[(size_t)other * u->words + w];
+}
+
 /* Records that `unit` reads value v: v's maker comes before. */
 static void add_read(const mpl_graph *g, const mpl_program *program, mpl_units *u, uint32_t unit,
                      mpl_value v)
 {
-    uint64_t *earlier = u->earlier + (size_t)unit * u->words;
-    uint32_t maker;
-
-    if (v == MPL_NONE || g->value_op[v] == MPL_NONE || g->value_block[v] != 0)
-        return;
-    maker = mpl_unit_of(u, program, g->value_op[v]);
-    if (mpl_bit_has(earlier, maker))
-        return;
-    mpl_bit_add(earlier, maker);
-    for (uint32_t w = 0; w < u->words; w++) /* the maker's set is complete by now */
-        earlier[w] |= u->earlier[(size_t)maker * u->words + w];
+    if (v != MPL_NONE && g->value_op[v] != MPL_NONE && g->value_block[v] == 0)
+        add_earlier(u, unit, mpl_unit_of(u, program, g->value_op[v]));
 }
 
-static void order_units(const mpl_graph *g, const mpl_program *program, mpl_units *u)
+/* last[n_ops]: scratch, zero; of each stream its last unit so far, plus one. */
+static void order_units(const mpl_graph *g, const mpl_program *program, const uint32_t *op_stream,
+                        uint32_t *last, mpl_units *u)
 {
     for (uint32_t step = 0; step < u->n_steps; step++) {
         uint32_t of = program->of[step], unit = u->of_step[step];
@@ -58,6 +63,11 @@ static void order_units(const mpl_graph *g, const mpl_program *program, mpl_unit
             add_read(g, program, u, unit, g->op_in[i]);
         for (uint32_t i = 0; program->kind[step] == MPL_STEP_END && i < g->block_n_results[of]; i++)
             add_read(g, program, u, unit, mpl_result(g, of, i));
+        if (op_stream != NULL && step == u->last[unit]) {
+            if (last[op_stream[of]] > 0)
+                add_earlier(u, unit, last[op_stream[of]] - 1);
+            last[op_stream[of]] = unit + 1;
+        }
     }
     for (uint32_t a = 0; a < u->n; a++)
         for (uint32_t b = 0; b < a; b++)
@@ -85,17 +95,19 @@ void mpl_points_set_range(const mpl_units *u, uint32_t from, uint32_t last, uint
 }
 
 mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program,
-                         mpl_units **out)
+                         const uint32_t *op_stream, mpl_units **out)
 {
     mpl_status st = MPL_OK;
     mpl_units *u = NULL;
+    uint32_t *last = NULL;
 
     MPL_TRY(mpl_new(ctx, u, 1));
     MPL_TRY(number_units(ctx, g, program, u));
     MPL_TRY(mpl_new(ctx, u->later, (size_t)u->n * u->words));
     MPL_TRY(mpl_new(ctx, u->earlier, (size_t)u->n * u->words));
     MPL_TRY(mpl_new(ctx, u->beside, (size_t)u->n * u->point_words));
-    order_units(g, program, u);
+    MPL_TRY(mpl_new(ctx, last, g->n_ops));
+    order_units(g, program, op_stream, last, u);
     for (uint32_t a = 0; a < u->n; a++)
         for (uint32_t b = 0; b < u->n; b++)
             if (a != b && !mpl_bit_has(u->earlier + (size_t)a * u->words, b) &&
@@ -103,6 +115,7 @@ mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *pr
                 mpl_points_set_unit(u, b, u->beside + (size_t)a * u->point_words);
     *out = u, u = NULL;
 out:
+    mpl_free(ctx, last);
     mpl_units_free(ctx, u);
     return st;
 }

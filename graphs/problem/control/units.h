@@ -2,7 +2,8 @@
  * to graphs/problem/.
  *
  * A unit is one operation of block 0 with all of its blocks. One worker runs its steps in program
- * order. Units are ordered only by what they read of each other, blocks included. A point is a step
+ * order. Units are ordered only by what they read of each other, blocks included, and by
+ * streams. A point is a step
  * of the program, the beginning of a unit (before its first step, where it reads the condition or
  * index), or the beginning or end of the run. */
 #ifndef MPL_UNITS_H
@@ -22,9 +23,10 @@ typedef struct mpl_units {
     uint64_t *beside;          /* [n * point_words] points of all units that are neither */
 } mpl_units;
 
-/* O(units * (reads + points) / 64). */
+/* op_stream[n_ops] < n_ops (NULL: no streams): a unit also runs only after the one before it in the
+ * program on its stream. O(units * (reads + points) / 64). */
 mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program,
-                         mpl_units **out);
+                         const uint32_t *op_stream, mpl_units **out);
 void mpl_units_free(mpl_ctx *ctx, mpl_units *units);
 
 /* Points. A step is its own number. */

@@ -26,9 +26,9 @@ void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map)
     if (map == NULL)
         return;
     mpl_places_free(ctx, map->places);
-    void *arrays[] = {map->value_buffer, map->value_buffers, map->value_root,
-                      map->value_offset, map->value_box,     map->op_nothing,
-                      map->op_workspace, map->step_of,       map};
+    void *arrays[] = {
+        map->value_buffer, map->value_buffers, map->value_root, map->value_offset, map->value_box,
+        map->op_nothing,   map->op_workspace,  map->step_of,    map->op_stream,    map};
     MPL_FREE_ALL(ctx, arrays);
 }
 
@@ -230,7 +230,8 @@ static mpl_status make_problem(mpl_maker *m, const mpl_op *order)
         MPL_TRY(mpl_access_new(m->ctx, m->g, p->n,
                                &(mpl_touches){m->map->value_buffer, m->map->value_buffers,
                                               m->map->op_workspace,
-                                              m->any_cut ? m->ranges->alias.nothing : NULL},
+                                              m->any_cut ? m->ranges->alias.nothing : NULL,
+                                              o->parallel ? o->op_stream : NULL, order},
                                &access));
     p->access = access;
     if (m->extents == NULL) /* fails where a backend asks for too large a workspace */
@@ -259,6 +260,13 @@ out:
     mpl_free(m->ctx, pinned);
     mpl_free(m->ctx, kept);
     return st;
+}
+
+static mpl_status copy_streams(mpl_maker *m)
+{
+    MPL_PASS(mpl_new(m->ctx, m->map->op_stream, m->g->n_ops));
+    memcpy(m->map->op_stream, m->options->op_stream, m->g->n_ops * sizeof *m->map->op_stream);
+    return MPL_OK;
 }
 
 mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
@@ -298,6 +306,8 @@ mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *ord
     m.map->step_of = m.ranges->step_of, m.ranges->step_of = NULL;
     if (m.storage != NULL)
         m.map->places = m.storage->places, m.storage->places = NULL;
+    if (options->parallel && options->op_stream != NULL)
+        MPL_TRY(copy_streams(&m));
     *problem = m.p, m.p = NULL;
     *map = m.map, m.map = NULL;
 out:

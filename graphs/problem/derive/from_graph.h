@@ -26,6 +26,9 @@ typedef struct mpl_problem_options {
     uint32_t align;     /* of every buffer, power of two [byte] */
     uint64_t capacity;  /* of the value pool, or MPL_NO_CAPACITY [byte] */
     bool parallel;      /* safe in every execution: `before` decides, lifetimes are 0 */
+    /* [n_ops] < n_ops, of a unit one stream (mpl_streams). Parallel: only executions in which each
+     * stream keeps the order. NULL: a stream for each unit. */
+    const uint32_t *op_stream;
     bool plan_workspaces; /* put workspaces into the value pool instead of a pool of their own */
     bool loop_copy;       /* copy every carried value each round: the baseline */
     const uint64_t *op_workspace_bytes; /* [n_ops] [byte] NULL: no workspaces */
@@ -41,8 +44,8 @@ mpl_problem_options mpl_problem_options_default(void);
  * values, then "workspace" if workspaces have a pool of their own. Storage in a pool of its own is
  * not shared across pools: no operand outside the pool is overwritten. Zero-byte values get no
  * buffer. With options->parallel, the relation comes from the graph; the order only numbers the
- * steps of in-place pairs. O(size log size); parallel O(ops * edges / 64 + buffers^2) and buffers^2
- * / 8 bytes. */
+ * steps of in-place pairs, and is that of streams. O(size log size); parallel O(ops * edges / 64 +
+ * buffers^2) and buffers^2 / 8 bytes. */
 mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                   const mpl_problem_options *options, mpl_problem **problem,
                                   mpl_value_map **map);
