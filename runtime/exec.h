@@ -25,7 +25,7 @@ typedef struct mpl_exec_options {
     uint64_t weight_seed;               /* for weights without data */
     const uint64_t *op_workspace_limit; /* [n_ops] or NULL; only for mpl_exec_new [byte] */
     uint64_t work_limit;                /* limit of one run, in units of mpl_run_work; 0: none */
-    bool iterate; /* runs keep updated weights; false: each starts from the initial ones */
+    bool iterate;       /* runs keep updated weights; false: each starts from the initial ones */
     uint32_t n_workers; /* as mpl_exec_set_workers; 0: 1 */
 } mpl_exec_options;
 

@@ -23,11 +23,11 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan);
  * O(gaps). */
 bool mpl_verify_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
 
-/* Checks parallel safety, or that of map->op_stream, against the graph, with reachability of its own
- * instead of the planner's relation. If two buffers overlap in memory, every operation that touches one must precede every
- * operation that touches the other, or one may overwrite the other in place by the operator table.
- * For a plan that mpl_verify accepted. MPL_EINVALID names two buffers and two operations. O(ops *
- * edges / 64 + overlaps) time; ops^2 / 8 bytes. */
+/* Checks parallel safety, or that of map->op_stream, against the graph, with reachability of its
+ * own instead of the planner's relation. If two buffers overlap in memory, every operation that
+ * touches one must precede every operation that touches the other, or one may overwrite the other
+ * in place by the operator table. For a plan that mpl_verify accepted. MPL_EINVALID names two
+ * buffers and two operations. O(ops * edges / 64 + overlaps) time; ops^2 / 8 bytes. */
 mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
                             const mpl_problem *p, const mpl_plan *plan);
 
