@@ -18,7 +18,8 @@ typedef struct mpl_touches {
 
 /* The access graph of problem.h for n buffers. Events are the operations, edges the data
  * dependences; with streams also from each operation to the next on its stream, and events are
- * numbered by the order. Runs one search per event of a buffer, within the buffer's range of event ids. */
+ * numbered by the order. Runs one search per event of a buffer, within the buffer's range of event
+ * ids. */
 mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_touches *touches,
                           mpl_access **out);
 

@@ -61,7 +61,7 @@ typedef struct mpl_value_map {
                                root; no dims: not strided. NULL: no boxes */
     uint8_t *op_nothing;    /* [n_ops] 1: its outputs already lie in place; it need not run */
     mpl_buffer *op_workspace; /* [n_ops] workspace buffer, or MPL_NONE */
-    uint32_t *step_of; /* [n_ops] position in the order with BEGIN and END steps (mpl_program) */
+    uint32_t *step_of;   /* [n_ops] position in the order with BEGIN and END steps (mpl_program) */
     uint32_t *op_stream; /* [n_ops] each stream runs in the order of step_of; NULL: no streams */
     uint64_t pinned_bytes; /* aligned storage of pinned values [byte] */
     mpl_places *places;    /* NULL: no control flow. Owned. */

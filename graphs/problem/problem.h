@@ -23,8 +23,9 @@ typedef struct mpl_before {
 } mpl_before;
 
 /* Events of a graph and the buffers that they touch, for planners that measure distance in time
- * (NNC's hop). Events are the operations, numbered in program order (under streams: in the order of the
- * plan); edges go from lower to higher ids. A buffer that no operation touches has no events. */
+ * (NNC's hop). Events are the operations, numbered in program order (under streams: in the order of
+ * the plan); edges go from lower to higher ids. A buffer that no operation touches has no events.
+ */
 typedef struct mpl_access {
     uint32_t n_events;
     uint32_t *edge_begin; /* [n_events + 1] into edge_item: successors */
