@@ -5,7 +5,8 @@
 #
 # A suite's rows are rewritten whole, results/raw/NAME.jsonl. A suite whose first line says `# needs FOLDER ..: ..`, of
 # what scripts/data.sh brings, keeps its committed rows where a folder lacks. A line `# again with NAME=VALUE ..` has the suite measured once more in that environment,
-# its rows behind the others; a line `# and least OPTION ..` has memplan least search each of its graphs with these options. A library to be preloaded that is not there is said, and its rows lack. Timings differ from run to run; they stand in rows' *_ns and in columns that begin
+# its rows behind the others; a line `# and COMMAND OPTION ..` gives each of its graphs to memplan COMMAND, too, which
+# prints rows with --json; `# only COMMAND OPTION ..`: to that alone, with the options behind the graph. A library to be preloaded that is not there is said, and its rows lack. Timings differ from run to run; they stand in rows' *_ns and in columns that begin
 # with ~. Everything else stays as it is. ONLY='NAME ..', names or patterns: those suites alone are measured, no table beside them.
 set -eu
 cd "$(dirname "$0")/.."
@@ -39,17 +40,17 @@ measure_again() {
     done
 }
 
-# measure_least SUITE ROWS: appends a row of memplan least for each graph of a suite that asks for it
-measure_least() {
-    local -a options
-    grep -q '^# and least' "$1" || return 0
-    read -r -a options <<<"$(sed -n 's/^# and least *//p' "$1")"
-    grep -vE '^(#|--|$)' "$1" | awk '!seen[$1]++ { print $1 }' | while read -r graph; do
-        row=$("$memplan" least "$graph" --json "${options[@]}" </dev/null) || {
-            echo "paper: memplan least $graph failed" >&2
+# measure_by WORD SUITE ROWS: appends the rows of `# WORD COMMAND OPTION ..` for each graph of a suite that has such a line
+measure_by() {
+    local -a command graph
+    grep -q "^# $1 " "$2" || return 0
+    read -r -a command <<<"$(sed -n "s/^# $1 *//p" "$2")"
+    grep -vE '^(#|--|$)' "$2" | awk -v word="$1" 'word == "only" || !seen[$1]++ { print word == "only" ? $0 : $1 }' | while read -r -a graph; do
+        row=$("$memplan" "${command[0]}" "${graph[@]//\{data\}/$MEMPLAN_DATA}" --json "${command[@]:1}" </dev/null) || {
+            echo "paper: memplan ${command[0]} ${graph[*]} failed" >&2
             continue
         }
-        printf '%s\n' "$row" >>"$2"
+        printf '%s\n' "${row//"$MEMPLAN_DATA"/"{data}"}" >>"$3"
     done
 }
 
@@ -77,9 +78,12 @@ for suite in results/paper/*.suite; do
     fi
     start=$(date +%s)
     rm -f "$rows.new"
-    measure "$suite" "$rows.new"
-    measure_again "$suite" "$rows.new"
-    measure_least "$suite" "$rows.new"
+    if ! grep -q '^# only ' "$suite"; then
+        measure "$suite" "$rows.new"
+        measure_again "$suite" "$rows.new"
+    fi
+    measure_by and "$suite" "$rows.new"
+    measure_by only "$suite" "$rows.new"
     mv "$rows.new" "$rows"
     echo "paper: $rows, $(wc -l <"$rows") rows, $(($(date +%s) - start)) s"
 done

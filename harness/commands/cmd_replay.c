@@ -1,9 +1,10 @@
 /* cmd_replay.c -- memplan replay: the allocations of a trace, or of a graph in its order, played to
  * allocators that know nothing of what comes, beside the optimum of the same requests.
  *
- * `malloc` is played in a process of its own, forked before anything else was allocated: what
- * memplan itself holds and has freed would be part of what malloc holds. */
+ * `malloc` is played in a process of its own, forked before the graph is opened, whose heap has no
+ * free bytes: what memplan itself holds and has freed would be part of what malloc holds. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -58,6 +59,29 @@ static bool give(int to, const void *data, size_t n)
     return true;
 }
 
+/* Takes every free byte of the heap but for its last page: what was freed at the program's start
+ * depends on the environment, and a few bytes there can change by half what malloc holds later.
+ * mallinfo2's keepcost is what is free at the heap's end. */
+static void settle_heap(void)
+{
+    enum { MOST_BLOCK = 64 * 1024, MOST_CACHED = 1032, PAGE = 4096, UNIT = 16 };
+    size_t most = mallinfo2().fordblks + (1 << 20); /* another malloc might never come to an end */
+
+    for (size_t size = MOST_BLOCK, taken = 0; size > UNIT / 2 && taken < most; taken += size) {
+        uintptr_t end = (uintptr_t)sbrk(0) - mallinfo2().keepcost;
+        void *block = malloc(size);
+
+        /* a block of the end: nothing else has room for it */
+        if (block == NULL || (uintptr_t)block >= end)
+            size = size > MOST_CACHED ? size / 2 : size - UNIT;
+        if (size <= MOST_CACHED && size % UNIT != UNIT / 2)
+            size = MOST_CACHED;
+    }
+    for (size_t rest; (rest = mallinfo2().keepcost) >= PAGE + 2 * UNIT;)
+        if (malloc((rest - PAGE < MOST_BLOCK ? rest - PAGE : MOST_BLOCK) - UNIT / 2) == NULL)
+            break;
+}
+
 /* The process waits for the requests; its own copy of them is not from malloc. */
 static void serve(int from, outcome *out)
 {
@@ -67,6 +91,7 @@ static void serve(int from, outcome *out)
 
     mpl_ctx_init(&ctx);
     out->st = MPL_EMEM;
+    settle_heap();
     if (!receive(from, &n, sizeof n) || n == 0 ||
         (request = mpl_share(n * sizeof *request)) == NULL)
         _exit(0);

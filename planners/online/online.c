@@ -51,7 +51,7 @@ mpl_status mpl_online_new(mpl_ctx *ctx, const mpl_allocator *kind, uint64_t capa
         MPL_TRY(kind->open(&o->heap));
     *out = o, o = NULL;
 out:
-    mpl_free(ctx, o);
+    mpl_online_free(ctx, o);
     return st;
 }
 

@@ -14,7 +14,7 @@
 
 #include "planners/online/heap.h"
 
-enum { LOOK_FROM = 64 * 1024, ALIGNED = 16 };
+enum { LOOK_FROM = 64 * 1024, ALIGNED = 16, BLOCKS = 4096 };
 
 static uint64_t in_use(void)
 {
@@ -23,7 +23,7 @@ static uint64_t in_use(void)
     return m.uordblks + m.hblkhd;
 }
 
-/* h->capacity: bytes in use before; h->top: where the heap ended. */
+/* h->capacity: bytes in use before, but for the table; h->top: where the heap ended. */
 static void look(mpl_heap *h)
 {
     struct mallinfo2 m = mallinfo2();
@@ -39,10 +39,13 @@ static mpl_status open_malloc(mpl_heap *h)
     void *probe;
     bool tells;
 
+    /* the table lies apart from the blocks, as long as there are no more */
+    MPL_PASS(mpl_reserve(h->ctx, h->cell, h->room, BLOCKS));
     h->capacity = in_use();
     probe = malloc(LOOK_FROM);
     tells = probe != NULL && in_use() >= h->capacity + LOOK_FROM;
     free(probe);
+    h->capacity -= malloc_usable_size(h->cell);
     if (!tells)
         return MPL_ERROR(h->ctx, MPL_EUNAVAIL,
                          "this process's malloc does not tell what it holds (mallinfo2 of glibc "
