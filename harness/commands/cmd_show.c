@@ -134,6 +134,11 @@ static void show_recomputed(const mpl_job *job)
                "(proved in "
                "doubles)\n",
                (double)f->bound_work / (double)mpl_max_u64(f->facts.forward_work, 1));
+    if (f->n_regions > 0)
+        printf("             composed of %" PRIu32 " regions, %" PRIu32
+               " of them not searched (nothing runs again, or all of them)%s\n",
+               f->n_regions, f->n_plain,
+               f->claim == MPL_RECOMPUTE_REGIONS ? "; no composition does less work" : "");
 }
 
 /* Draws blocks on a UTF-8 terminal, '#' elsewhere. */

@@ -56,7 +56,13 @@ static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record 
     if (f->has_bound)
         mpl_record_int(row, MPL_FIELD_extra_work_bound, f->bound_work);
     mpl_record_text(row, MPL_FIELD_recompute_claim,
-                    f->claim == MPL_RECOMPUTE_OPTIMAL ? "optimal" : "feasible");
+                    f->claim == MPL_RECOMPUTE_OPTIMAL   ? "optimal"
+                    : f->claim == MPL_RECOMPUTE_REGIONS ? "regions"
+                                                        : "feasible");
+    if (f->n_regions > 0) {
+        mpl_record_int(row, MPL_FIELD_recompute_regions, f->n_regions);
+        mpl_record_int(row, MPL_FIELD_recompute_plain, f->n_plain);
+    }
 }
 
 /* Writes the options of the problem. */

@@ -17,11 +17,58 @@ mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *witho
                              without);
 }
 
+/* Work of the repeats of a run; UINT64_MAX: there is none. */
+static mpl_status work_of(const mpl_recompute_task *task, uint64_t *work)
+{
+    mpl_rerun_facts facts = {.extra_work = UINT64_MAX};
+    uint64_t peak;
+
+    if (task->run != NULL)
+        MPL_PASS(
+            mpl_rerun_peak(task->ctx, task->g, task->n, task->run, task->options, &peak, &facts));
+    *work = facts.extra_work;
+    return MPL_OK;
+}
+
+/* Regions or rounding: what does less work. The bound of rounding holds for both. */
+static mpl_status choose_large(mpl_recompute_task *task)
+{
+    mpl_status st = MPL_OK;
+    mpl_recompute_task parts = *task, *best = task;
+    uint64_t work, other;
+
+    st = mpl_recompute_round(task);
+    MPL_TRY(st == MPL_ELIMIT ? MPL_OK : st);
+    if (mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_regions))
+        st = mpl_recompute_regions(&parts, MPL_GAME_STAGES);
+    MPL_TRY(st == MPL_ELIMIT ? MPL_OK : st);
+    MPL_TRY(work_of(task, &work));
+    MPL_TRY(work_of(&parts, &other));
+    if (work == UINT64_MAX && other == UINT64_MAX)
+        MPL_TRY(mpl_recompute_refuse(task, task->budget, false));
+    best = other < work ? &parts : task;
+    task->found.ticks += parts.found.ticks;
+    if (best == &parts) {
+        mpl_free(task->ctx, task->run);
+        task->run = parts.run, parts.run = NULL;
+        task->n = parts.n;
+        task->found.n_regions = parts.found.n_regions;
+        task->found.n_plain = parts.found.n_plain;
+        task->found.claim = task->found.has_bound && other <= task->found.bound_work
+                                ? MPL_RECOMPUTE_OPTIMAL
+                                : parts.found.claim;
+    }
+out:
+    mpl_free(task->ctx, parts.run);
+    return st;
+}
+
 /* The game covers the program's runs and often finishes where the program does not. */
 static mpl_status choose_budget(mpl_recompute_task *task)
 {
     mpl_status st = MPL_OK;
     mpl_recompute_found before = task->found, game = {.has_bound = false};
+    mpl_recompute_choose *start = mpl_recompute_round;
 
     if (mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_game)) {
         st = mpl_recompute_game(task, MPL_GAME_STAGES);
@@ -29,12 +76,17 @@ static mpl_status choose_budget(mpl_recompute_task *task)
             return st;
         mpl_free(task->ctx, task->run);
         task->run = NULL;
+        if (st == MPL_EINPUT) /* too large for it */
+            start = choose_large;
         MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT ? MPL_OK : st);
         game = task->found;
         task->found = before;
         task->found.ticks = game.ticks;
     }
-    MPL_TRY(mpl_recompute_exact(task, mpl_recompute_round));
+    st = mpl_recompute_exact(task, start);
+    if (st == MPL_EINPUT && start == choose_large) /* too large for the program, too */
+        return choose_large(task);
+    MPL_TRY(st);
     if (game.has_bound && task->found.claim != MPL_RECOMPUTE_OPTIMAL) {
         task->found.bound_work = mpl_max_u64(task->found.bound_work, game.bound_work);
         task->found.has_bound = true;
@@ -45,7 +97,11 @@ out:
 
 static mpl_status choose_pebble(mpl_recompute_task *task)
 {
-    return mpl_recompute_game(task, MPL_GAME_FREE);
+    mpl_status st = mpl_recompute_game(task, MPL_GAME_FREE);
+
+    return st == MPL_EINPUT && mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_regions)
+               ? mpl_recompute_regions(task, MPL_GAME_FREE)
+               : st;
 }
 
 const mpl_recompute_method mpl_recompute_methods[] = {
@@ -53,15 +109,13 @@ const mpl_recompute_method mpl_recompute_methods[] = {
      mpl_recompute_sqrt},
     {"budget",
      "the least work within the budget over all operations, by search or an integer program (Jain "
-     "and "
-     "others, 2020)",
+     "and others, 2020); by regions where there are more than 64 operations",
      true, MPL_HAVE_GLPK ? choose_budget : NULL},
     {"round", "its relaxation over groups of operations, rounded, or sqrt; the better, thinned out",
      true, MPL_HAVE_GLPK ? mpl_recompute_round : NULL},
     {"pebble",
      "the pebble game: of all runs in any order, the least work within the budget, or the least "
-     "peak; up to "
-     "64 operations",
+     "peak; by regions where there are more than 64 operations",
      false, choose_pebble},
     {NULL, NULL, false, NULL},
 };

@@ -8,6 +8,7 @@
 
 typedef enum mpl_recompute_claim {
     MPL_RECOMPUTE_FEASIBLE,
+    MPL_RECOMPUTE_REGIONS, /* no composition of solved regions does less work */
     MPL_RECOMPUTE_OPTIMAL, /* in the method's own model, no run within the budget does less work */
 } mpl_recompute_claim;
 
@@ -20,8 +21,9 @@ typedef struct mpl_recompute_found {
      * round, among all runs */
     uint64_t bound_work;
     mpl_recompute_claim claim;
-    uint64_t ticks;    /* states of the game, and pivots of the programs */
-    uint32_t n_groups; /* groups of operations to choose from; 0: no grouping */
+    uint64_t ticks;              /* states of the game, and pivots of the programs */
+    uint32_t n_regions, n_plain; /* composed of; of these, not searched; 0: no regions */
+    uint32_t n_groups;           /* groups of operations to choose from; 0: no grouping */
 } mpl_recompute_found;
 
 /* A request, and what a method chose. */

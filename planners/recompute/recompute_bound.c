@@ -278,16 +278,13 @@ mpl_status mpl_recompute_bound(mpl_recompute_task *task, bool *fits)
 {
     mpl_status st = MPL_OK;
     mpl_stage_model m = {0};
-    uint8_t *begins = NULL;
 
     *fits = true;
     task->found.has_bound = false;
     task->found.bound_work = 0;
     if (!mpl_recompute_uses(task->without, MPL_RECOMPUTE_RULE_bound))
         return MPL_OK;
-    MPL_TRY(mpl_new(task->ctx, begins, task->g->n_ops));
-    memset(begins, 1, task->g->n_ops);
-    st = mpl_stage_model_new(task->ctx, task->g, task->options, begins, NULL, &m);
+    st = mpl_stage_model_new(task->ctx, task->g, task->options, NULL, NULL, &m);
     if (st == MPL_EINPUT) { /* too large: no bound */
         st = MPL_OK;
         goto out;
@@ -298,7 +295,6 @@ mpl_status mpl_recompute_bound(mpl_recompute_task *task, bool *fits)
     MPL_TRY(try_moments(&m, task, fits));
     task->found.has_bound = true;
 out:
-    mpl_free(task->ctx, begins);
     mpl_stage_model_fini(&m);
     return st;
 }

@@ -204,7 +204,7 @@ static void weigh_groups(builder *b)
     }
 }
 
-/* The lump of one value that a group of one operation may overwrite; best one that dies there. */
+/* The lumps of one value that a group of one operation may overwrite; best one that dies there. */
 static void find_over(builder *b, mpl_op op)
 {
     mpl_stage_model *m = b->m;
@@ -223,7 +223,9 @@ static void find_over(builder *b, mpl_op op)
             slots(b, v) != slots(b, out) || g->value_type[v] != g->value_type[out] ||
             !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
             continue;
-        m->overwritable[m->group_of[op]] |= lump < 64 ? UINT64_C(1) << lump : 0;
+        for (uint32_t r = m->read_begin[m->group_of[op]]; r < m->read_begin[m->group_of[op] + 1];
+             r++)
+            m->over[r] |= m->read[r] == lump;
         if (m->overwrites[m->group_of[op]] == MPL_NONE || b->final[v] == op)
             m->overwrites[m->group_of[op]] = lump;
     }
@@ -238,11 +240,10 @@ static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *
     for (mpl_op op = 0; op < g->n_ops; op++) {
         bool view = mpl_shows_input(g, m->options, op);
 
-        m->n += !view && (begins[op] || m->n == 0);
+        m->n += !view && (begins == NULL || begins[op] || m->n == 0);
         m->group_of[op] = view ? MPL_NONE : m->n - 1;
     }
-    MPL_PASS(mpl_new_each(m->ctx, m->n, m->may, m->work, m->inner, m->need, m->overwrites,
-                          m->overwritable));
+    MPL_PASS(mpl_new_each(m->ctx, m->n, m->may, m->work, m->inner, m->need, m->overwrites));
     memset(m->overwrites, 0xff, m->n * sizeof *m->overwrites);
     memset(m->may, 1, m->n);
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -261,31 +262,33 @@ mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v)
 /* A reader of a weight does not run again after the weight's update. */
 static mpl_status find_until(mpl_stage_model *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
-    mpl_op *update = NULL; /* [n_values] the operation that updates a weight */
 
-    MPL_TRY(mpl_new(m->ctx, m->until, m->n));
-    MPL_TRY(mpl_new(m->ctx, update, g->n_values));
+    MPL_PASS(mpl_new(m->ctx, m->until, m->n));
+    MPL_PASS(mpl_new(m->ctx, m->update, g->n_values));
     memset(m->until, 0xff, m->n * sizeof *m->until);
-    memset(update, 0xff, g->n_values * sizeof *update);
+    memset(m->update, 0xff, g->n_values * sizeof *m->update);
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
             if (mpl_updated(g, op, i) != MPL_NONE)
-                update[mpl_updated(g, op, i)] = op;
+                m->update[mpl_updated(g, op, i)] = op;
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_in_begin[op];
              i < g->op_in_begin[op + 1] && m->group_of[op] != MPL_NONE; i++) {
-            mpl_value w = g->op_in[i] != MPL_NONE ? mpl_shown_by(g, g->op_in[i]) : MPL_NONE;
+            mpl_op update = mpl_stage_update(m, op, i);
             uint32_t *until = &m->until[m->group_of[op]];
 
-            if (w != MPL_NONE && update[w] != MPL_NONE && update[w] != op &&
-                m->group_of[update[w]] < *until)
-                *until = m->group_of[update[w]];
+            if (update != MPL_NONE && m->group_of[update] < *until)
+                *until = m->group_of[update];
         }
-out:
-    mpl_free(m->ctx, update);
-    return st;
+    return MPL_OK;
+}
+
+mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, uint32_t i)
+{
+    mpl_value v = m->g->op_in[i], w = v != MPL_NONE ? mpl_shown_by(m->g, v) : MPL_NONE;
+
+    return w != MPL_NONE && m->update[w] != op ? m->update[w] : MPL_NONE;
 }
 
 static uint32_t until_stage(const mpl_stage_model *m, uint32_t i)
@@ -298,6 +301,7 @@ static mpl_status index_reads(mpl_stage_model *m)
 {
     MPL_PASS(
         mpl_lists_turn(m->ctx, m->n, m->n_lumps, m->user_begin, m->user, &m->read_begin, &m->read));
+    MPL_PASS(mpl_new(m->ctx, m->over, m->read_begin[m->n]));
     for (uint32_t i = 0; i < m->n; i++)
         m->need[i] = i;
     for (uint32_t v = m->n_lumps; v-- > 0;) { /* lumps ascend by maker */
@@ -350,7 +354,7 @@ void mpl_stage_model_fini(mpl_stage_model *m)
     if (m->ctx != NULL)
         mpl_free_each(m->ctx, m->group_of, m->may, m->work, m->inner, m->need, m->overwrites,
                       m->maker, m->bytes, m->fixed, m->last, m->user_begin, m->user, m->read_begin,
-                      m->read, m->overwritable, m->stays, m->until);
+                      m->read, m->over, m->stays, m->until, m->update);
     *m = (mpl_stage_model){0};
 }
 

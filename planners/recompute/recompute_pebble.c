@@ -16,11 +16,12 @@
 
 #include "graphs/orders/work.h"
 
-enum { MOST = 64, MOST_STATES = 1 << 20, N_SLOTS = 1 << 22 };
+enum { MOST = MPL_BOARD_MOST, MOST_STATES = 1 << 20 };
 
 typedef struct state {
     uint64_t done, there;
     uint64_t work, left; /* of repeats so far; lower bound of those to come */
+    uint64_t need;       /* of the last move [byte] */
     uint32_t from;       /* index of the previous state; or MPL_NONE */
     uint8_t at;          /* MPL_GAME_STAGES: only repeats from this group on remain */
     uint8_t ran;         /* group of the last move; MOST: a lump was dropped */
@@ -35,26 +36,18 @@ typedef struct entry { /* entry of the heap */
 
 typedef struct game {
     mpl_ctx *ctx;
-    const mpl_stage_model *m;
-    mpl_game_rule rule;
-    uint32_t without;
-    uint64_t budget;
-    uint64_t reads[MOST], makes[MOST], remakes[MOST]; /* sets of lumps, by group */
-    uint64_t waits[MOST];  /* set of groups whose first run must precede its own */
-    uint64_t spoils[MOST]; /* set of groups that must not run again after it */
-    uint64_t spoiled_by[MOST];
-    uint64_t fixed, stays; /* sets of lumps */
-    uint64_t users[MOST];  /* set of groups, by lump */
-    uint64_t all;          /* set of groups */
+    const mpl_board *b;
+    const mpl_game_limits *limits;
     state *state;
     uint32_t n_states;
     size_t state_cap;
     entry *heap;
     size_t n_heap, heap_cap;
-    uint32_t *slot; /* [N_SLOTS] states by hash; MPL_NONE */
-    uint64_t least; /* sum of the last closed state */
-    bool full;      /* out of states */
-    uint64_t ticks; /* states expanded */
+    uint32_t *slot;   /* [n_slots] states by hash; MPL_NONE */
+    uint64_t n_slots; /* a power of two */
+    uint64_t least;   /* sum of the last closed state */
+    bool full;        /* out of states */
+    uint64_t ticks;   /* states expanded */
 } game;
 
 static inline uint64_t bit(uint32_t i)
@@ -66,65 +59,11 @@ static inline uint32_t lowest(uint64_t set)
     return (uint32_t)__builtin_ctzll(set);
 }
 
-/* ---- the graph as sets ---- */
-
-/* The group that makes v, through views; MPL_NONE: v is an input or weight. */
-static uint32_t maker_of(const game *a, mpl_value v)
-{
-    const mpl_graph *g = a->m->g;
-
-    while (g->value_op[v] != MPL_NONE && a->m->group_of[g->value_op[v]] == MPL_NONE)
-        v = g->op_in[g->op_in_begin[g->value_op[v]]];
-    return g->value_op[v] == MPL_NONE ? MPL_NONE : a->m->group_of[g->value_op[v]];
-}
-
-/* A reader of a weight must not run again after the weight's update. */
-static void note_updates(game *a, mpl_op op)
-{
-    const mpl_graph *g = a->m->g;
-
-    for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
-        mpl_value weight = mpl_updated(g, op, i);
-
-        for (mpl_op other = 0; other < g->n_ops && weight != MPL_NONE; other++)
-            for (uint32_t k = g->op_in_begin[other]; k < g->op_in_begin[other + 1]; k++)
-                if (a->m->group_of[other] != MPL_NONE && other != op && g->op_in[k] != MPL_NONE &&
-                    mpl_shown_by(g, g->op_in[k]) == weight) {
-                    a->spoils[a->m->group_of[op]] |= bit(a->m->group_of[other]);
-                    a->spoiled_by[a->m->group_of[other]] |= bit(a->m->group_of[op]);
-                }
-    }
-}
-
-static void make_sets(game *a)
-{
-    const mpl_stage_model *m = a->m;
-    const mpl_graph *g = m->g;
-
-    a->all = m->n == MOST ? UINT64_MAX : bit(m->n) - 1;
-    for (uint32_t v = 0; v < m->n_lumps; v++) {
-        a->makes[m->maker[v]] |= bit(v);
-        a->remakes[m->maker[v]] |= m->fixed[v] ? 0 : bit(v);
-        a->fixed |= m->fixed[v] ? bit(v) : 0;
-        a->stays |= m->stays[v] ? bit(v) : 0;
-        for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++) {
-            a->reads[m->user[i]] |= bit(v);
-            a->users[v] |= bit(m->user[i]);
-        }
-    }
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (m->group_of[op] == MPL_NONE)
-            continue;
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE && maker_of(a, g->op_in[i]) != MPL_NONE)
-                a->waits[m->group_of[op]] |= bit(maker_of(a, g->op_in[i]));
-        note_updates(a, op);
-    }
-}
+/* ---- sets ---- */
 
 static bool may_again(const game *a, uint64_t done, uint32_t i)
 {
-    return a->m->may[i] && (a->spoiled_by[i] & done) == 0;
+    return (a->b->may & bit(i)) != 0 && (a->b->spoiled_by[i] & done) == 0;
 }
 
 static uint64_t bytes_of(const game *a, uint64_t lumps)
@@ -132,20 +71,20 @@ static uint64_t bytes_of(const game *a, uint64_t lumps)
     uint64_t bytes = 0;
 
     for (; lumps != 0; lumps &= lumps - 1)
-        bytes += a->m->bytes[lowest(lumps)];
+        bytes += a->b->bytes[lowest(lumps)];
     return bytes;
 }
 
 /* The useful lumps: read by a group that has not run, or that must run again for a useful lump. */
 static uint64_t of_use(const game *a, uint64_t done)
 {
-    uint64_t use = a->stays, readers = a->all & ~done;
+    uint64_t use = a->b->stays, readers = a->b->all & ~done;
 
-    for (uint32_t v = a->m->n_lumps; v-- > 0;) { /* users come after makers */
-        uint32_t maker = a->m->maker[v];
+    for (uint32_t v = a->b->n_lumps; v-- > 0;) { /* users come after makers */
+        uint32_t maker = a->b->maker[v];
 
-        use |= (a->users[v] & readers) != 0 ? bit(v) : 0;
-        if ((use & a->remakes[maker] & bit(v)) != 0 && may_again(a, done, maker))
+        use |= (a->b->users[v] & readers) != 0 ? bit(v) : 0;
+        if ((use & a->b->remakes[maker] & bit(v)) != 0 && may_again(a, done, maker))
             readers |= bit(maker);
     }
     return use;
@@ -156,17 +95,17 @@ static uint64_t to_come(const game *a, uint64_t done, uint64_t there)
 {
     uint64_t again = 0, work = 0;
 
-    for (uint32_t i = a->m->n; i-- > 0;) {
+    for (uint32_t i = a->b->n; i-- > 0;) {
         if ((done & bit(i)) != 0 && (again & bit(i)) == 0)
             continue;
         if ((again & bit(i)) != 0) {
             if (!may_again(a, done, i))
                 return UINT64_MAX;
-            work = mpl_add_work(work, a->m->work[i]);
+            work = mpl_add_work(work, a->b->work[i]);
         }
-        for (uint64_t gone = a->reads[i] & ~there; gone != 0; gone &= gone - 1)
-            if ((done & bit(a->m->maker[lowest(gone)])) != 0)
-                again |= bit(a->m->maker[lowest(gone)]);
+        for (uint64_t gone = a->b->reads[i] & ~there; gone != 0; gone &= gone - 1)
+            if ((done & bit(a->b->maker[lowest(gone)])) != 0)
+                again |= bit(a->b->maker[lowest(gone)]);
     }
     return work;
 }
@@ -217,7 +156,7 @@ static uint32_t *find_slot(game *a, uint64_t done, uint64_t there, uint8_t at)
     uint64_t i = mpl_hash(MPL_HASH_SEED, key, sizeof key);
 
     for (;; i++) {
-        uint32_t *slot = &a->slot[i % N_SLOTS];
+        uint32_t *slot = &a->slot[i % a->n_slots];
         const state *s = *slot != MPL_NONE ? &a->state[*slot] : NULL;
 
         if (s == NULL || (s->done == done && s->there == there && s->at == at))
@@ -244,9 +183,9 @@ static mpl_status reach(game *a, state next)
     next.left = to_come(a, next.done, next.there);
     if (next.left == UINT64_MAX)
         return MPL_OK;
-    if (!mpl_recompute_uses(a->without, MPL_RECOMPUTE_RULE_estimate))
+    if (!mpl_recompute_uses(a->limits->without, MPL_RECOMPUTE_RULE_estimate))
         next.left = 0;
-    if (a->n_states == MOST_STATES) {
+    if (a->n_states == a->limits->most_states) {
         a->full = true;
         return MPL_OK;
     }
@@ -262,39 +201,53 @@ static mpl_status reach(game *a, state next)
 static bool may_run(const game *a, const state *s, uint32_t i, uint64_t use, bool *again)
 {
     *again = (s->done & bit(i)) != 0;
-    if ((a->reads[i] & ~s->there) != 0)
+    if ((a->b->reads[i] & ~s->there) != 0)
         return false;
     if (*again)
-        return may_again(a, s->done, i) && (a->remakes[i] & use & ~s->there) != 0 &&
-               (a->rule != MPL_GAME_STAGES || i >= s->at);
-    return (a->waits[i] & ~s->done) == 0 &&
-           (a->rule == MPL_GAME_FREE || (a->all & ~s->done & (bit(i) - 1)) == 0);
+        return may_again(a, s->done, i) && (a->b->remakes[i] & use & ~s->there) != 0 &&
+               (a->limits->rule != MPL_GAME_STAGES || i >= s->at);
+    return (a->b->waits[i] & ~s->done) == 0 &&
+           (a->limits->rule == MPL_GAME_FREE || (a->b->all & ~s->done & (bit(i) - 1)) == 0);
+}
+
+/* Whether the gap has run: then `kept` is what it found there and others do not count. */
+static uint64_t kept_at(const game *a, uint64_t done, uint64_t there)
+{
+    return bytes_of(a, there & of_use(a, done) & ~a->b->passed);
 }
 
 /* Runs group i beside its operands or over one; *tight: more room would help. */
 static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, bool *tight)
 {
+    const mpl_board *b = a->b;
     const state s = a->state[index];
-    uint64_t made = again ? a->remakes[i] : a->makes[i], use;
-    uint64_t need = a->m->base + a->m->inner[i] + bytes_of(a, s.there | made);
+    uint64_t made = again ? b->remakes[i] : b->makes[i], use;
     state next = {
         .done = s.done | bit(i), .there = s.there | made, .from = index, .ran = (uint8_t)i};
 
-    next.work = mpl_add_work(s.work, again ? a->m->work[i] : 0);
-    next.at = (uint8_t)(a->rule == MPL_GAME_STAGES && again ? i + 1 : 0);
-    if (need <= a->budget) {
-        MPL_PASS(reach(a, next));
+    next.work = mpl_add_work(s.work, again ? b->work[i] : 0);
+    next.at = (uint8_t)(a->limits->rule == MPL_GAME_STAGES && again ? i + 1 : 0);
+    if (i == b->gap) { /* others see to their own memory */
+        *tight = *tight || kept_at(a, next.done, next.there) > a->limits->most_kept;
+        if (kept_at(a, next.done, next.there) <= a->limits->most_kept)
+            MPL_PASS(reach(a, next));
         return MPL_OK;
     }
+    next.need = b->base[mpl_after_gap(b, s.done)] + b->inner[i] + bytes_of(a, s.there | made);
+    if (next.need <= a->limits->budget)
+        return reach(a, next);
     *tight = true;
     use = of_use(a, next.done);
-    for (uint64_t over = a->m->overwritable[i] & s.there & ~made; over != 0; over &= over - 1) {
-        uint64_t v = bit(lowest(over));
+    for (uint64_t over = b->overwritable[i] & s.there & ~made; over != 0; over &= over - 1) {
+        uint64_t v = bit(lowest(over)), need = next.need;
+        state into = next;
 
-        if (need - a->m->bytes[lowest(over)] > a->budget || ((a->fixed & v) != 0 && (use & v) != 0))
+        into.need -= b->bytes[lowest(over)];
+        if (into.need > a->limits->budget || ((b->fixed & v) != 0 && (use & v) != 0))
             continue;
-        next.there = (s.there & ~v) | made;
-        MPL_PASS(reach(a, next));
+        mpl_assert(need > into.need);
+        into.there = (s.there & ~v) | made;
+        MPL_PASS(reach(a, into));
     }
     return MPL_OK;
 }
@@ -305,15 +258,16 @@ static mpl_status expand(game *a, uint32_t index)
     uint64_t use = of_use(a, s.done);
     bool tight = false, again;
 
-    for (uint32_t i = 0; i < a->m->n; i++)
+    for (uint32_t i = 0; i < a->b->n; i++)
         if (may_run(a, &s, i, use, &again))
             MPL_PASS(run_group(a, index, i, again, &tight));
-    for (uint64_t drop = tight ? s.there & ~a->fixed : 0; drop != 0; drop &= drop - 1) {
+    for (uint64_t drop = tight ? s.there & ~a->b->fixed : 0; drop != 0; drop &= drop - 1) {
         state next = s;
 
         next.there &= ~bit(lowest(drop));
         next.from = index;
         next.ran = MOST;
+        next.need = 0;
         next.closed = false;
         MPL_PASS(reach(a, next));
     }
@@ -324,12 +278,9 @@ static mpl_status expand(game *a, uint32_t index)
 static mpl_status search(game *a, uint32_t *end)
 {
     *end = MPL_NONE;
-    a->n_states = 0;
-    a->n_heap = 0;
-    a->least = 0;
-    a->full = false;
-    memset(a->slot, 0xff, (size_t)N_SLOTS * sizeof *a->slot);
-    MPL_PASS(reach(a, (state){.from = MPL_NONE, .ran = MOST}));
+    memset(a->slot, 0xff, a->n_slots * sizeof *a->slot);
+    MPL_PASS(
+        reach(a, (state){.done = a->b->done, .there = a->b->there, .from = MPL_NONE, .ran = MOST}));
     while (a->n_heap > 0 && !a->full) {
         entry e = pop(a);
         state *s = &a->state[e.state];
@@ -338,7 +289,7 @@ static mpl_status search(game *a, uint32_t *end)
             continue;
         s->closed = true;
         a->least = e.sum;
-        if (s->done == a->all) {
+        if (s->done == a->b->all) {
             *end = e.state;
             break;
         }
@@ -349,6 +300,53 @@ static mpl_status search(game *a, uint32_t *end)
 }
 
 /* ---- the answer ---- */
+
+/* The moves that led to `end`, and what they need. */
+static mpl_status take_moves(const game *a, uint32_t end, mpl_game_answer *out)
+{
+    uint32_t n = 0;
+
+    out->need = out->kept = 0;
+    for (uint32_t s = end; s != MPL_NONE; s = a->state[s].from) {
+        n += a->state[s].ran != MOST;
+        out->need = mpl_max_u64(out->need, a->state[s].need);
+        if (a->state[s].ran == a->b->gap)
+            out->kept = kept_at(a, a->state[s].done, a->state[s].there);
+    }
+    MPL_PASS(mpl_new(a->ctx, out->move, n));
+    out->n = n;
+    for (uint32_t s = end; s != MPL_NONE; s = a->state[s].from)
+        if (a->state[s].ran != MOST)
+            out->move[--n] = a->state[s].ran;
+    return MPL_OK;
+}
+
+mpl_status mpl_game_play(mpl_ctx *ctx, const mpl_board *board, const mpl_game_limits *limits,
+                         mpl_game_answer *out)
+{
+    mpl_status st = MPL_OK;
+    game a = {.ctx = ctx, .b = board, .limits = limits, .n_slots = 4};
+    uint32_t end;
+
+    while (a.n_slots < (uint64_t)limits->most_states * 4)
+        a.n_slots *= 2;
+    *out = (mpl_game_answer){0};
+    MPL_TRY(mpl_new(ctx, a.slot, a.n_slots));
+    MPL_TRY(search(&a, &end));
+    out->full = a.full;
+    out->least = a.least;
+    out->ticks = a.ticks;
+    out->found = end != MPL_NONE;
+    if (out->found) {
+        out->work = a.state[end].work;
+        MPL_TRY(take_moves(&a, end, out));
+    }
+out:
+    mpl_free_each(ctx, a.state, a.heap, a.slot);
+    return st;
+}
+
+/* ---- runs ---- */
 
 /* Adds the views of what `maker` made (MPL_NONE: of inputs and weights). */
 static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op maker)
@@ -365,25 +363,21 @@ static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op
     return MPL_OK;
 }
 
-static mpl_status write_run(const game *a, uint32_t end, uint32_t *n, mpl_op **run)
+mpl_status mpl_groups_run(const mpl_stage_model *m, uint32_t n_moves, const uint32_t *move,
+                          uint32_t *n, mpl_op **run)
 {
     mpl_status st = MPL_OK;
-    const mpl_stage_model *m = a->m;
     mpl_run_list list = {0};
-    mpl_op op_of[MOST];
-    uint32_t *path = NULL, length = 0;
+    mpl_op *op_of = NULL;
 
+    MPL_TRY(mpl_new(m->ctx, op_of, m->n));
     for (mpl_op op = 0; op < m->g->n_ops; op++)
         if (m->group_of[op] != MPL_NONE)
             op_of[m->group_of[op]] = op;
     MPL_TRY(mpl_run_list_init(m->ctx, m->g, m->options, &list));
-    MPL_TRY(mpl_new(m->ctx, path, a->n_states));
-    for (uint32_t s = end; s != MPL_NONE; s = a->state[s].from)
-        if (a->state[s].ran != MOST)
-            path[length++] = a->state[s].ran;
     MPL_TRY(add_views(&list, m, MPL_NONE));
-    while (length > 0) {
-        mpl_op op = op_of[path[--length]];
+    for (uint32_t i = 0; i < n_moves; i++) {
+        mpl_op op = op_of[move[i]];
         bool first = !list.ran[op];
 
         MPL_TRY(mpl_run_list_add(&list, op));
@@ -395,52 +389,66 @@ static mpl_status write_run(const game *a, uint32_t end, uint32_t *n, mpl_op **r
     *run = list.run, list.run = NULL;
 out:
     mpl_run_list_fini(&list);
-    mpl_free(m->ctx, path);
+    mpl_free(m->ctx, op_of);
     return st;
 }
 
-/* The least budget, a multiple of the alignment, that has a run. */
-static mpl_status find_least(game *a, uint64_t enough)
-{
-    uint64_t unit = a->m->options->align, low = 0, high = (enough + unit - 1) / unit;
-    uint32_t end;
+/* ---- a whole graph ---- */
 
-    while (low < high) {
-        a->budget = (low + (high - low) / 2) * unit;
-        MPL_PASS(search(a, &end));
-        if (end != MPL_NONE)
-            high = a->budget / unit;
-        else if (a->full)
-            return MPL_ERROR(
-                a->ctx, MPL_ELIMIT,
-                "graph '%s': the least peak is not found among %d states; a budget may be",
-                a->m->g->name, MOST_STATES);
-        else
-            low = a->budget / unit + 1;
-    }
-    a->budget = high * unit;
+typedef struct whole {
+    mpl_recompute_task *task;
+    const mpl_stage_model *m;
+    const mpl_board *board;
+    mpl_game_limits limits;
+    mpl_game_answer answer; /* its moves owned */
+} whole;
+
+static mpl_status ask(whole *w)
+{
+    mpl_free(w->m->ctx, w->answer.move);
+    MPL_PASS(mpl_game_play(w->m->ctx, w->board, &w->limits, &w->answer));
+    w->task->found.ticks += w->answer.ticks;
     return MPL_OK;
 }
 
-static mpl_status play(game *a, mpl_recompute_task *task)
+/* The least budget, a multiple of the alignment, that has a run. */
+static mpl_status find_least(whole *w, uint64_t enough)
+{
+    uint64_t unit = w->m->options->align, low = 0, high = (enough + unit - 1) / unit;
+
+    while (low < high) {
+        w->limits.budget = (low + (high - low) / 2) * unit;
+        MPL_PASS(ask(w));
+        if (w->answer.found)
+            high = w->limits.budget / unit;
+        else if (w->answer.full)
+            return MPL_ERROR(
+                w->m->ctx, MPL_ELIMIT,
+                "graph '%s': the least peak is not found among %d states; a budget may be",
+                w->m->g->name, MOST_STATES);
+        else
+            low = w->limits.budget / unit + 1;
+    }
+    w->limits.budget = high * unit;
+    return MPL_OK;
+}
+
+static mpl_status play_whole(whole *w)
 {
     mpl_status st = MPL_OK;
+    mpl_recompute_task *task = w->task;
     mpl_recompute_found *found = &task->found;
-    uint32_t end;
 
-    MPL_TRY(mpl_new(a->ctx, a->slot, N_SLOTS));
-    make_sets(a);
-    a->budget = task->budget;
     if (task->budget == MPL_LEAST_PEAK)
-        MPL_TRY(find_least(a, found->before_bytes + a->m->base));
-    MPL_TRY(search(a, &end));
+        MPL_TRY(find_least(w, found->before_bytes + w->m->base));
+    MPL_TRY(ask(w));
     found->has_bound = true;
-    found->bound_work = a->least;
-    if (end != MPL_NONE) {
+    found->bound_work = w->answer.least;
+    if (w->answer.found) {
         found->claim = MPL_RECOMPUTE_OPTIMAL;
-        MPL_TRY(write_run(a, end, &task->n, &task->run));
-    } else if (!a->full) {
-        MPL_TRY(mpl_recompute_refuse(task, a->budget, true));
+        MPL_TRY(mpl_groups_run(w->m, w->answer.n, w->answer.move, &task->n, &task->run));
+    } else if (!w->answer.full) {
+        MPL_TRY(mpl_recompute_refuse(task, w->limits.budget, true));
     } else {
         st = mpl_recompute_sqrt(task);
         MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT
@@ -456,22 +464,25 @@ mpl_status mpl_recompute_game(mpl_recompute_task *task, mpl_game_rule rule)
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = task->ctx;
     mpl_stage_model m = {0};
-    game a = {.ctx = ctx, .m = &m, .rule = rule, .without = task->without};
-    uint8_t *begins = NULL;
+    mpl_board board;
+    whole w = {.task = task,
+               .m = &m,
+               .board = &board,
+               .limits = {rule, task->without, task->budget, UINT64_MAX, MOST_STATES}};
+    mpl_region all = {{0, 0}, {0, 0}};
 
-    MPL_TRY(mpl_new(ctx, begins, task->g->n_ops));
-    memset(begins, 1, task->g->n_ops);
-    MPL_TRY(mpl_stage_model_new(ctx, task->g, task->options, begins, NULL, &m));
-    if (m.n > MOST || m.n_lumps > MOST)
+    MPL_TRY(mpl_stage_model_new(ctx, task->g, task->options, NULL, NULL, &m));
+    all.outer.until = all.inner.from = all.inner.until = m.n;
+    mpl_board_make(&m, &all, &board);
+    if (board.n == 0)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "graph '%s' has %" PRIu32 " operations and %" PRIu32
                  " values that may be kept; the pebble game takes %d of each: method round",
                  task->g->name, m.n, m.n_lumps, MOST);
     task->found.n_groups = m.n;
-    st = play(&a, task);
-    task->found.ticks += a.ticks;
+    MPL_TRY(play_whole(&w));
 out:
+    mpl_free(ctx, w.answer.move);
     mpl_stage_model_fini(&m);
-    mpl_free_each(ctx, a.state, a.heap, a.slot, begins);
     return st;
 }

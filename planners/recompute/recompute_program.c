@@ -389,6 +389,10 @@ static mpl_status take_known(mpl_recompute_task *task, mpl_recompute_task *known
         task->found.has_bound = true;
         task->found.bound_work = work;
     }
+    task->found.n_regions = known->found.n_regions;
+    task->found.n_plain = known->found.n_plain;
+    if (!proved)
+        task->found.claim = known->found.claim;
     task->n = known->n;
     task->run = known->run, known->run = NULL;
     return MPL_OK;
@@ -435,12 +439,9 @@ mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *s
     mpl_stage_model m = {0};
     program p = {.m = &m, .integer = true, .without = task->without};
     mpl_recompute_task known = *task;
-    uint8_t *begins = NULL;
     uint64_t work;
 
-    MPL_TRY(mpl_new(ctx, begins, g->n_ops));
-    memset(begins, 1, g->n_ops);
-    MPL_TRY(mpl_stage_model_new(ctx, g, task->options, begins, NULL, &m));
+    MPL_TRY(mpl_stage_model_new(ctx, g, task->options, NULL, NULL, &m));
     if (m.n > MOST_GROUPS)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "graph '%s' has %" PRIu32
@@ -460,7 +461,7 @@ mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *s
 out:
     program_fini(&p);
     mpl_stage_model_fini(&m);
-    mpl_free_each(ctx, known.run, begins);
+    mpl_free(ctx, known.run);
     return st;
 }
 
