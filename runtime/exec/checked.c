@@ -225,7 +225,8 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
     return true;
 }
 
-bool mpl_checked_has_arrived(const mpl_exec *exec, const mpl_block *b)
+/* Whether a block's contents arrived: an update reads what it overwrites. */
+static bool has_arrived(const mpl_exec *exec, const mpl_block *b)
 {
     return b->value != MPL_NONE && exec->g->value_op[b->value] == MPL_NONE;
 }
@@ -237,8 +238,7 @@ mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
     for (uint32_t i = 0; written_block(exec, step, i, &id); i++) {
         const mpl_block *b = &exec->block[id == MPL_NONE ? 0 : id];
 
-        if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE &&
-            !mpl_checked_has_arrived(exec, b))
+        if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE && !has_arrived(exec, b))
             MPL_PASS(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
     }
     for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* all that arrived just now */

@@ -1,17 +1,14 @@
 /* checked_at_once.c -- --checked of a run by several workers. See checked.c.
  *
- * Here the operations say when a block lives: it is filled with the pattern before the first that
- * touches it and after the last, in whatever order they come. Each value has a checksum once it is
- * made, which must hold before and after every operation that reads it. Guards are looked at after
- * each operation, and bytes where nothing lives when all have ended. */
+ * Dead bytes hold the pattern from the start, and a block's again after the last operation that
+ * touches it, in whatever order they come. Each value has a checksum once it is made, which must
+ * hold before and after every operation that reads it. Guards are looked at after each operation,
+ * and bytes where nothing lives when all have ended.
+ */
 #include "runtime/exec/exec_priv.h"
 
-#include <pthread.h>
-
 struct mpl_census {
-    pthread_mutex_t lock;
     _Atomic uint32_t *n_left; /* [n_blocks] touches to come */
-    uint8_t *born;            /* [n_blocks] */
     uint8_t *made;            /* [n_values] 1: sum is known */
     uint64_t *sum;            /* [n_values] */
 };
@@ -22,8 +19,7 @@ mpl_status mpl_census_new(mpl_exec *exec)
 
     MPL_PASS(mpl_new(exec->ctx, t, 1));
     exec->census = t;
-    pthread_mutex_init(&t->lock, NULL);
-    MPL_PASS(mpl_new_each(exec->ctx, exec->n_blocks, t->n_left, t->born));
+    MPL_PASS(mpl_new(exec->ctx, t->n_left, exec->n_blocks));
     return mpl_new_each(exec->ctx, exec->g->n_values, t->made, t->sum);
 }
 
@@ -31,8 +27,7 @@ void mpl_census_free(mpl_ctx *ctx, mpl_census *t)
 {
     if (t == NULL)
         return;
-    pthread_mutex_destroy(&t->lock);
-    mpl_free_each(ctx, t->n_left, t->born, t->made, t->sum, t);
+    mpl_free_each(ctx, t->n_left, t->made, t->sum, t);
 }
 
 /* Whether v is a run of bytes that only operations of the graph write. */
@@ -63,10 +58,8 @@ mpl_status mpl_census_begin(mpl_exec *exec)
     mpl_census *t = exec->census;
     const mpl_graph *g = exec->g;
 
-    for (uint32_t b = 0; b < exec->n_blocks; b++) {
+    for (uint32_t b = 0; b < exec->n_blocks; b++)
         atomic_store(&t->n_left[b], 0);
-        t->born[b] = 0;
-    }
     for (uint32_t s = 0; s < g->n_ops; s++)
         mpl_layout_each_touch(exec, s, count_touch);
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -75,18 +68,6 @@ mpl_status mpl_census_begin(mpl_exec *exec)
             MPL_PASS(note_sum(exec, v));
     }
     return MPL_OK;
-}
-
-/* Called with the lock held, so that no other operation writes to the block before it is filled.
- * The fill of a host's memory cannot fail. */
-static void bear(mpl_exec *exec, uint32_t block, uint32_t step)
-{
-    const mpl_block *b = &exec->block[block];
-
-    (void)step;
-    if (!exec->census->born[block] && b->over == MPL_NONE && !mpl_checked_has_arrived(exec, b))
-        (void)mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes);
-    exec->census->born[block] = 1;
 }
 
 /* The last touch of a block: of what no other took over in place, nothing is read any more. */
@@ -144,13 +125,9 @@ static mpl_status check_inputs(mpl_exec *exec, mpl_op op, bool after)
 
 mpl_status mpl_census_run(mpl_exec *exec, mpl_op op, uint32_t step)
 {
-    mpl_census *t = exec->census;
     const mpl_graph *g = exec->g;
     char who[160];
 
-    pthread_mutex_lock(&t->lock);
-    mpl_layout_each_touch(exec, step, bear);
-    pthread_mutex_unlock(&t->lock);
     MPL_PASS(check_inputs(exec, op, false));
     MPL_PASS(mpl_exec_run_op(exec, op));
     snprintf(who, sizeof who, "operation '%.140s'", g->op_name[op]);

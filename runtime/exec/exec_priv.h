@@ -334,8 +334,6 @@ mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64
 mpl_status mpl_checked_guards(mpl_exec *exec, uint32_t step, const char *who);
 const char *mpl_checked_slab(const mpl_exec *exec, uint32_t slab, char text[32]);
 bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab);
-/* Whether a block's contents arrived: an update reads what it overwrites. */
-bool mpl_checked_has_arrived(const mpl_exec *exec, const mpl_block *b);
 /* Bytes of block `id`, which ends with this step, that another block took over in place. Only the
  * bytes after them are dead. */
 uint64_t mpl_checked_inherited(const mpl_exec *exec, uint32_t step, uint32_t id);
