@@ -28,6 +28,15 @@ const char *mpl_stream_rule_name(mpl_stream_rule rule)
     return rule_name[rule];
 }
 
+const char *mpl_stream_rule_names(void)
+{
+#define RULE(name, about) ", " #name
+    static const char names[] = MPL_STREAM_RULES(RULE);
+#undef RULE
+
+    return names + 2;
+}
+
 bool mpl_stream_rule_find(const char *name, mpl_stream_rule *rule)
 {
     for (uint32_t i = 0; i < MPL_N_STREAM_RULES; i++)

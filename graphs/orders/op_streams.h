@@ -21,6 +21,7 @@ typedef enum mpl_stream_rule {
         MPL_N_STREAM_RULES
 } mpl_stream_rule;
 const char *mpl_stream_rule_name(mpl_stream_rule rule);
+const char *mpl_stream_rule_names(void); /* all, with commas between */
 bool mpl_stream_rule_find(const char *name, mpl_stream_rule *rule);
 
 typedef struct mpl_streams {

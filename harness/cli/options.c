@@ -10,7 +10,7 @@
 
 #define C(name) (1u << MPL_CMD_##name)
 
-enum kind { FLAG, SWITCH, TEXT, LIST, COUNT, BYTES, REAL, CHOICE, SET };
+enum kind { FLAG, SWITCH, TEXT, LIST, COUNT, BYTES, REAL, CHOICE, SAFETY, SET };
 
 const mpl_option_info mpl_option_table[MPL_N_OPTIONS] = {
 #define OPTION(id, letter, kind, arg, initial, commands, about, details)                           \
@@ -194,6 +194,9 @@ static mpl_status set(mpl_ctx *ctx, mpl_options *options, mpl_option_id id, cons
         break;
     case CHOICE:
         MPL_PASS(set_choice(ctx, id, what, value, at));
+        break;
+    case SAFETY:
+        MPL_PASS(mpl_parse_safety(ctx, what, value, at));
         break;
     case SET:
         MPL_PASS(set_words(ctx, id, what, value, at));

@@ -35,6 +35,7 @@ typedef uint64_t mpl_kind_COUNT;
 typedef uint64_t mpl_kind_BYTES;
 typedef double mpl_kind_REAL;
 typedef mpl_word mpl_kind_CHOICE;
+typedef mpl_safety mpl_kind_SAFETY;
 typedef uint32_t mpl_kind_SET;
 
 /* One member for each option, of its kind; options not given have their defaults. Texts point into

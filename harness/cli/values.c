@@ -126,3 +126,38 @@ int64_t mpl_seconds_ns(double seconds)
 {
     return (int64_t)((seconds < 3e7 ? seconds : 3e7) * 1e9);
 }
+
+enum { MOST_STREAMS = 65536 };
+
+mpl_status mpl_parse_safety(mpl_ctx *ctx, const char *what, const char *text, mpl_safety *out)
+{
+    static const mpl_safety plain[] = {MPL_SAFETY(serial), MPL_SAFETY(parallel)};
+    static const char streams[] = "streams:";
+    mpl_safety safety = {.kind = MPL_safety_streams};
+    char number[sizeof safety.text];
+    const char *rule;
+    uint64_t n;
+
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (strcmp(text, plain[i].text) == 0) {
+            *out = plain[i];
+            return MPL_OK;
+        }
+    if (strncmp(text, streams, sizeof streams - 1) != 0 || strlen(text) >= sizeof safety.text)
+        return MPL_REFUSE(ctx, "%s is one of serial, parallel, streams:K[:RULE], not '%.100s'",
+                          what, text);
+    memcpy(safety.text, text, strlen(text));
+    snprintf(number, sizeof number, "%s", text + sizeof streams - 1);
+    number[strcspn(number, ":")] = '\0';
+    rule = strchr(text + sizeof streams - 1, ':');
+    if (rule != NULL && !mpl_stream_rule_find(rule + 1, &safety.rule))
+        return MPL_REFUSE(ctx, "%s: no rule '%s' for streams; there are %s", what, rule + 1,
+                          mpl_stream_rule_names());
+    if (number[0] == '0')
+        return MPL_REFUSE(ctx, "%s: '%s' is no number of streams, from 1 to %d", what, number,
+                          MOST_STREAMS);
+    MPL_PASS(mpl_parse_count(ctx, what, number, 1, MOST_STREAMS, &n));
+    safety.n_streams = (uint32_t)n;
+    *out = safety;
+    return MPL_OK;
+}

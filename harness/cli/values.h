@@ -2,7 +2,7 @@
 #ifndef MPL_VALUES_H
 #define MPL_VALUES_H
 
-#include "graphs/core/base.h"
+#include "graphs/orders/op_streams.h"
 
 typedef struct mpl_strings {
     uint32_t n;
@@ -40,5 +40,25 @@ mpl_status mpl_parse_dim(mpl_ctx *ctx, const char *text, size_t *name_bytes, uin
 
 /* Nanoseconds, at most a year, so that sums of clocks cannot overflow. */
 int64_t mpl_seconds_ns(double seconds);
+
+/* A safety: serial, parallel or streams:K[:RULE]. */
+typedef enum mpl_safety_kind {
+    MPL_safety_serial,
+    MPL_safety_streams,
+    MPL_safety_parallel
+} mpl_safety_kind;
+typedef struct mpl_safety {
+    char text[40]; /* as given, zero behind it */
+    mpl_safety_kind kind;
+    uint32_t n_streams;
+    mpl_stream_rule rule;
+} mpl_safety;
+#define MPL_SAFETY(word)                                                                           \
+    {                                                                                              \
+        .text = #word, .kind = MPL_safety_##word                                                   \
+    }
+
+/* MPL_EINPUT: none of these, no such rule, or K is not from 1 to 65536. */
+mpl_status mpl_parse_safety(mpl_ctx *ctx, const char *what, const char *text, mpl_safety *out);
 
 #endif

@@ -48,7 +48,7 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_e
                : "");
     if (o->measured.workers > 1)
         print_workers(job, row, o->measured.workers);
-    else if (job->safety == MPL_safety_parallel)
+    else if (job->problem->before != NULL)
         printf("executed  in order, one operation after the other; that the plan holds in parallel "
                "too is "
                "verified, "

@@ -316,7 +316,9 @@ static mpl_status peak_without(mpl_ctx *ctx, const mpl_options *options, const m
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
 
-    po.parallel = job->safety == MPL_safety_parallel;
+    po.parallel = job->safety.kind == MPL_safety_parallel;
+    if (job->streams != NULL)
+        mpl_streams_ask(job->streams, &po);
     po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
     MPL_TRY(mpl_problem_from_graph(ctx, job->source.graph, job->order, &po, &p, &map));
     MPL_TRY(mpl_lower_bound(ctx, p, 0, peak, NULL));
@@ -446,7 +448,9 @@ static mpl_status show_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_
     show_names(ways, way);
     if (ways->begin[ways->n_ops] == ways->n_ops)
         goto out;
-    po.parallel = job->safety == MPL_safety_parallel;
+    po.parallel = job->safety.kind == MPL_safety_parallel;
+    if (job->streams != NULL)
+        mpl_streams_ask(job->streams, &po);
     po.align = (uint32_t)mpl_max_u64(po.align, job->backend->align);
     MPL_TRY(mpl_ways_curve(
         ctx,

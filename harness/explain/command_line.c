@@ -4,7 +4,7 @@
 #include "harness/cli/command.h"
 #include "harness/explain/explain.h"
 
-enum kind { FLAG, SWITCH, TEXT, LIST, COUNT, BYTES, REAL, CHOICE, SET };
+enum kind { FLAG, SWITCH, TEXT, LIST, COUNT, BYTES, REAL, CHOICE, SAFETY, SET };
 
 static const struct {
     enum kind kind;
@@ -76,6 +76,9 @@ static void put_value(FILE *to, const void *at, mpl_option_id id)
         break;
     case CHOICE:
         fputs(mpl_word_text[*(const mpl_word *)at], to);
+        break;
+    case SAFETY:
+        fputs(((const mpl_safety *)at)->text, to);
         break;
     case SET:
         put_set(to, id, *(const uint32_t *)at);

@@ -44,7 +44,7 @@ static mpl_status take_plan_alone(mpl_ctx *ctx, mpl_options *options, const char
     *job = (mpl_job){.text = path, .source = {.problem = file.problem}};
     options->in_place = true;
     options->given[MPL_OPT_capacity] = false;
-    job->safety = file.problem->before != NULL ? MPL_safety_parallel : MPL_safety_serial;
+    job->safety = mpl_list_safety(file.problem);
     file.problem = NULL;
     MPL_TRY(mpl_job_problem(ctx, options, NULL, NULL, job));
     MPL_TRY(mpl_job_verify_file(ctx, job, file.plan));

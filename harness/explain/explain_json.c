@@ -146,7 +146,7 @@ static void put_costs(writer *w)
     const mpl_explained *e = w->e;
     uint64_t now = e->made.plan->peak_bytes;
     uint64_t least = mpl_max_u64(e->made.job.bound_bytes, e->made.plan->bound_bytes);
-    bool parallel = e->made.job.safety == MPL_safety_parallel;
+    bool parallel = e->made.job.problem->before != NULL;
 
     fprintf(w->to, ",\n\"costs\": [{\"kind\": \"placement\", \"bytes\": %" PRIu64 "}",
             e->made.plan->spread.n > 0 ? 0 : above(now, least));
@@ -193,8 +193,8 @@ static void put_head(writer *w)
             ", \"safety\": \"%s\", \"claim\": \"%s\",\n\"arena_bytes\": %" PRIu64
             ", \"bound_bytes\": %" PRIu64 ", \"pinned_bytes\": %" PRIu64
             ", \"state_bytes\": %" PRIu64,
-            mpl_word_text[job->safety], mpl_claim_name(e->made.plan->claim),
-            e->made.plan->peak_bytes, mpl_max_u64(job->bound_bytes, e->made.plan->bound_bytes),
+            job->safety.text, mpl_claim_name(e->made.plan->claim), e->made.plan->peak_bytes,
+            mpl_max_u64(job->bound_bytes, e->made.plan->bound_bytes),
             job->map != NULL ? job->map->pinned_bytes : 0, e->state_bytes);
 }
 

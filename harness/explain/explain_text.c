@@ -144,7 +144,7 @@ static void print_costs(FILE *to, const mpl_explained *e)
 {
     uint64_t now = e->made.plan->peak_bytes;
     uint64_t least = mpl_max_u64(e->made.job.bound_bytes, e->made.plan->bound_bytes);
-    bool parallel = e->made.job.safety == MPL_safety_parallel;
+    bool parallel = e->made.job.problem->before != NULL;
     uint64_t other = e->safety.planned_bytes;
 
     if (e->made.plan->spread.n == 0)
@@ -198,8 +198,7 @@ void mpl_explained_print(FILE *to, const mpl_explained *e)
     const mpl_job *job = &e->made.job;
 
     fprintf(to, "graph    %s: %" PRIu32 " buffers, %s, by %s, %s\n",
-            mpl_shown(e->graph != NULL ? e->graph : job->text), job->problem->n,
-            mpl_word_text[job->safety],
+            mpl_shown(e->graph != NULL ? e->graph : job->text), job->problem->n, job->safety.text,
             mpl_shown(mpl_record_text_or(e->made.row, MPL_FIELD_planner, "another planner")),
             mpl_claim_name(e->made.plan->claim));
     for (uint32_t k = 0; k < e->n_arenas; k++) {

@@ -83,7 +83,7 @@ static void tell(const mpl_change *c, const mpl_job *job, mpl_trial *t)
                  job->order_found.scope);
     else if (c->kind == MPL_ADVICE_pin)
         snprintf(t->what, sizeof t->what, "%" PRIu64 " bytes are pinned then", t->pinned_bytes);
-    else if (c->kind == MPL_ADVICE_safety && c->options.safety == MPL_safety_serial)
+    else if (c->kind == MPL_ADVICE_safety && c->options.safety.kind == MPL_safety_serial)
         snprintf(t->what, sizeof t->what, "right for this order only");
 }
 

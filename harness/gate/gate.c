@@ -74,7 +74,7 @@ static mpl_status open_alone(mpl_ctx *ctx, const mpl_options *options, mpl_impor
 
     job.source.problem = import->problem;
     import->problem = NULL;
-    job.safety = job.source.problem->before != NULL ? MPL_safety_parallel : MPL_safety_serial;
+    job.safety = mpl_list_safety(job.source.problem);
     job.graph_hash = mpl_problem_hash(job.source.problem);
     MPL_TRY(mpl_machine_get(ctx, &job.machine));
     MPL_TRY(mpl_job_problem(ctx, options, NULL, NULL, &job));
@@ -155,7 +155,7 @@ mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gr
     if (mpl_record_is_null(*row, MPL_FIELD_planner))
         mpl_record_text(*row, MPL_FIELD_planner, import->format);
     mpl_record_text(*row, MPL_FIELD_graph, job->text);
-    mpl_record_text(*row, MPL_FIELD_safety, mpl_word_text[job->safety]);
+    mpl_record_text(*row, MPL_FIELD_safety, job->safety.text);
     snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(job->problem));
     mpl_record_text(*row, MPL_FIELD_problem_hash, hash);
     mpl_record_text(*row, MPL_FIELD_status, "ok");

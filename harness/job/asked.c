@@ -64,12 +64,24 @@ mpl_status mpl_asked_safety(mpl_ctx *ctx, const mpl_options *options, const char
                             mpl_problem *list)
 {
     if (list->before != NULL && options->given[MPL_OPT_safety] &&
-        options->safety == MPL_safety_serial)
+        options->safety.kind == MPL_safety_serial)
         return MPL_REFUSE(ctx, "%.200s has a partial order and no steps: --safety serial cannot be",
                           name);
-    if (list->before == NULL && options->safety == MPL_safety_parallel)
+    if (options->safety.kind == MPL_safety_streams)
+        return MPL_REFUSE(ctx,
+                          "%.200s is a list of buffers, without operations: --safety %s is for "
+                          "a graph",
+                          name, options->safety.text);
+    if (list->before == NULL && options->safety.kind == MPL_safety_parallel)
         MPL_PASS(mpl_problem_as_parallel(ctx, list));
     return MPL_OK;
+}
+
+mpl_safety mpl_list_safety(const mpl_problem *list)
+{
+    static const mpl_safety serial = MPL_SAFETY(serial), parallel = MPL_SAFETY(parallel);
+
+    return list->before != NULL ? parallel : serial;
 }
 
 void mpl_asked_limits(const mpl_options *options, mpl_problem *list)

@@ -25,9 +25,12 @@ void mpl_reading_fini(mpl_ctx *ctx, mpl_reading *reading);
 /* Options for making a problem of a graph, without --safety and a backend's part. */
 mpl_problem_options mpl_asked_problem(const mpl_options *options);
 /* Sets the safety of a list. A partial order makes it parallel. Without one, steps are read as
- * interval precedence if parallel is asked for. MPL_EINPUT: --safety serial of a partial order. */
+ * interval precedence if parallel is asked for. MPL_EINPUT: --safety serial of a partial order,
+ * streams of a list. */
 mpl_status mpl_asked_safety(mpl_ctx *ctx, const mpl_options *options, const char *name,
                             mpl_problem *list);
+/* The safety that a list of buffers is of. */
+mpl_safety mpl_list_safety(const mpl_problem *list);
 /* Applies --in-place and --capacity to a list. */
 void mpl_asked_limits(const mpl_options *options, mpl_problem *list);
 /* Sets up one call of a planner. */

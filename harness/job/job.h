@@ -56,7 +56,10 @@ typedef struct mpl_job {
     /* After a search: the same job in the given order. It borrows everything that the order does
      * not change. NULL: no order was searched for. */
     struct mpl_job *given;
-    mpl_word safety; /* --safety, or what a list allows */
+    mpl_safety safety;     /* --safety, or what a list allows */
+    uint64_t simulated_ns; /* of the streams */
+    mpl_streams *streams;  /* of the order, or of a plan file; NULL: not asked for, or not made yet
+                            */
     mpl_machine machine;
     uint64_t work_limit; /* of one run, and for mpl_job_check_claims; 0: none */
 
@@ -93,6 +96,8 @@ mpl_status mpl_job_open(mpl_ctx *ctx, const mpl_options *options, const char *gr
 mpl_status mpl_job_read(mpl_ctx *ctx, const mpl_options *options, const char *graph, mpl_job *job);
 mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job);
 mpl_status mpl_job_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job);
+/* Assigns streams to the order under --safety streams:K, if the job has none yet. */
+mpl_status mpl_job_streams(mpl_ctx *ctx, mpl_job *job);
 /* In place of mpl_job_order: takes the order from choices of a search, which *taken leaves empty.
  * They also decide what concats and splits share in mpl_job_problem. */
 void mpl_job_order_chosen(mpl_plan_choices *taken, mpl_job *job);

@@ -13,6 +13,8 @@ mpl_status mpl_job_add_members(mpl_ctx *ctx, const mpl_job *job, char **fields_j
     MPL_TRY(mpl_plan_add_bindings(ctx, g, job->map, fields_json));
     if (g != NULL)
         MPL_TRY(mpl_plan_add_choices(ctx, g->n_ops, &job->choices, fields_json));
+    if (job->map != NULL && job->map->op_stream != NULL)
+        MPL_TRY(mpl_plan_add_streams(ctx, job->streams, fields_json));
 out:
     return st;
 }
@@ -81,6 +83,27 @@ out:
     return st;
 }
 
+/* Takes the streams of the file, unless other ones are asked for. */
+static mpl_status take_streams(mpl_ctx *ctx, const mpl_options *options, const char *path,
+                               const mpl_plan_file *file, mpl_job *job)
+{
+    const mpl_safety *safety = &options->safety;
+
+    if (options->given[MPL_OPT_safety] || safety->kind != MPL_safety_streams ||
+        job->source.graph == NULL)
+        return MPL_OK;
+    MPL_PASS(mpl_plan_read_streams(ctx, path, file->fields_json, job->source.graph, &job->streams));
+    if (job->streams == NULL) { /* one stream, and one for each unit, need not be told */
+        MPL_PASS(mpl_job_streams(ctx, job));
+        if (job->streams->n == 1 || job->streams->n >= job->streams->n_units)
+            return MPL_OK;
+    } else if (job->streams->n == safety->n_streams) {
+        return MPL_OK;
+    }
+    return MPL_REFUSE(ctx, "%.200s: a plan of safety %s needs 'streams' of as many", path,
+                      safety->text);
+}
+
 /* Takes the order and the choices of the file, if it has them and no order is asked for. */
 static mpl_status order_as_chosen(mpl_ctx *ctx, const mpl_options *options, const char *path,
                                   const mpl_plan_file *file, mpl_job *job)
@@ -108,6 +131,7 @@ static mpl_status open_again(mpl_ctx *ctx, const mpl_options *options, const cha
     MPL_TRY(mpl_job_read(ctx, options, graph, job));
     MPL_TRY(mpl_job_passes(ctx, options, job));
     MPL_TRY(order_as_chosen(ctx, options, path, file, job));
+    MPL_TRY(take_streams(ctx, options, path, file, job));
     MPL_TRY(mpl_job_problem_here(ctx, options, job));
 out:
     return st;

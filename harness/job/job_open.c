@@ -212,7 +212,7 @@ mpl_status mpl_job_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
     job->graph_hash = mpl_problem_hash(job->source.problem);
     MPL_PASS(mpl_asked_safety(ctx, options, job->text, job->source.problem));
     if (job->source.problem->before != NULL)
-        job->safety = MPL_safety_parallel;
+        job->safety = (mpl_safety)MPL_SAFETY(parallel);
     return MPL_OK;
 }
 

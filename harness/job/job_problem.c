@@ -49,7 +49,9 @@ mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
     mpl_status st = MPL_OK;
 
     *po = mpl_asked_problem(options);
-    po->parallel = job->safety == MPL_safety_parallel;
+    po->parallel = job->safety.kind == MPL_safety_parallel;
+    if (job->streams != NULL)
+        mpl_streams_ask(job->streams, po);
     po->plan_workspaces = options->workspaces == MPL_workspaces_plan;
     if (backend != NULL)
         po->align = (uint32_t)mpl_max_u64(po->align, backend->align);
@@ -60,12 +62,39 @@ out:
     return st;
 }
 
+static mpl_status simulate(mpl_ctx *ctx, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    uint64_t *cost_ns = NULL;
+
+    MPL_TRY(mpl_new(ctx, cost_ns, g->n_ops));
+    mpl_streams_estimate(g, cost_ns);
+    MPL_TRY(mpl_streams_simulate(ctx, g, job->order, job->streams->op_stream, cost_ns, NULL,
+                                 &job->simulated_ns));
+out:
+    mpl_free(ctx, cost_ns);
+    return st;
+}
+
+mpl_status mpl_job_streams(mpl_ctx *ctx, mpl_job *job)
+{
+    if (job->safety.kind != MPL_safety_streams || job->source.graph == NULL)
+        return MPL_OK;
+    if (job->streams == NULL)
+        MPL_PASS(mpl_streams_new(ctx, job->source.graph, job->order, job->safety.n_streams,
+                                 job->safety.rule, NULL, &job->streams));
+    MPL_PASS(simulate(ctx, job));
+    return job->given != NULL ? mpl_job_streams(ctx, job->given) : MPL_OK;
+}
+
 static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options po;
     uint8_t *shared = NULL;
 
+    MPL_TRY(mpl_job_streams(ctx, job));
     MPL_TRY(mpl_job_problem_options(ctx, options, job->backend, job, &po));
     po.op_workspace_bytes = job->workspace_bytes;
     po.concat_shared = job->choices.shared;
@@ -140,9 +169,11 @@ void mpl_job_fini(mpl_ctx *ctx, mpl_job *job)
 {
     if (job->given != NULL) {
         problem_fini(ctx, job->given);
+        mpl_streams_free(ctx, job->given->streams);
         mpl_free_each(ctx, job->given->order, job->given);
     }
     problem_fini(ctx, job);
+    mpl_streams_free(ctx, job->streams);
     if (job->order != job->choices.order)
         mpl_free(ctx, job->order);
     mpl_plan_choices_fini(ctx, &job->choices);
@@ -250,6 +281,7 @@ mpl_status mpl_job_problem_here(mpl_ctx *ctx, const mpl_options *options, mpl_jo
     uint64_t *workspaces = NULL;
 
     MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
+    MPL_TRY(mpl_job_streams(ctx, job));
     MPL_TRY(mpl_job_ask_workspaces(ctx, options, backend, job, &workspaces));
     MPL_TRY(mpl_job_problem(ctx, options, backend, workspaces, job));
 out:

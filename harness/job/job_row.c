@@ -71,7 +71,11 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     const mpl_graph *g = job->source.graph;
     char name[200];
 
-    mpl_record_text(row, MPL_FIELD_safety, mpl_word_text[job->safety]);
+    mpl_record_text(row, MPL_FIELD_safety, job->safety.text);
+    if (job->streams != NULL) {
+        mpl_record_int(row, MPL_FIELD_simulated_ns, job->simulated_ns);
+        mpl_record_text(row, MPL_FIELD_simulated_by, "work");
+    }
     mpl_record_text(row, MPL_FIELD_order, g != NULL ? o->order : NULL);
     if (job->order_found.ns > 0) {
         mpl_record_int(row, MPL_FIELD_order_live_bytes, job->order_found.live_bytes);

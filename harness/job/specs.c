@@ -231,12 +231,16 @@ static mpl_status check_workers(mpl_ctx *ctx, const mpl_options *options)
         return MPL_REFUSE(ctx, "--workers: %" PRIu64 " is not from 1 to %d", n, MPL_MOST_WORKERS);
     if (n == 1)
         return MPL_OK;
-    if (options->given[MPL_OPT_safety] && options->safety == MPL_safety_serial)
+    if (options->given[MPL_OPT_safety] && options->safety.kind == MPL_safety_serial)
         return MPL_REFUSE(ctx,
                           "--workers %" PRIu64
                           ": a plan of safety serial is for one operation after the other; "
-                          "--safety parallel is for several",
-                          n);
+                          "--safety streams:%" PRIu64 " is for several",
+                          n, n);
+    if (options->given[MPL_OPT_safety] && options->safety.kind == MPL_safety_streams &&
+        options->safety.n_streams < n)
+        return MPL_REFUSE(ctx, "--workers %" PRIu64 ": more than the streams of --safety %s", n,
+                          options->safety.text);
     if (options->compare != MPL_compare_none)
         return MPL_REFUSE(
             ctx, "--workers %" PRIu64 ": --compare is of runs of one operation after the other", n);
@@ -248,7 +252,10 @@ static mpl_status check_workers(mpl_ctx *ctx, const mpl_options *options)
 
 mpl_status mpl_job_default_safety(mpl_ctx *ctx, mpl_command_id command, mpl_options *options)
 {
-    return options->workers > 1 ? mpl_options_default(ctx, command, "safety", "parallel", options)
+    char text[sizeof options->safety.text];
+
+    snprintf(text, sizeof text, "streams:%" PRIu64, options->workers);
+    return options->workers > 1 ? mpl_options_default(ctx, command, "safety", text, options)
                                 : MPL_OK;
 }
 

@@ -3,6 +3,22 @@
 
 #include "planners/search/least.h"
 
+/* The streams are those of the given order, whatever the search finds. */
+static mpl_status assign_streams(mpl_ctx *ctx, mpl_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_op *order = NULL;
+
+    MPL_TRY(mpl_new(ctx, order, job->source.graph->n_ops));
+    MPL_TRY(mpl_order_of(ctx, job->source.graph, mpl_order_find("given"), order));
+    job->order = order;
+    st = mpl_job_streams(ctx, job);
+    job->order = NULL;
+out:
+    mpl_free(ctx, order);
+    return st;
+}
+
 mpl_status mpl_least_base_open(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                                mpl_job *job, mpl_least_base *out)
 {
@@ -16,6 +32,7 @@ mpl_status mpl_least_base_open(mpl_ctx *ctx, const mpl_options *options, const c
                  "places it",
                  graph);
     MPL_TRY(mpl_job_passes(ctx, options, job));
+    MPL_TRY(assign_streams(ctx, job));
     MPL_TRY(mpl_backend_by_option(ctx, options->backend, &out->backend));
     MPL_TRY(mpl_job_ask_workspaces(ctx, options, out->backend, job, &out->workspace_bytes));
 out:

@@ -13,7 +13,7 @@ bool mpl_lowest_is_optimal(const mpl_lowest *x)
 
 /* ---- what was free, and what was held ---- */
 
-enum { MOST_WORDS = 6 + MPL_MOST_FREEDOMS };
+enum { MOST_WORDS = 7 + MPL_MOST_FREEDOMS };
 
 typedef struct words {
     uint32_t n;
@@ -64,6 +64,7 @@ static void list_held(const mpl_lowest *x, const mpl_options *asked, words *w)
     add(w, asked->views && asked->concat == MPL_concat_share, "concats shared");
     add(w, asked->loop == MPL_loop_copy && mpl_graph_has_loop(x->job.source.graph),
         "carried values copied");
+    add(w, asked->safety.kind == MPL_safety_streams, "streams of the given order");
     add_option(w, x, MPL_OPT_optimise, "optimisation", asked->optimise, w->store[0]);
     add_option(w, x, MPL_OPT_layout, "layout", mpl_word_text[asked->layout], w->store[1]);
     add_option(w, x, MPL_OPT_recompute, "recomputation", asked->recompute, w->store[2]);
@@ -236,7 +237,7 @@ void mpl_lowest_print(const mpl_options *asked, const mpl_lowest *x, const mpl_r
     list_free(x, asked, &free_words);
     list_held(x, asked, &held);
     printf("graph    %s: %" PRIu32 " operations, %" PRIu32 " buffers, %s\n", mpl_shown(job->text),
-           job->source.graph->n_ops, job->problem->n, mpl_word_text[job->safety]);
+           job->source.graph->n_ops, job->problem->n, job->safety.text);
     print_words("free", &free_words);
     print_words("held", &held);
     printf("planned  %12" PRIu64 " bytes  %14s  verified, %s\n", x->plan->peak_bytes,

@@ -5,6 +5,7 @@
 
 #include "harness/cli/version.h"
 #include "planners/plan/plan_bindings.h"
+#include "planners/plan/plan_choices.h"
 #include "planners/search/joint.h"
 #include "planners/verify/verify.h"
 
@@ -260,7 +261,9 @@ static mpl_status make_fields(mpl_ctx *ctx, const memplan_plan *plan, char **tex
     mpl_record_text(row, MPL_FIELD_graph, task->text);
     snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(task->problem));
     mpl_record_text(row, MPL_FIELD_problem_hash, hash);
-    mpl_record_text(row, MPL_FIELD_safety, task->problem->before != NULL ? "parallel" : "serial");
+    mpl_record_text(row, MPL_FIELD_safety,
+                    task->graph != NULL ? task->set.safety.text
+                                        : mpl_list_safety(task->problem).text);
     mpl_record_text(row, MPL_FIELD_planner, plan->planner);
     if (task->graph != NULL) {
         mpl_record_text(row, MPL_FIELD_order, task->set.order);
@@ -289,6 +292,13 @@ memplan_status memplan_write(const memplan_plan *plan, const char *path)
 
     MPL_TRY(make_fields(ctx, plan, &fields));
     MPL_TRY(mpl_plan_add_bindings(ctx, plan->task->graph, plan->task->map, &fields));
+    if (plan->task->map != NULL && plan->task->map->op_stream != NULL)
+        MPL_TRY(mpl_plan_add_streams(ctx,
+                                     &(mpl_streams){.n_ops = plan->task->graph->n_ops,
+                                                    .n = plan->task->set.safety.n_streams,
+                                                    .rule = plan->task->set.safety.rule,
+                                                    .op_stream = plan->task->map->op_stream},
+                                     &fields));
     MPL_TRY(mpl_plan_write(ctx, path, plan->task->problem, plan->plan, fields));
 out:
     mpl_free(ctx, fields);

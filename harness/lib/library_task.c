@@ -13,26 +13,34 @@ extern const mpl_planner mpl_planner_portfolio;
 
 enum { JUDGE_TICKS = 20000000 }; /* of the plans that choose between orders */
 
+/* options: but for the safety. */
 static mpl_status order_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind,
-                                mpl_problem_options options, mpl_problem **problem,
-                                mpl_value_map **map)
+                                const mpl_safety *safety, mpl_problem_options options,
+                                mpl_problem **problem, mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
     mpl_order_run run;
     mpl_concat_found concats;
     mpl_op *order = NULL;
     uint8_t *shared = NULL;
+    mpl_streams *streams = NULL;
 
     mpl_order_run_init(&run, ctx);
     run.options = &options;
+    options.parallel = safety->kind == MPL_safety_parallel;
     MPL_TRY(mpl_new(ctx, order, g->n_ops));
     MPL_TRY(mpl_order_make(&run, kind, g, order));
+    if (safety->kind == MPL_safety_streams) {
+        MPL_TRY(mpl_streams_new(ctx, g, order, safety->n_streams, safety->rule, NULL, &streams));
+        mpl_streams_ask(streams, &options);
+    }
     MPL_TRY(mpl_new(ctx, shared, g->n_ops));
     MPL_TRY(mpl_concat_decide(ctx, g, order, &options, shared, &concats));
     options.concat_shared = shared;
     MPL_TRY(mpl_problem_from_graph(ctx, g, order, &options, problem, map));
 out:
     mpl_free_each(ctx, order, shared);
+    mpl_streams_free(ctx, streams);
     return st;
 }
 
@@ -59,7 +67,8 @@ static mpl_status keep_better(mpl_ctx *ctx, mpl_problem_options options, memplan
     mpl_value_map *map = NULL;
     uint64_t searched_bytes, given_bytes;
 
-    MPL_TRY(order_problem(ctx, t->graph, mpl_order_find("given"), options, &given, &map));
+    MPL_TRY(order_problem(ctx, t->graph, mpl_order_find("given"), &t->set.safety, options, &given,
+                          &map));
     MPL_TRY(judge(ctx, t->problem, &searched_bytes));
     MPL_TRY(judge(ctx, given, &given_bytes));
     if (given_bytes < searched_bytes) {
@@ -81,8 +90,7 @@ static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *set, memplan_ta
     mpl_problem_options options = mpl_asked_problem(set);
     const mpl_order_kind *order = mpl_any_order_find(set->order);
 
-    options.parallel = set->safety == MPL_safety_parallel;
-    MPL_PASS(order_problem(ctx, t->graph, order, options, &t->problem, &t->map));
+    MPL_PASS(order_problem(ctx, t->graph, order, &set->safety, options, &t->problem, &t->map));
     if (order->search != NULL)
         MPL_PASS(keep_better(ctx, options, t));
     return MPL_OK;

@@ -1,4 +1,5 @@
-/* plan_choices.c -- `op_order`, `shared` and `copied` of a plan file. See plan_choices.h. */
+/* plan_choices.c -- `op_order`, `shared`, `copied` and `streams` of a plan file. See
+ * plan_choices.h. */
 #include "planners/plan/plan_choices.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ void mpl_plan_choices_fini(mpl_ctx *ctx, mpl_plan_choices *choices)
 
 /* ---- writing ---- */
 
-static json_t *order_of(uint32_t n_ops, const mpl_op *order)
+/* Of ids of operations, or numbers of streams. */
+static json_t *order_of(uint32_t n_ops, const uint32_t *order)
 {
     json_t *list = json_array();
 
@@ -41,19 +43,12 @@ static mpl_status parse(mpl_ctx *ctx, const char *text, json_t **out)
                           JSON_REJECT_DUPLICATES, out);
 }
 
-mpl_status mpl_plan_add_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_choices *choices,
-                                char **fields_json)
+/* Replaces *fields_json by the text of root (NULL: memory ran out). */
+static mpl_status replace(mpl_ctx *ctx, const json_t *root, char **fields_json)
 {
     mpl_status st = MPL_OK;
-    json_t *root = NULL;
     char *dumped = NULL, *text = NULL;
 
-    if (choices->order == NULL)
-        goto out;
-    MPL_TRY(parse(ctx, *fields_json, &root));
-    root = mpl_json_put(root, "op_order", order_of(n_ops, choices->order));
-    root = root != NULL ? mpl_json_put(root, "shared", set_of(n_ops, choices->shared)) : NULL;
-    root = root != NULL ? mpl_json_put(root, "copied", set_of(n_ops, choices->copied)) : NULL;
     MPL_TRY(root != NULL ? MPL_OK : mpl_json_no_memory(ctx));
     MPL_TRY((dumped = json_dumps(root, JSON_COMPACT)) != NULL ? MPL_OK : mpl_json_no_memory(ctx));
     MPL_TRY((text = mpl_strdup(ctx, dumped)) != NULL ? MPL_OK : MPL_EMEM);
@@ -61,6 +56,44 @@ mpl_status mpl_plan_add_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_cho
     *fields_json = text;
 out:
     free(dumped);
+    return st;
+}
+
+mpl_status mpl_plan_add_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_choices *choices,
+                                char **fields_json)
+{
+    mpl_status st = MPL_OK;
+    json_t *root = NULL;
+
+    if (choices->order == NULL)
+        goto out;
+    MPL_TRY(parse(ctx, *fields_json, &root));
+    root = mpl_json_put(root, "op_order", order_of(n_ops, choices->order));
+    root = root != NULL ? mpl_json_put(root, "shared", set_of(n_ops, choices->shared)) : NULL;
+    root = root != NULL ? mpl_json_put(root, "copied", set_of(n_ops, choices->copied)) : NULL;
+    MPL_TRY(replace(ctx, root, fields_json));
+out:
+    json_decref(root);
+    return st;
+}
+
+mpl_status mpl_plan_add_streams(mpl_ctx *ctx, const mpl_streams *streams, char **fields_json)
+{
+    mpl_status st = MPL_OK;
+    json_t *root = NULL, *made = NULL;
+
+    if (streams == NULL)
+        goto out;
+    MPL_TRY(parse(ctx, *fields_json, &root));
+    made = mpl_json_put(json_object(), "n", mpl_json_number(streams->n));
+    made = made != NULL
+               ? mpl_json_put(made, "rule", json_string(mpl_stream_rule_name(streams->rule)))
+               : NULL;
+    made = made != NULL ? mpl_json_put(made, "of", order_of(streams->n_ops, streams->op_stream))
+                        : NULL;
+    root = mpl_json_put(root, "streams", made);
+    MPL_TRY(replace(ctx, root, fields_json));
+out:
     json_decref(root);
     return st;
 }
@@ -147,6 +180,61 @@ mpl_status mpl_plan_read_choices(mpl_ctx *ctx, const char *path, const char *fie
     made = (mpl_plan_choices){0};
 out:
     mpl_plan_choices_fini(ctx, &made);
+    json_decref(root);
+    return st;
+}
+
+/* The stream of each operation, from the list `of`. */
+static mpl_status read_stream_of(mpl_ctx *ctx, const char *path, const json_t *list,
+                                 const mpl_graph *g, uint32_t *op_stream)
+{
+    if (!json_is_array(list) || json_array_size(list) != g->n_ops)
+        return MPL_REFUSE(ctx,
+                          "%.150s: 'streams' does not cover the graph's %" PRIu32
+                          " operations: 'of' is no list of as many",
+                          path, g->n_ops);
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        const json_t *item = json_array_get(list, op);
+
+        if (!json_is_integer(item) || json_integer_value(item) < 0 ||
+            json_integer_value(item) >= (json_int_t)g->n_ops)
+            return MPL_REFUSE(
+                ctx, "%.150s: 'streams': operation %" PRIu32 " is on no stream from 0 to %" PRIu32,
+                path, op, g->n_ops - 1);
+        op_stream[op] = (uint32_t)json_integer_value(item);
+    }
+    return MPL_OK;
+}
+
+mpl_status mpl_plan_read_streams(mpl_ctx *ctx, const char *path, const char *fields_json,
+                                 const mpl_graph *g, mpl_streams **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_streams *made = NULL;
+    json_t *root = NULL;
+    const json_t *streams, *n, *rule;
+
+    MPL_TRY(parse(ctx, fields_json != NULL ? fields_json : "{}", &root));
+    if ((streams = json_object_get(root, "streams")) == NULL)
+        goto out;
+    n = json_object_get(streams, "n");
+    rule = json_object_get(streams, "rule");
+    MPL_TRY(mpl_new(ctx, made, 1));
+    if (!json_is_integer(n) || json_integer_value(n) < 1 ||
+        json_integer_value(n) > (json_int_t)UINT32_MAX || !json_is_string(rule) ||
+        !mpl_stream_rule_find(json_string_value(rule), &made->rule))
+        MPL_FAIL(ctx, MPL_EINPUT, "%.150s: 'streams' has no number 'n', or no 'rule' of %s", path,
+                 mpl_stream_rule_names());
+    made->n_ops = g->n_ops;
+    made->n = (uint32_t)json_integer_value(n);
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        made->n_units += g->op_block[op] == 0;
+    MPL_TRY(mpl_new(ctx, made->op_stream, g->n_ops));
+    MPL_TRY(read_stream_of(ctx, path, json_object_get(streams, "of"), g, made->op_stream));
+    MPL_TRY(mpl_streams_check(ctx, g, made));
+    *out = made, made = NULL;
+out:
+    mpl_streams_free(ctx, made);
     json_decref(root);
     return st;
 }

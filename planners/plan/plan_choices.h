@@ -1,9 +1,9 @@
-/* plan_choices.h -- the order of a plan's graph and what its concats and splits share, in a plan
- * file: what a search chose and no option names. */
+/* plan_choices.h -- the order of a plan's graph, what its concats and splits share, and its
+ * streams, in a plan file: what was chosen and no option names. */
 #ifndef MPL_PLAN_CHOICES_H
 #define MPL_PLAN_CHOICES_H
 
-#include "graphs/graph.h"
+#include "graphs/orders/op_streams.h"
 
 /* Fields as in mpl_least. All three are NULL, or none is. Owned. */
 typedef struct mpl_plan_choices {
@@ -21,6 +21,12 @@ mpl_status mpl_plan_add_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_cho
  * the graph allows the order is left to mpl_problem_from_graph. */
 mpl_status mpl_plan_read_choices(mpl_ctx *ctx, const char *path, const char *fields_json,
                                  uint32_t n_ops, mpl_plan_choices *out);
+/* Adds `streams` (NULL: none): how many there are, the rule, and the stream of each operation. */
+mpl_status mpl_plan_add_streams(mpl_ctx *ctx, const mpl_streams *streams, char **fields_json);
+/* Reads them for a graph; *out = NULL if the file has none. MPL_EINPUT: they do not cover the
+ * operations, there is no such rule or stream, or a block is apart from its owner. */
+mpl_status mpl_plan_read_streams(mpl_ctx *ctx, const char *path, const char *fields_json,
+                                 const mpl_graph *g, mpl_streams **out);
 void mpl_plan_choices_fini(mpl_ctx *ctx, mpl_plan_choices *choices);
 
 #endif

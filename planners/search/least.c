@@ -515,7 +515,7 @@ static mpl_status place_plain(searcher *s)
         MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
         if (s->options.concat == MPL_CONCAT_AUTO && s->n_concats > 0)
             MPL_TRY(place_order(s, order, MPL_CONCAT_COPY, &mpl_planner_portfolio));
-        if (s->options.parallel)
+        if (s->options.parallel && s->options.op_stream == NULL)
             break;
     }
 out:
@@ -563,7 +563,9 @@ out:
     return st;
 }
 
-static mpl_status search_parallel(searcher *s)
+/* Under streams, each operation stays on its stream, and the order within them is free. Nothing is
+ * below the least arena of the serial problem: what holds for streams holds for their order. */
+static mpl_status search_parallel(searcher *s, uint64_t rounds)
 {
     mpl_status st = MPL_OK;
     mpl_op *order = NULL;
@@ -572,7 +574,8 @@ static mpl_status search_parallel(searcher *s)
     MPL_TRY(place_plain(s));
     if (s->g->n_blocks != 1)
         goto out;
-    if (s->n_splits + s->n_concats == 0 && (s->options.pin_inputs || !s->options.in_place))
+    if (s->options.op_stream == NULL && s->n_splits + s->n_concats == 0 &&
+        (s->options.pin_inputs || !s->options.in_place))
         raise_bound(s, s->best->plan->bound_bytes, "antichain");
     if (is_over(s))
         goto out;
@@ -580,8 +583,12 @@ static mpl_status search_parallel(searcher *s)
     s->options.parallel = false; /* a plan for all executions is one for each order */
     MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order, &slots));
     s->options.parallel = true;
-    if (!is_over(s))
+    if (s->options.op_stream == NULL && !is_over(s))
         MPL_TRY(list_all(s));
+    if (s->options.op_stream != NULL && !is_over(s))
+        MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
+    if (s->options.op_stream != NULL && !is_over(s))
+        MPL_TRY(alternate(s, rounds));
 out:
     mpl_free(s->ctx, order);
     return st;
@@ -631,7 +638,7 @@ mpl_status mpl_least_search(mpl_order_run *run, const mpl_graph *g, bool copy_sp
     MPL_TRY(mpl_new(s.ctx, s.shared, g->n_ops));
     MPL_TRY(mpl_new(s.ctx, s.copied, g->n_ops));
     MPL_TRY(find_choices(&s));
-    MPL_TRY(s.options.parallel ? search_parallel(&s) : search_serial(&s, rounds));
+    MPL_TRY(s.options.parallel ? search_parallel(&s, rounds) : search_serial(&s, rounds));
     if (s.best == NULL)
         MPL_TRY(place_given(&s));
     if (s.best == NULL)
