@@ -138,12 +138,14 @@ TEST(refusals)
 }
 
 /* Nothing that the search finds is below what is proved, and a stream more costs what it may. */
+#define GRAPH "series_parallel:ops=12"
+
 TEST(least_under_streams)
 {
     uint64_t bytes[2];
 
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(run("least series_parallel:ops=12 --budget 2000000 --json -o @/least.json%s",
+        assert_int_equal(run("least " GRAPH " --budget 2000000 --json -o @/least.json%s",
                              k > 0 ? " --safety streams:2" : ""),
                          0);
         bytes[k] = number_behind("\"planned_bytes\":");
@@ -151,7 +153,7 @@ TEST(least_under_streams)
         assert_true(k == 0 || strstr(out, "streams of the given order") != NULL);
     }
     assert_true(bytes[0] <= bytes[1]);
-    assert_int_equal(run("verify series_parallel:ops=12 @/least.json"), 0);
+    assert_int_equal(run("verify " GRAPH " @/least.json"), 0);
 }
 
 TESTS_WITHIN(begin, folder_remove, between_serial_and_parallel, the_ends_are_serial_and_parallel,
