@@ -27,7 +27,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .PHONY: audit-walk views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle ilp-oracle paper paper-check least-55 peers
+.PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle online-oracle ilp-oracle paper paper-check least-55 peers
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -226,6 +226,10 @@ exact-oracle: deps-test $O/tests/test_planners_exact
 # The least memory of 10,000 small graphs against every order, choice of sharing and placement; and as many under parallel safety.
 least-oracle: deps-test $O/tests/test_planners_least
 	$(Q)MPL_LEAST=$${MPL_LEAST-10000} MPL_LEAST_MOST=$${MPL_LEAST_MOST-20000} $O/tests/test_planners_least
+
+# Online allocators against simulations written apart: so many random traces of each.
+online-oracle: deps-test $O/tests/test_planners_online
+	$(Q)MPL_ONLINE=$${MPL_ONLINE-100000} $O/tests/test_planners_online
 
 # Rows of graphs planned under random options, audited: AUDIT_WALK combinations and their neighbours for each of 30 graphs.
 audit-walk: deps-test $O/tests/test_harness_audit_walk
