@@ -47,6 +47,7 @@ static const struct {
     {HEAD "1.0000000005x,malloc,a,7\n", "2: time is no decimal number"},
     {HEAD "2,malloc,a,7\n1.9,free,a,\n", "3: time goes back to 1.9"},
     {HEAD "2.05,malloc,a,7\n2.005,free,a,\n", "3: time goes back to 2.005"},
+    {HEAD "0.000000002,malloc,a,7\n0.000000001,free,a,\n", "3: time goes back to 0.000000001"},
     {HEAD "0,free,a,7\n", "2: free of 'a', which was never allocated"},
     {HEAD "0,malloc,a,7\n1,free,b,7\n", "3: free of 'b', which was never allocated"},
     {HEAD "0,malloc,a,7\n1,free,a,\n2,free,a,\n",

@@ -125,6 +125,7 @@ static void check_rows(const char *arguments, bool plain)
         reserved = number(row, "reserved_bytes");
         part = json_real_value(json_object_get(row, "fragmentation"));
         assert_string_equal(text(row, "status"), "ok");
+        assert_true(json_is_false(json_object_get(row, "in_place")));
         assert_int_equal(number(row, "live_peak_bytes"), live);
         assert_int_equal(number(row, "planned_bytes"), optimum);
         assert_true(live <= optimum && live <= reserved && number(row, "bound_bytes") == optimum);
@@ -162,18 +163,27 @@ TEST(rows_hold_to_each_other)
     drop_rows();
 }
 
-/* A list of the order's buffers has the same requests as the graph. */
+/* A list of the order's buffers has the same requests as the graph; what shares a storage is one of
+ * them. */
 TEST(graphs_are_played_as_their_lists)
 {
+    static const char *const graphs[] = {"resnet18:image=32",
+                                         "densenet121:image=32 --concat share"};
     int64_t reserved[4];
 
-    replay("resnet18:image=32 --allocator caching,best_fit,buddy,slab");
-    for (uint32_t i = 0; i < 4; i++)
-        reserved[i] = number(rows[i], "reserved_bytes");
-    assert_int_equal(run("export resnet18:image=32 --in-place off --format csv -o @/list.csv"), 0);
-    replay("@/list.csv --allocator caching,best_fit,buddy,slab");
-    for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(number(rows[i], "reserved_bytes"), reserved[i]);
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        char arguments[200];
+
+        snprintf(arguments, sizeof arguments, "%s --allocator caching,best_fit,buddy,slab",
+                 graphs[i]);
+        replay(arguments);
+        for (uint32_t k = 0; k < 4; k++)
+            reserved[k] = number(rows[k], "reserved_bytes");
+        assert_int_equal(run("export %s --in-place off --format csv -o @/list.csv", graphs[i]), 0);
+        replay("@/list.csv --allocator caching,best_fit,buddy,slab");
+        for (uint32_t k = 0; k < 4; k++)
+            assert_int_equal(number(rows[k], "reserved_bytes"), reserved[k]);
+    }
     drop_rows();
 }
 
@@ -230,6 +240,8 @@ TEST(what_is_wrong_is_said)
             fail_msg("replay %s: %d, %s", cases[i].arguments, status, err);
         check_error(cases[i].arguments);
     }
+    if (run("replay tests/data/trace.csv --allocator malloc --capacity 12MiB") != 4)
+        assert_non_null(strstr(err, "malloc: it held"));
 }
 
 TESTS_WITHIN(begin, folder_remove, values_are_those_by_hand, rows_hold_to_each_other,
