@@ -85,10 +85,11 @@ $B/include/memplan/plugin.h: harness/lib/plugin.h
 $O/%.so: %.c $B/include/memplan/plugin.h Makefile
 	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -O1 -g $(WARN) -I$B/include -fPIC -shared -o $@ $<
 
-# The libraries that `make install` hands on: what plans and verifies, no backend, and no symbol but those of memplan.h.
+# The libraries that `make install` hands on: what plans and verifies, no backend but ref, and no symbol but those of memplan.h.
 SO      := $O/lib/libmemplan.so.$(VERSION)
 SONAME  := libmemplan.so.$(firstword $(subst ., ,$(VERSION)))
 LIBOBJ  := $(filter $O/graphs/% $O/planners/% $O/gen/% $O/harness/lib/% $O/harness/rows/record.o $O/harness/job/asked.o \
+    $O/runtime/tape/% $(addprefix $O/runtime/,ref.o pages.o cpu/host.o) \
     $(addprefix $O/harness/cli/,version.o command.o options.o values.o),$(OBJ))
 LIBLIBS := $(filter -L% -ligraph -lglpk -lprotobuf-c -ljansson,$(FEATURE_LDLIBS)) -lm -lpthread
 
@@ -368,25 +369,26 @@ define install-into
 	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -lmemplan' 'Libs.private: $(LIBLIBS)' \
 	    >"$1/lib/pkgconfig/memplan.pc"
 	$(Q)install -D -m 644 planners/example/first_fit_plugin.c "$1/share/doc/memplan/first_fit_plugin.c"
-	$(Q)install -D -m 644 harness/lib/example/library.c "$1/share/doc/memplan/library.c"
+	$(Q)install -D -m 644 -t "$1/share/doc/memplan" harness/lib/example/library.c harness/lib/example/eager.c
 endef
 
 install: all $O/lib/libmemplan.a
 	$(call install-into,$(DESTDIR)$(PREFIX),$(PREFIX))
 
 # What the test of the libraries builds: the example against what stands installed, by either library.
-$O/prefix/installed: $O/memplan $(SO) $O/lib/libmemplan.a harness/lib/memplan.h harness/lib/example/library.c Makefile
+$O/prefix/installed: $O/memplan $(SO) $O/lib/libmemplan.a harness/lib/memplan.h $(wildcard harness/lib/example/*.c) Makefile
 	$(call install-into,$(abspath $O/prefix),$(abspath $O/prefix))
 	$(Q)touch $@
 PC = PKG_CONFIG_PATH=$O/prefix/lib/pkgconfig pkg-config
-$O/example/by_so: $O/prefix/installed
-	$(Q)mkdir -p $(@D) && $(CC) $(FLAGS_$(MODE)) $(WARN) -o $@ $O/prefix/share/doc/memplan/library.c \
+$O/example/eager: SOURCE := eager
+$O/example/by_so $O/example/eager: $O/prefix/installed
+	$(Q)mkdir -p $(@D) && $(CC) $(FLAGS_$(MODE)) $(WARN) -o $@ $O/prefix/share/doc/memplan/$(or $(SOURCE),library).c \
 	    $$($(PC) --cflags --libs memplan) -Wl,-rpath,$(abspath $O/prefix/lib)
 $O/example/by_a: $O/prefix/installed
 	$(Q)mkdir -p $(@D) && $(CC) $(FLAGS_$(MODE)) $(WARN) -o $@ $O/prefix/share/doc/memplan/library.c \
 	    $$($(PC) --cflags --static --libs memplan | sed 's/-lmemplan/-l:libmemplan.a/')
 $O/tests/test_harness_alone: | $O/prefix/installed
-$O/tests/test_harness_library: | $O/example/by_so $O/example/by_a
+$O/tests/test_harness_library: | $O/example/by_so $O/example/by_a $O/example/eager
 
 # DT_RPATH, not RUNPATH: it also serves the libraries that our libraries need. The tests of backends go along: the
 # machine with the GPU may be able to build nothing.

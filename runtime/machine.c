@@ -172,61 +172,18 @@ void mpl_bind_thread(uint32_t index)
         hwloc_set_cpubind(topology, core->cpuset, HWLOC_CPUBIND_THREAD);
 }
 
-/* Binds untouched pages to the node of the calling thread. Where the system cannot
- * (mpl_machine.binds_memory, or a container that forbids it), a page lies on the node of the thread
- * that touches it first. */
-static void bind_locally(void *base, uint64_t bytes)
+/* Where the system cannot (mpl_machine.binds_memory, or a container that forbids it), a page lies
+ * on the node of the thread that touches it first. */
+mpl_status mpl_pages_bind(mpl_ctx *ctx, void *base, uint64_t bytes)
 {
-    hwloc_cpuset_t here = hwloc_bitmap_alloc();
+    hwloc_cpuset_t here;
 
-    if (here == NULL)
-        return;
+    MPL_PASS(topology_get(ctx));
+    if ((here = hwloc_bitmap_alloc()) == NULL)
+        return MPL_OK;
     if (hwloc_get_last_cpu_location(topology, here, HWLOC_CPUBIND_THREAD) == 0)
         hwloc_set_area_membind(topology, base, bytes, here, HWLOC_MEMBIND_BIND, 0);
     hwloc_bitmap_free(here);
-}
-
-mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base)
-{
-    void *pages;
-
-    MPL_PASS(topology_get(ctx));
-    if (bytes > SIZE_MAX - (uint64_t)sysconf(_SC_PAGESIZE))
-        return MPL_ERROR(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages", bytes);
-    pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED)
-        return MPL_ERROR(ctx, MPL_EMEM, "out of memory: %" PRIu64 " bytes of pages: %s", bytes,
-                         strerror(errno));
-    bind_locally(pages, bytes);
-    /* A huge page would make untouched neighbours resident. May fail: not all kernels have them. */
-    (void)madvise(pages, bytes, MADV_NOHUGEPAGE);
-    *base = pages;
-    return MPL_OK;
-}
-
-void mpl_pages_free(void *base, uint64_t bytes)
-{
-    if (base != NULL)
-        munmap(base, bytes);
-}
-
-mpl_status mpl_pages_resident(mpl_ctx *ctx, const void *base, uint64_t bytes, uint64_t *resident)
-{
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n = 0;
-    uintptr_t at = (uintptr_t)base & ~(uintptr_t)(page - 1), end = (uintptr_t)base + bytes;
-    unsigned char in_core[4096];
-
-    while (at < end) {
-        size_t pages = (size_t)mpl_min_u64((end - at + page - 1) / page, sizeof in_core);
-
-        if (mincore((void *)at, pages * page, in_core) != 0)
-            return MPL_ERROR(ctx, MPL_EUNAVAIL, "the system does not tell resident pages: %s",
-                             strerror(errno));
-        for (size_t i = 0; i < pages; i++)
-            n += in_core[i] & 1;
-        at += pages * page;
-    }
-    *resident = n * page;
     return MPL_OK;
 }
 

@@ -134,6 +134,70 @@ MEMPLAN_API memplan_claim memplan_claim_of(const memplan_plan *plan);
 /* Name of the i-th planner, in the order of every report; NULL after the last. */
 MEMPLAN_API const char *memplan_planner_name(uint32_t i);
 
+/* ---- tapes: operations that run as they are called, planned for the next time ---- */
+
+/* A tape runs operations at once. A step is what happens between two calls of memplan_tape_end. In
+ * a step that was not met before, results are allocated online, and given back with their last
+ * reference; at its end, what ran is planned. A step that makes the same calls again runs in the
+ * plan's arena, call by call. Where it parts from the plan, what is alive is copied out, and it
+ * goes on as a new step: results are the same either way, bit for bit. memplan_set's budget limits
+ * each plan. Free tapes before their context. */
+typedef struct memplan_tape memplan_tape;
+typedef uint64_t memplan_tensor; /* a reference to a tensor; 0: none */
+
+/* Operand of memplan_tape_call whose reference ends with the call. A plan may let the result
+ * overwrite it. */
+#define MEMPLAN_LAST(tensor) ((tensor) | UINT64_C(1) << 63)
+
+/* An attribute: n ints, n floats, or a text, as its key takes (graphs/ir/attrs.def). */
+typedef struct memplan_attr {
+    const char *key;
+    uint32_t n;
+    const int64_t *ints;
+    const double *floats;
+    const char *text;
+} memplan_attr;
+
+/* allocator: malloc, caching, best_fit, buddy or slab. backend: "ref", the only one of this library
+ * (MEMPLAN_EUNAVAIL: another). n_plans: how many steps are remembered with their plans; the least
+ * recently used is forgotten. */
+MEMPLAN_API memplan_status memplan_tape_new(memplan_ctx *ctx, const char *allocator,
+                                            const char *backend, uint32_t n_plans,
+                                            memplan_tape **tape);
+MEMPLAN_API void memplan_tape_free(memplan_tape *tape); /* and all its tensors */
+/* A tensor with data of yours, copied: row-major, type "f32", "i64", .. name may be NULL. */
+MEMPLAN_API memplan_status memplan_tape_input(memplan_tape *tape, const char *name,
+                                              const char *type, uint32_t rank, const int64_t *dim,
+                                              const void *data, memplan_tensor *tensor);
+/* The same for a weight, which outlives steps. Only one that changes may be written, or updated by
+ * operations such as sgd, once a step. */
+MEMPLAN_API memplan_status memplan_tape_weight(memplan_tape *tape, const char *name,
+                                               const char *type, uint32_t rank, const int64_t *dim,
+                                               const void *data, int changes,
+                                               memplan_tensor *tensor);
+MEMPLAN_API memplan_status memplan_tape_write(memplan_tape *tape, memplan_tensor weight,
+                                              const void *data);
+/* Runs an operator of graphs/ir/ops.def. in[n_in]: 0 leaves an optional operand out. out[n_out]
+ * receives references to the results. MEMPLAN_EINPUT: the operands do not fit, or were released;
+ * nothing has happened then. */
+MEMPLAN_API memplan_status memplan_tape_call(memplan_tape *tape, const char *op, uint32_t n_in,
+                                             const memplan_tensor *in, uint32_t n_attr,
+                                             const memplan_attr *attr, uint32_t n_out,
+                                             memplan_tensor *out);
+/* One more reference; one less. The last one ends the tensor. */
+MEMPLAN_API memplan_status memplan_tape_retain(memplan_tape *tape, memplan_tensor tensor);
+MEMPLAN_API memplan_status memplan_tape_release(memplan_tape *tape, memplan_tensor tensor);
+MEMPLAN_API memplan_status memplan_tape_dims(memplan_tape *tape, memplan_tensor tensor,
+                                             uint32_t *rank, int64_t dim[8]);
+/* Copies a tensor's contents to data. */
+MEMPLAN_API memplan_status memplan_tape_read(memplan_tape *tape, memplan_tensor tensor, void *data);
+/* Ends the step, and plans it if it is new. Tensors that are still referred to live on. */
+MEMPLAN_API memplan_status memplan_tape_end(memplan_tape *tape);
+/* A count or bytes so far: "hits" (steps by a plan), "misses", "diverged" (misses that began by a
+ * plan), "evictions", "traces" (planned), "plans" (kept), "arena_bytes" (of the plans),
+ * "reserved_bytes", "live_peak_bytes", "live_bytes" (of the allocator). UINT64_MAX: no such. */
+MEMPLAN_API uint64_t memplan_tape_fact(const memplan_tape *tape, const char *name);
+
 /* ---- tests of your own ---- */
 
 /* The k-th allocation from now on (0: the next) fails as if memory had run out; negative: none

@@ -678,20 +678,21 @@ mpl_status mpl_tape_run(mpl_tape *tape, const mpl_tape_call *call, mpl_handle *o
 {
     mpl_status st = MPL_OK;
     mpl_kernel *k;
-    bool done = false;
+    bool follows, done = false;
 
     memset(out, 0, call->n_out * sizeof *out);
     MPL_TRY(check_call(tape, call));
-    if (tape->mode == MPL_TAPE_START)
+    if (tape->plan == NULL && tape->trace.n_ops == 0 && !tape->diverged)
         choose(tape, call);
-    if (tape->plan != NULL && !is_next(tape, call))
-        MPL_TRY(diverge(tape));
-    if (tape->plan != NULL)
+    follows = tape->plan != NULL && is_next(tape, call);
+    if (follows)
         k = tape->plan->op[tape->at_op].kernel;
     else
         MPL_TRY(mpl_kernel_get(tape, call, &k));
-    k->used = tape->step;
     MPL_TRY(check_updates(tape, k, call));
+    if (tape->plan != NULL && !follows)
+        MPL_TRY(diverge(tape));
+    k->used = tape->step;
     if (tape->plan == NULL)
         MPL_TRY(make_room(tape, call));
     for (uint32_t i = 0; i < call->n_out; i++)
@@ -758,13 +759,14 @@ static mpl_status keep(mpl_tape *tape)
     mpl_status st = MPL_OK;
     mpl_trace *t = NULL;
 
-    MPL_TRY(mpl_trace_graph(tape, &tape->trace));
+    tape->trace.key = mpl_trace_key(&tape->trace);
     for (uint32_t i = tape->n_kept; i > 0; i--)
-        if (tape->kept[i - 1]->hash == tape->trace.hash &&
+        if (tape->kept[i - 1]->key == tape->trace.key &&
             mpl_trace_equal(tape->kept[i - 1], &tape->trace)) {
             touch(tape, i - 1);
             goto out;
         }
+    MPL_TRY(mpl_trace_graph(tape, &tape->trace));
     MPL_TRY(mpl_trace_plan(tape, &tape->trace));
     MPL_TRY(mpl_new(tape->ctx, t, 1));
     *t = tape->trace;

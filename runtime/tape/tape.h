@@ -105,7 +105,7 @@ mpl_tape_facts mpl_tape_facts_of(const mpl_tape *tape);
 /* A trace that is kept. */
 typedef struct mpl_trace_facts {
     const mpl_graph *graph; /* what ran; value names are those of inputs and weights */
-    uint64_t hash;          /* of the graph, of when values died, and of its weights */
+    uint64_t hash;          /* of the graph */
     uint64_t plan_bytes;    /* verified [byte] */
     uint64_t bound_bytes;   /* peak of what is live, in-place pairs counted once [byte] */
     uint64_t plan_bound;    /* no plan needs less, as the planner proved [byte] */

@@ -87,7 +87,8 @@ typedef struct mpl_trace {
 
     /* Once it is kept: */
     mpl_graph *graph;
-    uint64_t hash, plan_bytes, bound_bytes, plan_bound;
+    uint64_t key, hash; /* of the calls, of the graph */
+    uint64_t plan_bytes, bound_bytes, plan_bound;
     mpl_claim claim;
     uint64_t n_used;
 } mpl_trace;
@@ -155,13 +156,15 @@ void mpl_kernels_sweep(mpl_tape *tape, bool all);
 
 /* trace.c */
 void mpl_trace_fini(mpl_ctx *ctx, mpl_trace *trace);
+/* A hash of the calls and deaths that mpl_trace_equal compares. */
+uint64_t mpl_trace_key(const mpl_trace *trace);
 /* Whether two traces are the same calls, with the same deaths. */
 bool mpl_trace_equal(const mpl_trace *a, const mpl_trace *b);
 /* Copies what happened before operation n_ops, when n_values had appeared and n_releases died.
  * Stores that die later are alive. */
 mpl_status mpl_trace_prefix(mpl_ctx *ctx, const mpl_trace *from, uint32_t n_ops, uint32_t n_values,
                             uint32_t n_releases, mpl_trace *out);
-/* Makes the graph and the hash of a complete trace. */
+/* Makes the graph of a complete trace, and its hash. */
 mpl_status mpl_trace_graph(mpl_tape *tape, mpl_trace *trace);
 /* Plans it: offsets of stores and workspaces, bytes, bounds. */
 mpl_status mpl_trace_plan(mpl_tape *tape, mpl_trace *trace);

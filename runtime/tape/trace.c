@@ -30,6 +30,19 @@ bool mpl_trace_equal(const mpl_trace *a, const mpl_trace *b)
              memcmp(a->release, b->release, a->n_releases * sizeof *a->release) == 0));
 }
 
+uint64_t mpl_trace_key(const mpl_trace *t)
+{
+    uint64_t h = mpl_hash(MPL_HASH_SEED, &t->n_values, sizeof t->n_values);
+
+    for (uint32_t at = 0; at < t->n_ops; at++) {
+        h = mpl_hash(h, &t->op[at].kernel->hash, sizeof t->op[at].kernel->hash);
+        h = mpl_hash(h, &t->op[at].released, sizeof t->op[at].released);
+    }
+    h = mpl_hash(h, t->operand, t->n_operands * sizeof *t->operand);
+    h = mpl_hash(h, t->last, t->n_operands);
+    return t->n_releases > 0 ? mpl_hash(h, t->release, t->n_releases * sizeof *t->release) : h;
+}
+
 /* Copies n items of an array of a trace. */
 #define TAKE(field, room, n)                                                                       \
     do {                                                                                           \
@@ -60,6 +73,8 @@ mpl_status mpl_trace_prefix(mpl_ctx *ctx, const mpl_trace *from, uint32_t n_ops,
         if (s->death > n_ops)
             s->death = MPL_NONE;
     }
+    for (uint32_t i = 0; i < n_values; i++)
+        t.value[i].read = false; /* what this step read of them is not known; it decides nothing */
     t.n_values = n_values, t.n_operands = n_operands, t.n_results = n_results,
     t.n_releases = n_releases;
     for (uint32_t i = 0; i < n_ops; i++)
@@ -191,7 +206,6 @@ mpl_status mpl_trace_graph(mpl_tape *tape, mpl_trace *t)
 {
     mpl_status st = MPL_OK;
     mpl_graph *g = NULL;
-    uint64_t h;
 
     MPL_TRY(mpl_reserve(tape->ctx, t->op, t->op_room, (size_t)t->n_ops + 1));
     t->op[t->n_ops] = (mpl_traced_op){NULL, t->n_operands, t->n_results, t->n_releases, 0};
@@ -200,15 +214,7 @@ mpl_status mpl_trace_graph(mpl_tape *tape, mpl_trace *t)
         MPL_TRY(add_op(tape, t, at, g));
     MPL_TRY(add_outputs(tape, t, g));
     MPL_TRY(mpl_graph_finish(tape->ctx, g));
-    h = mpl_graph_hash(g);
-    for (uint32_t at = 0; at < t->n_ops; at++)
-        h = mpl_hash(h, &t->op[at].released, sizeof t->op[at].released);
-    h = mpl_hash(h, t->last, t->n_operands);
-    if (t->n_releases > 0)
-        h = mpl_hash(h, t->release, t->n_releases * sizeof *t->release);
-    for (uint32_t v = 0; v < t->n_values; v++)
-        h = mpl_hash(h, &t->value[v].weight, sizeof t->value[v].weight);
-    t->hash = h;
+    t->hash = mpl_graph_hash(g);
     t->graph = g, g = NULL;
 out:
     mpl_graph_free(tape->ctx, g);

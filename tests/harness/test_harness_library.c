@@ -81,6 +81,18 @@ TEST(symbols_are_those_of_the_header)
         assert_null(strstr(text, (const char *[]){"libdnnl", "libhwloc"}[i]));
 }
 
+/* Fault: the library lacks a part of the tape; an iteration met again does not follow its plan. */
+TEST(eager_example_runs)
+{
+    assert_int_equal(shell("%s/example/eager", build), 0);
+    assert_non_null(strstr(text,
+                           "batch 1: y[0] = -0.34375, eagerly\nbatch 4: y[0] = -0.34375, eagerly\n"
+                           "batch 1: y[0] = -0.34375, by its plan\n"));
+    assert_non_null(strstr(text, "\nbatch 4: y[0] = -0.34375, by its plan\n"));
+    assert_int_equal(shell("wc -l <harness/lib/example/eager.c"), 0);
+    assert_true(atoi(text) <= 60);
+}
+
 /* Fault: pkg-config gives a wrong prefix or flag; the library works only in the test's program. */
 TEST(example_runs_by_either_library)
 {
@@ -512,7 +524,7 @@ TEST(threads_do_not_meet)
     }
 }
 
-TESTS_WITHIN(begin, folder_remove, symbols_are_those_of_the_header, example_runs_by_either_library,
-             header_fits_beside_others, built_tasks_are_planned, offsets_of_others_are_verified,
-             library_and_program_agree, wrong_calls_are_refused, memory_may_run_out_anywhere,
-             threads_do_not_meet)
+TESTS_WITHIN(begin, folder_remove, symbols_are_those_of_the_header, eager_example_runs,
+             example_runs_by_either_library, header_fits_beside_others, built_tasks_are_planned,
+             offsets_of_others_are_verified, library_and_program_agree, wrong_calls_are_refused,
+             memory_may_run_out_anywhere, threads_do_not_meet)
