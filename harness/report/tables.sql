@@ -40,7 +40,7 @@
 -- Each planner with each graph, in the order of their first rows, and the last row of each pair.
 CREATE TEMP VIEW places AS
 SELECT id, planner_name, graph_name || coalesce(' ' || backend, '')
-  || iif(safety = 'parallel', ' parallel', '') AS graph_place FROM rows;
+  || iif(safety IS NULL OR safety = 'serial', '', ' ' || safety) AS graph_place FROM rows;
 
 CREATE TEMP VIEW matrix AS
 SELECT r.*, p.line, p.planner_name AS label, g.place, g.graph_place AS each
@@ -391,6 +391,27 @@ SELECT graph_name AS graph, order_ops AS operations, mib(order_live_bytes) AS "b
   order_proof AS by, fixed(order_ns / 1e9, 1) AS "~search s"
 FROM rows WHERE order_live_bytes IS NOT NULL ORDER BY id;
 
+-- table streams_curve simulated_ns: a line a graph and number of streams: planned memory and simulated
+--   speed, each beside those of one stream
+WITH best AS (
+  SELECT graph_name AS graph, cast(substr(safety, 9) AS integer) AS k, min(id) AS id,
+    min(planned_bytes) AS bytes, min(simulated_ns) AS ns
+  FROM rows WHERE safety GLOB 'streams:*' AND status = 'ok' GROUP BY 1, 2)
+SELECT best.graph, best.k AS streams, fixed(ratio(best.bytes, one.bytes), 3) AS memory,
+  fixed(ratio(one.ns, best.ns), 3) AS speed
+FROM best JOIN best one ON one.graph = best.graph AND one.k = 1 ORDER BY one.id, best.k;
+
+-- table streams simulated_ns: a line a graph: the least planned memory of any planner under K
+--   streams, and how many times as fast as on one stream a run is, as simulated
+WITH best AS (
+  SELECT graph_name AS graph, cast(substr(safety, 9) AS integer) AS k, min(id) AS id,
+    min(planned_bytes) AS bytes, min(simulated_ns) AS ns
+  FROM rows WHERE safety GLOB 'streams:*' AND status = 'ok' GROUP BY 1, 2),
+one AS (SELECT graph, min(id) AS line, max(iif(k = 1, ns, NULL)) AS ns FROM best GROUP BY 1)
+SELECT line, graph, iif(k = 65536, 'each alone', k) AS each, mib(bytes) AS "% MiB",
+  fixed(ratio(one.ns, best.ns), 2) AS "% times"
+FROM best JOIN one USING (graph) ORDER BY line, k;
+
 -- table least planner: a line a graph of memplan least: planned memory in the order given, in one of
 --   the least peak, and over all that was free, with the bound over that
 -- The first two are the least of any planner. Rows of --free stand behind those without.
@@ -401,7 +422,7 @@ other AS (
   SELECT graph, safety, "order", min(planned_bytes) AS bytes FROM rows
   WHERE planner <> 'least' AND "order" IN ('given', 'least_peak') GROUP BY 1, 2, 3),
 lines AS (
-  SELECT f.place AS line, f.graph_name || iif(f.safety = 'parallel', ' parallel', '') AS graph,
+  SELECT f.place AS line, f.graph_name || iif(f.safety = 'serial', '', ' ' || f.safety) AS graph,
     g.bytes AS given, p.bytes AS peak, f.planned_bytes AS planned, f.bound_bytes AS bound,
     iif(f.claim = 'optimal', 'yes', 'no') AS optimal,
     1 - ratio(f.planned_bytes, min(g.bytes, p.bytes)) AS less, f.plan_ns AS ns
