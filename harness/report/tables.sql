@@ -540,6 +540,21 @@ SELECT graph_name AS graph, planner_name AS planner, mib(planned_bytes) AS "plan
   ms(allocators ->> 'pool_ns') AS "~cudaMallocAsync ms"
 FROM rows WHERE allocators IS NOT NULL ORDER BY id;
 
+-- table eager plan_cache: a line a program: what each allocator holds where operations run as they
+--   come, over the arena of the plans of its traces; times are of the allocator named first
+WITH kind AS (SELECT allocator, min(id) AS place FROM rows WHERE steps > 0 GROUP BY 1),
+program AS (SELECT graph, shapes, min(id) AS line FROM rows WHERE steps > 0 GROUP BY 1, 2),
+held AS (SELECT graph, shapes, allocator, max(id) AS id FROM rows WHERE steps > 0 GROUP BY 1, 2, 3)
+SELECT p.line, g.graph_name || coalesce(', ' || g.shapes, '') AS program,
+  g.plan_cache ->> 'hits' || ' of ' || g.steps AS "steps by a plan",
+  mib(g.live_peak_bytes) AS "alive MiB", mib(g.bound_bytes) AS "bound MiB",
+  mib(g.planned_bytes) AS "planned MiB", g.claim,
+  k.allocator AS each, fixed(ratio(r.reserved_bytes, r.planned_bytes), 3) AS "% over planned",
+  ms(g.eager_ns) AS "~eager ms", ms(g.memoised_ns) AS "~by the plan ms"
+FROM program p CROSS JOIN kind k JOIN rows g ON g.id = p.line
+LEFT JOIN held h ON h.graph IS p.graph AND h.shapes IS p.shapes AND h.allocator = k.allocator
+LEFT JOIN rows r ON r.id = h.id ORDER BY p.line, k.place;
+
 -- table online reserved_bytes: a line a graph or trace: what allocators that know nothing of what
 --   comes hold for its requests, over the optimum of the same requests (>= B: over a bound of it)
 WITH kind AS (SELECT allocator, min(id) AS place FROM rows WHERE allocator IS NOT NULL GROUP BY 1),

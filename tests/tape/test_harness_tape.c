@@ -81,12 +81,12 @@ static const char *compute(uint32_t what, const held *a, const held *b, held *to
 {
     to->n = a->n;
     for (uint32_t i = 0; i < a->n; i++)
-        to->x[i] = what == 0   ? a->x[i] + b->x[i]
-                   : what == 1 ? a->x[i] * b->x[i]
+        to->x[i] = what == 0   ? (a->x[i] > b->x[i] ? a->x[i] : b->x[i])
+                   : what == 1 ? (a->x[i] < b->x[i] ? a->x[i] : b->x[i])
                    : what == 2 ? (a->x[i] > 0 ? a->x[i] : 0)
                    : what == 3 ? -a->x[i]
                                : a->x[i];
-    return (const char *[]){"add", "mul", "relu", "neg", "identity"}[what];
+    return (const char *[]){"max", "min", "relu", "neg", "identity"}[what];
 }
 
 static void drop(program *p, uint32_t i)
