@@ -379,7 +379,7 @@ TEST(between_with_control_flow)
  * of them where every unit has a stream of its own. */
 TEST(units_of_streams)
 {
-    uint32_t n_plans = 0, n_refused = 0;
+    uint32_t n_plans = 0, n_refused = 0, n_moved = 0;
 
     for (uint64_t seed = 1; seed <= n_graphs() / 4; seed++) {
         owned_graph *g = random_control_of(ctx, seed, 8 + (uint32_t)seed % 20);
@@ -399,13 +399,17 @@ TEST(units_of_streams)
         assert_ok(ctx, mpl_verify(ctx, p, plan));
         if (g->n_blocks > 1 && map->op_stream != NULL) {
             assert_ok(ctx, mpl_verify_places(ctx, g, map, p, plan));
+            for (mpl_op op = 0; op < g->n_ops; op++) /* other streams: some plans are for these
+                                                        alone */
+                map->op_stream[op] = map->step_of[mpl_op_outermost(g, op)] % g->n_ops;
+            n_moved += mpl_verify_places(ctx, g, map, p, plan) == MPL_EINVALID;
             mpl_free(ctx, map->op_stream), map->op_stream = NULL;
             n_refused += mpl_verify_places(ctx, g, map, p, plan) == MPL_EINVALID;
             n_plans++;
         }
         mpl_streams_free(ctx, s);
     }
-    assert_true(n_plans > 50 && n_refused > 10 && n_refused < n_plans);
+    assert_true(n_plans > 50 && n_refused > 10 && n_refused < n_plans && n_moved > 10);
 }
 
 TEST(lose_memory)
