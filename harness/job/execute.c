@@ -26,6 +26,7 @@ static mpl_status run_planned(mpl_ctx *ctx, const mpl_options *options, const mp
         if (o->measured.facts.two_ways)
             MPL_TRY(mpl_exec_run(exec, &o->other_ns[i]));
     }
+    MPL_TRY(mpl_measure_times(ctx, job, exec, &o->measured));
     MPL_TRY(mpl_exec_facts_get(exec, &o->measured.facts));
     o->measured.rss_bytes = mpl_rss_peak(); /* before another copy of the graph is made */
     MPL_TRY(mpl_outputs_get(exec, job->source.graph, o->outputs));

@@ -266,7 +266,7 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason)
         MPL_FIELD_clocks,          MPL_FIELD_implementations,
         MPL_FIELD_allocators,      MPL_FIELD_malloc_ns,
         MPL_FIELD_malloc_bytes,    MPL_FIELD_executed,
-        MPL_FIELD_concurrent_ns,
+        MPL_FIELD_concurrent_ns,   MPL_FIELD_ops_ns,
     };
 
     mpl_record_text(row, MPL_FIELD_status, status);

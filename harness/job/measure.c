@@ -329,6 +329,31 @@ mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *m)
     return MPL_OK;
 }
 
+mpl_status mpl_measure_times(mpl_ctx *ctx, const mpl_job *job, mpl_exec *exec, mpl_measured *m)
+{
+    enum { N_RUNS = 3 };
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    uint64_t *ns = NULL;
+
+    if (job->streams == NULL)
+        goto out;
+    MPL_TRY(mpl_new(ctx, ns, g->n_ops));
+    st = mpl_exec_op_times(exec, N_RUNS, ns);
+    if (st == MPL_EUNAVAIL) { /* of a device that runs graphs as a whole, work stands for them */
+        st = MPL_OK;
+        goto out;
+    }
+    MPL_TRY(st);
+    MPL_TRY(mpl_streams_simulate(ctx, g, job->order, job->streams->op_stream, ns, NULL,
+                                 &m->simulated_ns));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        m->ops_ns += ns[op];
+out:
+    mpl_free(ctx, ns);
+    return st;
+}
+
 /* ---- the row ---- */
 
 static void device_fields(const mpl_exec_facts *f, mpl_record *row)
@@ -379,6 +404,11 @@ static void allocator_fields(const mpl_unplanned *a, mpl_record *row)
 void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
 {
     mpl_record_text(row, MPL_FIELD_executed, m->workers > 1 ? "at once" : "in order");
+    if (m->simulated_ns > 0) {
+        mpl_record_int(row, MPL_FIELD_simulated_ns, m->simulated_ns);
+        mpl_record_text(row, MPL_FIELD_simulated_by, "times");
+        mpl_record_int(row, MPL_FIELD_ops_ns, m->ops_ns);
+    }
     mpl_record_int(row, MPL_FIELD_measured_bytes, m->facts.measured_bytes);
     mpl_record_int(row, MPL_FIELD_rss_bytes, m->rss_bytes);
     if (m->malloc_bytes > 0)

@@ -75,12 +75,17 @@ mpl_status mpl_allocators_play(mpl_ctx *ctx, const mpl_problem *p, const mpl_bac
 typedef struct mpl_measured {
     uint32_t workers;         /* that ran it; 0: 1 */
     mpl_unplanned allocators; /* all 0: not replayed */
+    uint64_t simulated_ns;    /* under streams, from the times of operations; 0: not measured */
+    uint64_t ops_ns;          /* sum of these times */
     mpl_exec_facts facts;
     uint64_t before_bytes; /* resident before the run was prepared [byte] */
     uint64_t rss_bytes;    /* peak resident set [byte] */
     uint64_t malloc_bytes; /* with one malloc a buffer; 0: not run [byte] */
 } mpl_measured;
 
+/* Under streams: times of the operations, one after the other, and the run that these make. */
+mpl_status mpl_measure_times(mpl_ctx *ctx, const mpl_job *job, mpl_exec *exec,
+                             mpl_measured *measured);
 /* Checks that a device took the planned memory, and no more while it ran. MPL_EINVALID. */
 mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *measured);
 void mpl_measure_fields(const mpl_measured *measured, mpl_record *row);

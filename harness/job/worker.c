@@ -69,6 +69,8 @@ static mpl_status prepare(mpl_ctx *ctx, const mpl_worker_task *task, report *out
     MPL_TRY(mpl_exec_facts_get(*exec, &out->measured.facts));
     if (out->measured.facts.two_ways)
         MPL_TRY(mpl_exec_run(*exec, NULL));
+    if (task->plan != NULL)
+        MPL_TRY(mpl_measure_times(ctx, task->job, *exec, &out->measured));
     if (task->plan != NULL && task->command != NULL) {
         st = mpl_measure_malloced(ctx, task->command, *exec, malloced, &out->measured.malloc_bytes);
         if (st != MPL_EUNAVAIL) /* its fields stay null */
