@@ -388,6 +388,8 @@ uint32_t mpl_graph_find_block(const mpl_graph *g, const char *name);
 bool mpl_block_within(const mpl_graph *g, uint32_t inner, uint32_t outer);
 /* Upper bound on the rounds of a `while`, from its scans or attribute `trips`; -1: none. */
 int64_t mpl_while_most_rounds(const mpl_graph *g, mpl_op op);
+/* Whether a `while` certainly runs as many rounds as it can have at most. */
+bool mpl_while_runs_full(const mpl_graph *g, mpl_op op);
 
 bool mpl_graph_has_loop(const mpl_graph *g);
 

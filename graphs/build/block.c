@@ -220,6 +220,25 @@ int64_t mpl_while_most_rounds(const mpl_graph *g, mpl_op op)
     return mpl_attr_int(g, op, MPL_ATTR_trips, -1);
 }
 
+bool mpl_while_runs_full(const mpl_graph *g, mpl_op op)
+{
+    const mpl_value *in = g->op_in + g->op_in_begin[op];
+    uint32_t b = mpl_op_first_body(g, op);
+    int64_t trips;
+
+    if (in[1] != MPL_NONE || mpl_result(g, b, 0) != MPL_NONE)
+        return false;
+    for (mpl_op test = g->block_op_begin[b]; test < g->block_op_end[b]; test++)
+        if (g->op_kind[test] == MPL_OP_exit_unless && g->op_block[test] == b)
+            return false;
+    if (in[0] == MPL_NONE)
+        return true;
+    if (g->value_role[in[0]] != MPL_WEIGHT || g->value_data[in[0]] == NULL)
+        return false;
+    memcpy(&trips, g->value_data[in[0]], sizeof trips);
+    return trips >= mpl_while_most_rounds(g, op);
+}
+
 bool mpl_graph_has_loop(const mpl_graph *g)
 {
     for (uint32_t b = 1; b < g->n_blocks; b++)

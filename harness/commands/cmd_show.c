@@ -115,6 +115,19 @@ static void show_passes(const mpl_job *job)
     }
 }
 
+/* Prints how much of their tapes loops keep. */
+static void show_tapes(const mpl_recompute_found *f)
+{
+    if (f->n_taped == 0)
+        return;
+    printf("             %" PRIu32 " of %" PRIu32 " loops with a tape: %" PRIu64
+           " bytes of states, before %" PRIu64 "; %" PRIu64
+           " rounds forward beyond those reversed; outside loops: off\n",
+           f->n_loops, f->n_taped, f->tape_bytes, f->tape_before_bytes, f->forward_rounds);
+    if (f->why[0] != '\0')
+        printf("             %s\n", f->why);
+}
+
 static void show_recomputed(const mpl_job *job)
 {
     const mpl_recompute_found *f = &job->recomputed;
@@ -126,6 +139,7 @@ static void show_recomputed(const mpl_job *job)
            (double)f->facts.extra_work / (double)mpl_max_u64(f->facts.forward_work, 1),
            f->peak_bytes, f->before_bytes,
            (double)f->before_bytes / (double)mpl_max_u64(f->peak_bytes, 1));
+    show_tapes(f);
     if (f->claim == MPL_RECOMPUTE_OPTIMAL)
         printf("             no choice of repeats does less work within the budget (proved in "
                "doubles)\n");

@@ -44,6 +44,7 @@ static const row rows[] = {
     ONE(layout, false, 0, layout, "plain"),
     ONE(order, false, 1, order, "least_peak"),
     ONE(recompute, false, 1, recompute, "sqrt"),
+    ONE(recompute, false, 1, recompute, "revolve"),
     ONE(safety, true, 1, safety, "parallel"), /* for its price: what it asks for more */
     ONE(order, false, 1, order, "joint"),
     {MPL_ADVICE_together, false, 2, MPL_OPT_concat, "auto", "on", "on", "least_peak", "portfolio"},

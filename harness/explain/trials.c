@@ -47,7 +47,10 @@ static void tell_again(const mpl_job *job, char *what)
                           (double)mpl_max_u64(job->recomputed.facts.forward_work, 1),
                       n > 0 ? ": " : "");
 
-    for (mpl_op op = 0; op < g->n_ops && named < NAMED; op++) {
+    if (job->recomputed.n_loops > 0)
+        at += snprintf(what + at, (size_t)(MPL_ADVICE_WHAT - at), "rounds of %" PRIu32 " loops",
+                       job->recomputed.n_loops);
+    for (mpl_op op = 0; op < g->n_ops && named < NAMED && g->n_blocks == 1; op++) {
         mpl_value v = mpl_op_output(g, op, 0);
 
         if (v != MPL_NONE && strstr(g->value_name[v], ".again") != NULL)

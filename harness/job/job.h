@@ -121,12 +121,13 @@ mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, const mpl_order_
 /* The `order` of a row whose plan file holds the order itself. */
 #define MPL_ORDER_LEAST "least"
 
-/* "M", "M:BYTES", "M:P%" or "none". */
+/* "M", "M:BYTES", "M:P%", "revolve:SLOTS" or "none". */
 typedef struct mpl_recompute_spec {
     const mpl_recompute_method *method; /* NULL: none */
     uint64_t budget;                    /* [byte]; MPL_LEAST_PEAK: none */
     double part;                        /* of the peak without recomputation; 0: use budget */
     uint32_t without;                   /* bit set of disabled rules */
+    uint32_t slots;                     /* of revolve; 0: its own number */
 } mpl_recompute_spec;
 
 /* MPL_EINPUT: no such method, or no such budget. */

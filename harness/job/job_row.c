@@ -53,6 +53,11 @@ static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record 
     mpl_record_int(row, MPL_FIELD_forward_work, f->facts.forward_work);
     mpl_record_int(row, MPL_FIELD_all_work, f->facts.all_work);
     mpl_record_int(row, MPL_FIELD_extra_work, f->facts.extra_work);
+    if (f->n_taped > 0) {
+        mpl_record_int(row, MPL_FIELD_forward_rounds, f->forward_rounds);
+        mpl_record_int(row, MPL_FIELD_tape_bytes, f->tape_bytes);
+        mpl_record_int(row, MPL_FIELD_tape_before_bytes, f->tape_before_bytes);
+    }
     if (f->has_bound)
         mpl_record_int(row, MPL_FIELD_extra_work_bound, f->bound_work);
     mpl_record_text(row, MPL_FIELD_recompute_claim,

@@ -143,6 +143,21 @@ static mpl_status parse_budget(mpl_ctx *ctx, const char *text, mpl_recompute_spe
     return MPL_OK;
 }
 
+/* The states that revolve keeps of each loop. */
+static mpl_status parse_slots(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
+{
+    uint64_t slots = 0;
+
+    if (strlen(text) == strspn(text, "0123456789") && strlen(text) <= 9)
+        slots = strtoull(text, NULL, 10);
+    if (slots == 0)
+        return MPL_REFUSE(
+            ctx, "--recompute: revolve:%.40s: how many states does a loop keep? as in revolve:10",
+            text);
+    spec->slots = (uint32_t)slots;
+    return MPL_OK;
+}
+
 /* "BUDGET", "without=A+B", or both with a comma between. */
 static mpl_status parse_rest(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
 {
@@ -170,9 +185,12 @@ mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recomput
     spec.method = n < sizeof name ? mpl_recompute_find(name) : NULL;
     if (spec.method == NULL)
         return MPL_REFUSE(
-            ctx, "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, none",
+            ctx,
+            "--recompute: no method '%.40s'; there are sqrt, budget, round, pebble, revolve, none",
             text);
-    if (text[n] == ':')
+    if (text[n] == ':' && spec.method->loops == mpl_schedule_revolve)
+        MPL_PASS(parse_slots(ctx, text + n + 1, &spec));
+    else if (text[n] == ':')
         MPL_PASS(parse_rest(ctx, text + n + 1, &spec));
     if (spec.method->needs_budget && spec.budget == MPL_LEAST_PEAK && spec.part <= 0)
         return MPL_REFUSE(
@@ -188,16 +206,22 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
                                mpl_recompute_found *found, int64_t *ns)
 {
     mpl_graph *made = NULL;
-    mpl_recompute_task task = {
-        .ctx = ctx, .g = *g, .options = options, .budget = spec->budget, .without = spec->without};
+    mpl_recompute_task task = {.ctx = ctx,
+                               .g = *g,
+                               .options = options,
+                               .budget = spec->budget,
+                               .without = spec->without,
+                               .slots = spec->slots};
     uint64_t before;
     int64_t begin = mpl_clock_ns();
 
     *ns = 0;
     if (spec->method == NULL)
         return MPL_OK;
-    if (spec->part > 0) {
-        MPL_PASS(mpl_recompute_before(ctx, *g, options, &before));
+    if (spec->part > 0 && (*g)->n_blocks > 1) {
+        task.budget = 0; /* there is none in graphs with blocks */
+    } else if (spec->part > 0) {
+        MPL_PASS(mpl_given_peak(ctx, *g, options, &before));
         task.budget = (uint64_t)floor((double)before * spec->part);
     }
     MPL_PASS(mpl_recompute(spec->method, &task, &made));

@@ -24,21 +24,50 @@ static mpl_status ask_layout(mpl_ctx *ctx, const mpl_freedom *freedom, const cha
 /* Budgets are tried down to NEAR percent of the peak. */
 enum { LEAST_PERCENT = 4, NEAR = 2 };
 
-/* Whether a run within that part of the peak adds little enough work. */
-static mpl_status fits(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                       uint64_t peak, uint32_t percent, double most_extra, bool *ok)
+/* Whether the task's run adds little enough work. */
+static mpl_status fits(const char *method, mpl_recompute_task *task, double most_extra, bool *ok)
 {
     mpl_status st = MPL_OK;
     mpl_graph *made = NULL;
-    mpl_recompute_task task = {
-        .ctx = ctx, .g = g, .options = options, .budget = peak / 100 * percent};
 
-    st = mpl_recompute(mpl_recompute_find("round"), &task, &made);
+    st = mpl_recompute(mpl_recompute_find(method), task, &made);
     *ok = st == MPL_OK &&
-          (double)task.found.facts.extra_work <= most_extra * (double)task.found.facts.all_work;
+          (double)task->found.facts.extra_work <= most_extra * (double)task->found.facts.all_work;
     if (st == MPL_EINVALID || st == MPL_ELIMIT) /* nothing is within the budget, or was found */
         st = MPL_OK;
-    mpl_graph_free(ctx, made);
+    mpl_graph_free(task->ctx, made);
+    return st;
+}
+
+/* The fewest states for each loop to keep at which the extra work is allowed. 0: none, or none that
+ * lowers the peak. */
+static mpl_status least_slots(mpl_ctx *ctx, const mpl_freedom *freedom, const mpl_graph *g,
+                              const mpl_options *options, int64_t deadline_ns, uint32_t *slots)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem_options asked = mpl_asked_problem(options);
+    mpl_run clock = {.watch = options->watch, .deadline_ns = deadline_ns};
+    mpl_recompute_task task = {
+        .ctx = ctx, .g = g, .options = &asked, .budget = MPL_LEAST_PEAK, .slots = 1};
+    uint32_t low = 0, high = 1;
+    bool ok = false;
+
+    *slots = 0;
+    while (!ok && high < MPL_MOST_FORWARD && !mpl_run_late(&clock)) {
+        task.slots = high *= 2;
+        MPL_TRY(fits("revolve", &task, freedom->most_extra, &ok));
+    }
+    while (ok && high - low > 1 && !mpl_run_late(&clock)) {
+        bool enough;
+
+        task.slots = low + (high - low) / 2;
+        MPL_TRY(fits("revolve", &task, freedom->most_extra, &enough));
+        *(enough ? &high : &low) = task.slots;
+    }
+    task.slots = high;
+    MPL_TRY(fits("revolve", &task, freedom->most_extra, &ok));
+    *slots = ok && task.found.n_loops > 0 ? high : 0;
+out:
     return st;
 }
 
@@ -53,12 +82,14 @@ static mpl_status least_percent(mpl_ctx *ctx, const mpl_freedom *freedom, const 
     uint64_t peak;
 
     *percent = 100;
-    MPL_TRY(mpl_recompute_before(ctx, g, &asked, &peak));
+    MPL_TRY(mpl_given_peak(ctx, g, &asked, &peak));
     while (*percent - low > NEAR && !mpl_run_late(&clock)) {
         uint32_t middle = (low + *percent) / 2;
+        mpl_recompute_task task = {
+            .ctx = ctx, .g = g, .options = &asked, .budget = peak / 100 * middle};
         bool ok;
 
-        MPL_TRY(fits(ctx, g, &asked, peak, middle, freedom->most_extra, &ok));
+        MPL_TRY(fits("round", &task, freedom->most_extra, &ok));
         *(ok ? percent : &low) = middle;
     }
 out:
@@ -71,20 +102,23 @@ static mpl_status ask_recompute(mpl_ctx *ctx, const mpl_freedom *freedom, const 
     mpl_status st = MPL_OK;
     mpl_options before = *options;
     mpl_job job = {0};
-    uint32_t percent;
+    uint32_t least;
+    bool loops;
 
     before.layout = MPL_layout_plain; /* changes of layout come last */
     MPL_TRY(mpl_job_read(ctx, &before, graph, &job));
     MPL_TRY(mpl_job_passes(ctx, &before, &job));
-    st = least_percent(ctx, freedom, job.source.graph, options, deadline_ns, &percent);
+    loops = job.source.graph->n_blocks > 1;
+    st = (loops ? least_slots : least_percent)(ctx, freedom, job.source.graph, options, deadline_ns,
+                                               &least);
     if (st == MPL_EINPUT || st == MPL_EUNAVAIL) { /* no training graph; no GLPK */
         snprintf(why, 200, "%.199s", ctx->message);
         st = MPL_OK;
-    } else if (st == MPL_OK && percent == 100) {
+    } else if (st == MPL_OK && least == (loops ? 0 : 100)) {
         snprintf(why, 200, "no run with that little extra work was found below the peak");
     }
     MPL_TRY(st);
-    snprintf(text, 40, "round:%" PRIu32 "%%", percent);
+    snprintf(text, 40, loops ? "revolve:%" PRIu32 : "round:%" PRIu32 "%%", least);
     options->recompute = text;
 out:
     mpl_job_fini(ctx, &job);

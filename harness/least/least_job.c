@@ -114,6 +114,10 @@ static void put_price(const mpl_job *before, const mpl_job *job, mpl_fall *fall)
     fall->work = work_of(job->source.graph);
     fall->reordered_bytes = reordered(job->source.graph);
     fall->n_again = job->recomputed.facts.n_again;
+    if (job->recomputed.n_taped > 0) { /* a loop's work is that of all its rounds */
+        fall->work_before = job->recomputed.facts.all_work;
+        fall->work = mpl_add_work(fall->work_before, job->recomputed.facts.extra_work);
+    }
 }
 
 /* Takes over the trial's plan, its job and its options. */

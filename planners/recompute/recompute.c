@@ -104,20 +104,32 @@ static mpl_status choose_pebble(mpl_recompute_task *task)
                : st;
 }
 
+static mpl_status refuse_straight(mpl_recompute_task *task)
+{
+    return MPL_REFUSE(
+        task->ctx,
+        "graph '%s' has no loop: revolve keeps a part of a loop's tape; sqrt, budget, "
+        "round and pebble apply",
+        task->g->name);
+}
+
 const mpl_recompute_method mpl_recompute_methods[] = {
     {"sqrt", "segments of the forward part, kept or run again once (Chen and others, 2016)", false,
-     mpl_recompute_sqrt},
+     mpl_recompute_sqrt, mpl_schedule_sqrt},
     {"budget",
      "the least work within the budget over all operations, by search or an integer program (Jain "
      "and others, 2020); by regions where there are more than 64 operations",
-     true, MPL_HAVE_GLPK ? choose_budget : NULL},
+     true, MPL_HAVE_GLPK ? choose_budget : NULL, NULL},
     {"round", "its relaxation over groups of operations, rounded, or sqrt; the better, thinned out",
-     true, MPL_HAVE_GLPK ? mpl_recompute_round : NULL},
+     true, MPL_HAVE_GLPK ? mpl_recompute_round : NULL, NULL},
     {"pebble",
      "the pebble game: of all runs in any order, the least work within the budget, or the least "
      "peak; by regions where there are more than 64 operations",
-     false, choose_pebble},
-    {NULL, NULL, false, NULL},
+     false, choose_pebble, NULL},
+    {"revolve",
+     "loops: so many states kept that the fewest rounds run again (Griewank and Walther, 2000)",
+     false, refuse_straight, mpl_schedule_revolve},
+    {NULL, NULL, false, NULL, NULL},
 };
 
 const mpl_recompute_method *mpl_recompute_find(const char *name)
@@ -127,21 +139,6 @@ const mpl_recompute_method *mpl_recompute_find(const char *name)
     while (m->name != NULL && strcmp(m->name, name) != 0)
         m++;
     return m->name != NULL ? m : NULL;
-}
-
-mpl_status mpl_recompute_before(mpl_ctx *ctx, const mpl_graph *g,
-                                const mpl_problem_options *options, uint64_t *peak)
-{
-    mpl_status st = MPL_OK;
-    mpl_op *run = NULL;
-
-    MPL_TRY(mpl_new(ctx, run, g->n_ops));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        run[op] = op;
-    MPL_TRY(mpl_rerun_peak(ctx, g, g->n_ops, run, options, peak, NULL));
-out:
-    mpl_free(ctx, run);
-    return st;
 }
 
 /* The run without repeats. */
@@ -179,10 +176,11 @@ mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task 
         MPL_FAIL(ctx, MPL_EINPUT,
                  "recomputation by '%s' needs a budget, as in %s:512MiB or %s:50%%", method->name,
                  method->name, method->name);
-    if (g->n_blocks > 1 || g->program)
-        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' %s: nothing of it can run again", g->name,
-                 g->program ? "is a program" : "has control flow");
-    MPL_TRY(mpl_recompute_before(ctx, g, task->options, &found->before_bytes));
+    if (g->program)
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' is a program: nothing of it can run again", g->name);
+    if (g->n_blocks > 1)
+        return mpl_recompute_loops(method, task, out);
+    MPL_TRY(mpl_given_peak(ctx, g, task->options, &found->before_bytes));
     MPL_TRY(choose(method, task));
     MPL_TRY(mpl_rerun_peak(ctx, g, task->n, task->run, task->options, &found->peak_bytes, NULL));
     /* Memory outside the method's model may exceed the budget. */

@@ -3,6 +3,7 @@
 #define MPL_PLANNERS_RECOMPUTE_H
 
 #include "planners/recompute/rerun.h"
+#include "planners/recompute/revolve.h"
 
 #define MPL_LEAST_PEAK UINT64_MAX /* a budget: the least peak that can be found */
 
@@ -24,6 +25,13 @@ typedef struct mpl_recompute_found {
     uint64_t ticks;              /* states of the game, and pivots of the programs */
     uint32_t n_regions, n_plain; /* composed of; of these, not searched; 0: no regions */
     uint32_t n_groups;           /* groups of operations to choose from; 0: no grouping */
+    /* of graphs with loops: loops with a tape, and those whose tape is kept in part */
+    uint32_t n_taped, n_loops;
+    char why[200];              /* why not of all; "": of all */
+    uint64_t forward_rounds;    /* rounds that these run forward, beyond those that are reversed */
+    uint64_t tape_before_bytes; /* states that all loops with a tape keep, before and after [byte]
+                                 */
+    uint64_t tape_bytes;
 } mpl_recompute_found;
 
 /* A request, and what a method chose. */
@@ -33,6 +41,7 @@ typedef struct mpl_recompute_task {
     const mpl_problem_options *options; /* read as serial */
     uint64_t budget;                    /* of peak live bytes, or MPL_LEAST_PEAK */
     uint32_t without;                   /* bits by mpl_recompute_without; 0: use every rule */
+    uint32_t slots;                     /* of each loop, for revolve; 0: its own number */
     uint32_t n;                         /* written by the method, like the rest */
     mpl_op *run;                        /* [n] the operations to run, owned by the caller */
     mpl_recompute_found found;
@@ -47,6 +56,7 @@ typedef struct mpl_recompute_method {
     const char *about; /* one line of help */
     bool needs_budget;
     mpl_recompute_choose *choose; /* NULL: not in this build */
+    mpl_schedule_make *loops;     /* of graphs with loops; NULL: the method has nothing for these */
 } mpl_recompute_method;
 
 extern const mpl_recompute_method mpl_recompute_methods[]; /* ends with name NULL */
@@ -54,12 +64,10 @@ const mpl_recompute_method *mpl_recompute_find(const char *name);
 /* The rules of "A+B+.." (recompute_rules.def) as bits. MPL_EINPUT: unknown rule. */
 mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *without);
 
-/* Peak live bytes of g in its own order, read as serial. [byte] */
-mpl_status mpl_recompute_before(mpl_ctx *ctx, const mpl_graph *g,
-                                const mpl_problem_options *options, uint64_t *peak);
-
 /* Makes the graph that the method chooses for a training graph within the budget, its operations in
- * their new order. Frees task->run. MPL_EINPUT: no training graph, or a missing budget;
+ * their new order. Frees task->run. Of a graph with blocks: loops keep their tape by the method's
+ * schedule, where that lowers the peak of all; nothing outside of loops runs again. MPL_EINPUT: no
+ * training graph, a missing budget, or a method that does not apply to the graph;
  * MPL_EINVALID, MPL_ELIMIT as above; MPL_EUNAVAIL: GLPK is not in this build. */
 mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task *task,
                          mpl_graph **out);

@@ -179,6 +179,9 @@ mpl_status mpl_recompute_regions(mpl_recompute_task *task, mpl_game_rule rule);
  * operations into segments. Each is kept, or dropped and run again as a whole where the backward
  * part first needs it: no operation runs three times. MPL_EINPUT as mpl_find_forward. */
 mpl_recompute_choose mpl_recompute_sqrt;
+/* mpl_recompute of a graph with blocks. */
+mpl_status mpl_recompute_loops(const mpl_recompute_method *method, mpl_recompute_task *task,
+                               mpl_graph **out);
 mpl_recompute_choose mpl_recompute_round;
 /* Solves the integer program, restricted to runs better than that of `start`. */
 mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *start);

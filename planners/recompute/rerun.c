@@ -6,8 +6,6 @@
 #include "graphs/orders/work.h"
 #include "graphs/passes/copy.h"
 
-enum { NAME_SIZE = 256 };
-
 typedef struct wait {
     mpl_value value; /* of the new graph */
     uint32_t next;   /* index into wait[]; MPL_NONE */
@@ -72,16 +70,20 @@ uint32_t mpl_n_repeat_reads(const mpl_graph *g, mpl_op op)
 
 /* ---- one operation of a run ---- */
 
-/* "NAME.again", "NAME.again2", .., or the next such name that is free. */
-static const char *repeat_name(const replay *r, mpl_value v, uint32_t k, char *text)
+const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char *base,
+                            const char *suffix, uint32_t *number, char *text)
 {
+    uint32_t from = 1, *k = number != NULL ? number : &from;
+
     do {
-        if (k <= 1)
-            snprintf(text, NAME_SIZE, "%.200s.again", r->g->value_name[v]);
+        if (*k <= 1)
+            snprintf(text, MPL_REPEAT_NAME, "%.200s%.16s", base, suffix);
         else
-            snprintf(text, NAME_SIZE, "%.200s.again%u", r->g->value_name[v], k);
-        k++;
-    } while (mpl_graph_find(r->to, text) != MPL_NONE || mpl_graph_find(r->g, text) != MPL_NONE);
+            snprintf(text, MPL_REPEAT_NAME, "%.200s%.16s%u", base, suffix, *k);
+        ++*k;
+    } while (mpl_graph_find(to, text) != MPL_NONE || mpl_graph_find(g, text) != MPL_NONE ||
+             mpl_graph_find_block(to, text) != MPL_NONE ||
+             mpl_graph_find_block(g, text) != MPL_NONE);
     return text;
 }
 
@@ -179,7 +181,7 @@ static mpl_op_kind kind_of(const mpl_graph *g, mpl_op op, uint32_t k)
 
 /* Names of the outputs of the k-th copy. Skips those that a repeat does not make. */
 static uint32_t name_outputs(const replay *r, mpl_op op, uint32_t k, const char **name,
-                             char (*text)[NAME_SIZE])
+                             char (*text)[MPL_REPEAT_NAME])
 {
     uint32_t n = 0;
 
@@ -190,7 +192,8 @@ static uint32_t name_outputs(const replay *r, mpl_op op, uint32_t k, const char 
             continue;
         name[n++] = v == MPL_NONE ? NULL
                     : k == 0      ? r->g->value_name[v]
-                                  : repeat_name(r, v, k, text[i]);
+                                  : mpl_repeat_name(r->g, r->to, r->g->value_name[v], ".again",
+                                                    &(uint32_t){k}, text[i]);
     }
     return n;
 }
@@ -217,7 +220,7 @@ static mpl_status add_copy(replay *r, mpl_op op)
     uint32_t k = r->n_runs[op]++, n_out = mpl_op_n_out(g, op), n_in = 0, n_names, n_attr, any = 0;
     mpl_value *in = NULL, *out = NULL;
     const char **name = NULL;
-    char(*text)[NAME_SIZE] = NULL;
+    char(*text)[MPL_REPEAT_NAME] = NULL;
     mpl_attr *attr = NULL;
 
     if (k > 0 && !mpl_may_repeat(g, op))
@@ -244,24 +247,28 @@ out:
 
 /* ---- the graph ---- */
 
-static mpl_status copy_value(replay *r, mpl_value v)
+mpl_status mpl_repeat_source(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, bool bare,
+                             mpl_graph *to, mpl_value *made)
 {
-    const mpl_graph *g = r->g;
     bool bound = g->value_role[v] == MPL_WEIGHT && mpl_is_bound(g, v);
     mpl_type type = (mpl_type)g->value_type[v];
     const mpl_shape *shape = &g->value_shape[v];
 
-    if (g->value_data[v] != NULL && !bound && !r->bare)
-        MPL_PASS(mpl_graph_add_const(r->ctx, r->to, g->value_name[v], type, shape, g->value_data[v],
-                                     g->value_splat[v], &r->now[v]));
+    if (g->value_data[v] != NULL && !bound && !bare)
+        MPL_PASS(mpl_graph_add_const(ctx, to, g->value_name[v], type, shape, g->value_data[v],
+                                     g->value_splat[v], made));
     else
-        MPL_PASS(mpl_graph_add_value(r->ctx, r->to, g->value_name[v],
+        MPL_PASS(mpl_graph_add_value(ctx, to, g->value_name[v],
                                      bound ? MPL_INPUT : (mpl_role)g->value_role[v], type, shape,
-                                     &r->now[v]));
-    if (bound)
-        MPL_PASS(mpl_graph_bind_input(r->ctx, r->to, r->now[v], g->value_data[v]));
+                                     made));
+    return bound ? mpl_graph_bind_input(ctx, to, *made, g->value_data[v]) : MPL_OK;
+}
+
+static mpl_status copy_value(replay *r, mpl_value v)
+{
+    MPL_PASS(mpl_repeat_source(r->ctx, r->g, v, r->bare, r->to, &r->now[v]));
     r->first[v] = r->now[v];
-    r->shows[v] = g->value_role[v] == MPL_WEIGHT ? v : MPL_NONE;
+    r->shows[v] = r->g->value_role[v] == MPL_WEIGHT ? v : MPL_NONE;
     return MPL_OK;
 }
 
@@ -405,9 +412,11 @@ mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forwar
     bool loss = false, more = false;
 
     memset(is_forward, 0, g->n_ops);
-    for (mpl_op op = g->n_ops; op-- > 0;) {
+    for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_kind[op] == MPL_OP_softmax_cross_entropy)
-            is_forward[op] = 1, loss = true;
+            is_forward[mpl_op_outermost(g, op)] = 1, loss = true;
+    for (mpl_op op = g->n_ops; op-- > 0;) {
+        is_forward[op] |= is_forward[mpl_op_outermost(g, op)];
         if (is_forward[op])
             mpl_mark_makers(g, op, is_forward);
         more = more || !is_forward[op];
@@ -418,13 +427,11 @@ mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forwar
     return MPL_OK;
 }
 
-mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
-                          const mpl_problem_options *options, uint64_t *peak,
-                          mpl_rerun_facts *facts)
+mpl_status mpl_given_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          uint64_t *peak)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options serial = *options;
-    mpl_graph *made = NULL;
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
     mpl_op *order = NULL;
@@ -432,16 +439,28 @@ mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
     serial.parallel = false;
     serial.plan_workspaces = false;
     serial.op_workspace_bytes = NULL;
-    MPL_TRY(replay_run(&(replay){.ctx = ctx, .g = g, .bare = true}, n, run, &made, facts));
-    MPL_TRY(mpl_new(ctx, order, made->n_ops));
-    for (mpl_op op = 0; op < made->n_ops; op++)
+    MPL_TRY(mpl_new(ctx, order, g->n_ops));
+    for (mpl_op op = 0; op < g->n_ops; op++)
         order[op] = op;
-    MPL_TRY(mpl_problem_from_graph(ctx, made, order, &serial, &p, &map));
+    MPL_TRY(mpl_problem_from_graph(ctx, g, order, &serial, &p, &map));
     MPL_TRY(mpl_peak_live(ctx, p, 0, peak, NULL, NULL));
 out:
     mpl_free(ctx, order);
     mpl_problem_free(ctx, p);
     mpl_value_map_free(ctx, map);
+    return st;
+}
+
+mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
+                          const mpl_problem_options *options, uint64_t *peak,
+                          mpl_rerun_facts *facts)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph *made = NULL;
+
+    MPL_TRY(replay_run(&(replay){.ctx = ctx, .g = g, .bare = true}, n, run, &made, facts));
+    MPL_TRY(mpl_given_peak(ctx, made, options, peak));
+out:
     mpl_graph_free(ctx, made);
     return st;
 }

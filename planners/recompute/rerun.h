@@ -36,14 +36,27 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
 mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,
                           const mpl_problem_options *options, uint64_t *peak,
                           mpl_rerun_facts *facts);
+/* Peak live bytes of g in its own order under the options, read as serial. [byte] */
+mpl_status mpl_given_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          uint64_t *peak);
 
 /* Removes repeats, most work first, while peak live bytes stay within the budget. Leaves a run
  * beyond the budget unchanged. Never adds work. O(size * repeats). */
 mpl_status mpl_rerun_thin(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                           uint64_t budget, uint32_t *n, mpl_op *run);
 
-/* is_forward[n_ops]: 1: a loss needs it. MPL_EINPUT: no loss, or no operation after it. */
+/* is_forward[n_ops]: 1: a loss needs it, or what owns it. MPL_EINPUT: no loss, or no operation
+ * after it. */
 mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forward);
+
+enum { MPL_REPEAT_NAME = 256 };
+/* "BASESUFFIX", "BASESUFFIX2", ..: from *number (NULL: 1) on the first that is no name in either
+ * graph. *number: the next one. text[MPL_REPEAT_NAME] receives and returns it. */
+const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char *base,
+                            const char *suffix, uint32_t *number, char *text);
+/* Copies an input or weight; bare: without a constant's data. */
+mpl_status mpl_repeat_source(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, bool bare,
+                             mpl_graph *to, mpl_value *made);
 
 /* ---- a run under construction: views are made again after what they show ---- */
 

@@ -224,7 +224,7 @@ TEST(training_graphs_agree)
         options.in_place = seed % 2 != 0;
         options.align = 4;
         g = random_training(ctx, seed, 2 + (uint32_t)(seed % 4));
-        assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+        assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
         for (uint32_t part = 9; part >= 5 && g->n_ops <= 18; part--) {
             mpl_recompute_found found[4];
             mpl_status st[4];
@@ -360,7 +360,7 @@ TEST(rounding_is_the_better)
             mpl_status st[2];
 
             assert_ok(ctx, mpl_zoo_build(ctx, spec[i], &g));
-            assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+            assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
             budget = before / 10 * part;
             for (int m = 0; m < 2; m++) {
                 made = NULL;
@@ -402,7 +402,7 @@ TEST(methods_agree)
         assert_ok(
             ctx, mpl_zoo_build(ctx, "mlp:batch=8,layers=4,input=16,hidden=16,classes=16,mode=train",
                                &g));
-        assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+        assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
         budget = (uint64_t)((double)before * part[i]);
         for (int m = 0; m < 3; m++) {
             made = NULL;
@@ -460,7 +460,7 @@ TEST(rules_left_out)
     }
     assert_ok(ctx, mpl_zoo_build(
                        ctx, "mlp:batch=8,layers=5,input=16,hidden=16,classes=16,mode=train", &g));
-    assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+    assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
     for (int k = 0; k < 2; k++) { /* in this order, and in any order */
         mpl_recompute_found found;
         mpl_graph *made = NULL;
@@ -644,7 +644,7 @@ TEST(memory_may_run_out)
         assert_ok(
             ctx, mpl_zoo_build(ctx, "mlp:batch=8,layers=2,input=16,hidden=16,classes=16,mode=train",
                                &g));
-        assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+        assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
         live = ctx->n_live;
         asked = -ctx->n_allocs;
         assert_ok(ctx, ask(ctx, w, g, before, &want));

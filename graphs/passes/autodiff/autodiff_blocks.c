@@ -118,26 +118,6 @@ static const char *fresh_block(const mpl_grad *d, char *text, const char *base, 
     return text;
 }
 
-/* Whether a loop certainly runs its maximum number of rounds. */
-static bool runs_full(const mpl_graph *g, mpl_op op)
-{
-    const mpl_value *in = g->op_in + g->op_in_begin[op];
-    uint32_t b = mpl_op_first_body(g, op);
-    int64_t trips;
-
-    if (in[1] != MPL_NONE || mpl_result(g, b, 0) != MPL_NONE)
-        return false;
-    for (mpl_op test = g->block_op_begin[b]; test < g->block_op_end[b]; test++)
-        if (g->op_kind[test] == MPL_OP_exit_unless && g->op_block[test] == b)
-            return false;
-    if (in[0] == MPL_NONE)
-        return true;
-    if (g->value_role[in[0]] != MPL_WEIGHT || g->value_data[in[0]] == NULL)
-        return false;
-    memcpy(&trips, g->value_data[in[0]], sizeof trips);
-    return trips >= mpl_while_most_rounds(g, op);
-}
-
 static bool is_read(const mpl_graph *g, mpl_value v)
 {
     return g->value_use_begin[v] < g->value_use_begin[v + 1] && g->value_bytes[v] > 0;
@@ -423,7 +403,7 @@ mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape)
                  "give it "
                  "trips=N",
                  g->op_name[op]);
-    e.counts = tape && !runs_full(g, op);
+    e.counts = tape && !mpl_while_runs_full(g, op);
     MPL_TRY(list_moved(d, op, &e));
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {
         result.n = 0;
@@ -832,7 +812,7 @@ static mpl_status back_while(mpl_grad *d, mpl_op op)
     l.in = g->op_in + g->op_in_begin[op];
     l.n_scans = g->op_in_begin[op + 1] - g->op_in_begin[op] - 2 - l.n;
     l.n_rows = g->op_out_begin[op + 1] - g->op_out_begin[op] - l.n;
-    l.full = runs_full(g, op);
+    l.full = mpl_while_runs_full(g, op);
     MPL_TRY(check_loop(d, &l));
     MPL_TRY(mpl_grad_captured(d, op, true, &l.n_captured, &l.captured));
     MPL_TRY(need_captured(d, op));

@@ -1,0 +1,129 @@
+/* recompute_loops.c -- recomputation in graphs with loops: each keeps its tape by a schedule. See
+ * recompute.h and revolve.h. */
+#include "planners/recompute/recompute_priv.h"
+
+#include "graphs/orders/work.h"
+
+static bool is_shortened(const mpl_taped_loop *l)
+{
+    return l->schedule.n_rows < l->n_rounds;
+}
+
+static mpl_status check(const mpl_recompute_method *method, const mpl_recompute_task *task)
+{
+    if (method->loops == NULL)
+        return MPL_REFUSE(task->ctx,
+                          "graph '%s' has loops or branches: method %s is for graphs without; sqrt "
+                          "and revolve[:SLOTS] apply",
+                          task->g->name, method->name);
+    if (task->budget != MPL_LEAST_PEAK || task->without != 0)
+        return MPL_REFUSE(task->ctx,
+                          "graph '%s' has loops or branches: there, %s takes no budget and no "
+                          "without=; revolve:SLOTS says how many states are kept",
+                          task->g->name, method->name);
+    return MPL_OK;
+}
+
+/* What the loops with a tape keep, and how often their rounds run. */
+static void count(const mpl_taped_loops *loops, mpl_recompute_found *found)
+{
+    mpl_rerun_facts *facts = &found->facts;
+
+    for (uint32_t k = 0; k < loops->n; k++) {
+        const mpl_taped_loop *l = &loops->loop[k];
+        uint32_t rows = is_shortened(l) ? l->schedule.n_rows : l->n_rounds;
+        uint64_t again = l->schedule.n_forward - (l->n_rounds - 1), work = MPL_MOST_WORK;
+
+        found->tape_before_bytes += l->n_rounds * l->state_bytes;
+        found->tape_bytes += rows * l->state_bytes;
+        found->forward_rounds = mpl_add_work(
+            found->forward_rounds,
+            l->enclosing * (is_shortened(l) ? l->schedule.n_forward : l->n_rounds - 1));
+        if (!is_shortened(l))
+            continue;
+        mpl_mul_bytes(again * l->enclosing, l->round_work, &work);
+        facts->extra_work = mpl_add_work(facts->extra_work, work);
+        facts->n_again += l->n_ops;
+        found->n_loops++;
+    }
+}
+
+static mpl_status count_work(mpl_recompute_task *task)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = task->g;
+    mpl_rerun_facts *facts = &task->found.facts;
+    uint8_t *forward = NULL;
+
+    MPL_TRY(mpl_new(task->ctx, forward, g->n_ops));
+    if (mpl_find_forward(task->ctx, g, forward) == MPL_EINPUT)
+        memset(forward, 1, g->n_ops);
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint64_t work = mpl_work_within(g, op, 0);
+
+        if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0)
+            continue; /* the work is that of its blocks */
+        facts->all_work = mpl_add_work(facts->all_work, work);
+        facts->forward_work = mpl_add_work(facts->forward_work, forward[op] ? work : 0);
+    }
+out:
+    mpl_free(task->ctx, forward);
+    return st;
+}
+
+/* Schedules every loop. */
+static mpl_status schedule(const mpl_recompute_method *method, mpl_recompute_task *task,
+                           mpl_taped_loops *loops)
+{
+    for (uint32_t k = 0; k < loops->n; k++)
+        MPL_PASS(method->loops(task->ctx, loops->loop[k].n_rounds, task->slots,
+                               &loops->loop[k].schedule));
+    return MPL_OK;
+}
+
+static void keep_all(mpl_ctx *ctx, mpl_taped_loops *loops)
+{
+    for (uint32_t k = 0; k < loops->n; k++) {
+        mpl_schedule *s = &loops->loop[k].schedule;
+
+        mpl_schedule_fini(ctx, s);
+        s->n_rows = loops->loop[k].n_rounds;
+        s->n_forward = s->n_rows - 1;
+    }
+}
+
+mpl_status mpl_recompute_loops(const mpl_recompute_method *method, mpl_recompute_task *task,
+                               mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = task->ctx;
+    mpl_recompute_found *found = &task->found;
+    mpl_taped_loops loops = {0};
+    mpl_graph *made = NULL;
+
+    MPL_TRY(check(method, task));
+    MPL_TRY(mpl_taped_loops_find(ctx, task->g, &loops));
+    if (loops.n == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "graph '%s': %s", task->g->name,
+                 loops.why[0] != '\0' ? loops.why : "no loop of it has a tape, as in training");
+    MPL_TRY(mpl_given_peak(ctx, task->g, task->options, &found->before_bytes));
+    MPL_TRY(schedule(method, task, &loops));
+    MPL_TRY(mpl_taped_graph(ctx, task->g, &loops, &made));
+    MPL_TRY(mpl_given_peak(ctx, made, task->options, &found->peak_bytes));
+    if (found->peak_bytes >= found->before_bytes) { /* few rounds, or the peak is elsewhere */
+        mpl_graph_free(ctx, made);
+        made = NULL;
+        keep_all(ctx, &loops);
+        MPL_TRY(mpl_taped_graph(ctx, task->g, &loops, &made));
+        found->peak_bytes = found->before_bytes;
+    }
+    MPL_TRY(count_work(task));
+    count(&loops, found);
+    found->n_taped = loops.n;
+    memcpy(found->why, loops.why, sizeof found->why);
+    *out = made, made = NULL;
+out:
+    mpl_graph_free(ctx, made);
+    mpl_taped_loops_fini(ctx, &loops);
+    return st;
+}
