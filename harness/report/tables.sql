@@ -484,6 +484,7 @@ GROUP BY x.search, x.rule ORDER BY min(s.id);
 -- Without --recompute nothing runs again: the row has no work, and no extra work.
 WITH run AS (
   SELECT *, min(id) OVER (PARTITION BY graph, backend) AS first, recompute IS NULL AS plain,
+    max(tape_before_bytes) OVER (PARTITION BY graph, backend) AS whole_tape,
     iif(forward_work + all_work + extra_work + recompute_ops IS NULL, NULL, forward_work) AS told
     FROM rows)
 SELECT r.graph_name AS graph, coalesce(r.recompute, 'none') AS recompute,
@@ -494,6 +495,7 @@ SELECT r.graph_name AS graph, coalesce(r.recompute, 'none') AS recompute,
   iif(r.plain, '1.000',
   fixed(ratio(r.all_work + r.extra_work, iif(r.told IS NULL, NULL, r.all_work)), 3)) AS work,
   fixed(ratio(r.extra_work_bound, r.told), 3) AS "least more", r.recompute_claim AS claim,
+  iif(r.plain, r.whole_tape, r.tape_bytes) AS "tape bytes", r.forward_rounds AS "forward rounds",
   ms(r.recompute_ns) AS "~choose ms", r.outputs, ms(r.run_ns) AS "~run ms",
   fixed(ratio(r.run_ns, f.run_ns), 3) AS "~run beside first"
 FROM run r JOIN run f ON f.id = r.first ORDER BY r.id;

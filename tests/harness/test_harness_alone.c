@@ -217,7 +217,7 @@ TEST(sizes_are_read_and_shown_alike)
                     {"plan mlp --capacity 8KiB", "verified"},
                     {"plan resnet50:mode=train,image=64 --recompute sqrt:512MiB", "verified"},
                     {"show gru:form=while,hidden=16,mode=train --recompute revolve:4",
-                     "92 rounds forward beyond those reversed; outside loops: off"},
+                     "75 rounds forward beyond those reversed; outside loops: off"},
                     {"run mlp", "copied               0 bytes in a run\n"},
                     {"run lstm:form=while,steps=4,layers=1,hidden=8 --loop copy",
                      " carried from round to round"});
