@@ -516,7 +516,7 @@ TEST(regions_against_the_whole)
             mpl_status st[2];
 
             options.in_place = k % 3 > 0;
-            assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+            assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
             for (int m = 0; m < 2; m++) {
                 task[m] = (mpl_recompute_task){.ctx = ctx,
                                                .g = g,
@@ -571,7 +571,7 @@ TEST(large_graphs_by_regions)
             mpl_recompute_task task = {.ctx = ctx, .g = g, .options = &options};
             uint64_t before;
 
-            assert_ok(ctx, mpl_recompute_before(ctx, g, &options, &before));
+            assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
             task.budget = m == 2 ? MPL_LEAST_PEAK : before / 10 * 8;
             assert_ok(ctx, mpl_recompute_without(ctx, "program", &task.without));
             assert_ok(ctx, mpl_recompute(mpl_recompute_find(method[m]), &task, &made));
