@@ -9,7 +9,9 @@
  * second
  *          evaluation, after all readers of the old contents in both. In the first, batch norm then
  *          moves no running statistics. Weights end as after one evaluation with the new
- * contents. */
+ *          contents.
+ * Blocks   A loop or branch is one unit with its blocks: if anything of it reads what depends on a
+ *          changed input, all of it runs again; if not, its results are kept. */
 #include "graphs/passes/incremental.h"
 
 #include "graphs/passes/copy.h"
@@ -19,6 +21,10 @@ typedef struct twice {
     mpl_graph *g, *to;
     bool *changed;             /* [values] a changed input, or what depends on one */
     bool *kept;                /* [values] of the first evaluation, read by the second */
+    bool *again;               /* [ops] evaluated again */
+    mpl_op *unit;              /* [ops] the outermost operation that it is part of, or itself */
+    mpl_op *owner;             /* [blocks] the operation that owns it */
+    uint32_t *block;           /* [blocks] in `to`, of the latest copy */
     mpl_value *first, *second; /* [values] in `to` */
     mpl_incremental_facts facts;
 } twice;
@@ -27,15 +33,24 @@ static mpl_status check(const twice *t)
 {
     const mpl_graph *g = t->g;
 
-    if (g->n_blocks > 1)
-        return MPL_REFUSE(
-            t->ctx,
-            "graph '%s': loops and branches are evaluated as a whole; nothing of them again",
-            g->name);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_PROGRAM) != 0)
             return MPL_REFUSE(t->ctx, "graph '%s' is a program; make SSA of it first", g->name);
     return MPL_OK;
+}
+
+/* The operations of a block come before its owner; outermost ones follow each other. */
+static void find_units(twice *t)
+{
+    const mpl_graph *g = t->g;
+    mpl_op unit = MPL_NONE;
+
+    for (mpl_op op = g->n_ops; op-- > 0;) {
+        unit = g->op_block[op] == 0 ? op : unit;
+        t->unit[op] = unit;
+        for (uint32_t i = g->op_body_begin[op]; i < g->op_body_begin[op + 1]; i++)
+            t->owner[g->op_body[i]] = op;
+    }
 }
 
 static mpl_status mark_input(twice *t, const char *name)
@@ -54,13 +69,21 @@ static mpl_status mark_input(twice *t, const char *name)
     return MPL_OK;
 }
 
-static bool depends(const twice *t, mpl_op op)
+/* Whether the operation, or a result of its blocks, reads what is changed. */
+static bool reads_changed(const twice *t, mpl_op op)
 {
     const mpl_graph *g = t->g;
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE && t->changed[g->op_in[i]])
             return true;
+    for (uint32_t i = g->op_body_begin[op]; i < g->op_body_begin[op + 1]; i++)
+        for (uint32_t k = 0; k < g->block_n_results[g->op_body[i]]; k++) {
+            mpl_value v = g->block_result[g->block_result_begin[g->op_body[i]] + k];
+
+            if (v != MPL_NONE && t->changed[v])
+                return true;
+        }
     return false;
 }
 
@@ -73,30 +96,58 @@ static mpl_value root_of(const mpl_graph *g, mpl_value v)
     return v;
 }
 
-/* Operations follow those that they need, so one pass is enough. */
-static void mark(twice *t)
+static void keep(twice *t, mpl_value v)
 {
     const mpl_graph *g = t->g;
 
-    t->facts.n_ops = g->n_ops;
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (!depends(t, op))
-            continue;
-        t->facts.n_again++;
-        for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-            if (g->op_out[i] != MPL_NONE)
-                t->changed[g->op_out[i]] = true;
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
-            mpl_value v = g->op_in[i] != MPL_NONE && !t->changed[g->op_in[i]]
-                              ? root_of(g, g->op_in[i])
-                              : MPL_NONE;
+    v = v != MPL_NONE && !t->changed[v] ? root_of(g, v) : MPL_NONE;
+    if (v == MPL_NONE || g->value_op[v] == MPL_NONE || g->op_block[g->value_op[v]] != 0 ||
+        t->kept[v])
+        return;
+    t->kept[v] = true;
+    t->facts.kept_bytes += g->value_bytes[v];
+}
 
-            if (v != MPL_NONE && g->value_op[v] != MPL_NONE && !t->kept[v]) {
-                t->kept[v] = true;
-                t->facts.kept_bytes += g->value_bytes[v];
-            }
+/* Marks an operation that is evaluated again, and what it reads of the first evaluation. */
+static void mark_again(twice *t, mpl_op op)
+{
+    const mpl_graph *g = t->g;
+
+    t->again[op] = true;
+    t->facts.n_again++;
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
+        keep(t, g->op_in[i]);
+    for (uint32_t i = g->op_body_begin[op]; i < g->op_body_begin[op + 1]; i++)
+        for (uint32_t k = 0; k < g->block_n_results[g->op_body[i]]; k++)
+            keep(t, g->block_result[g->block_result_begin[g->op_body[i]] + k]);
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1] && t->unit[op] == op; i++)
+        if (g->op_out[i] != MPL_NONE)
+            t->changed[g->op_out[i]] = true;
+}
+
+/* Units follow those that they need, so one pass is enough. */
+static mpl_status mark(twice *t)
+{
+    const mpl_graph *g = t->g;
+    bool touched = false;
+
+    t->facts.n_ops = g->n_ops;
+    for (mpl_op op = 0, first = 0; op < g->n_ops; op++) {
+        touched = touched || reads_changed(t, op);
+        if (t->unit[op] != op)
+            continue;
+        for (; first <= op; first++) {
+            if (touched && first < op && mpl_n_updates((mpl_op_kind)g->op_kind[first]) > 0)
+                return MPL_REFUSE(t->ctx,
+                                  "graph '%s': '%s' updates a weight within a loop or branch; it "
+                                  "cannot run a second time",
+                                  g->name, g->op_name[first]);
+            if (touched)
+                mark_again(t, first);
         }
+        touched = false;
     }
+    return MPL_OK;
 }
 
 static mpl_status joined(mpl_ctx *ctx, const char *name, const char *behind, char **out)
@@ -111,7 +162,7 @@ static mpl_status joined(mpl_ctx *ctx, const char *name, const char *behind, cha
 /* Whether the operation is an update that depends on the change. */
 static bool is_deferred(const twice *t, mpl_op op)
 {
-    return mpl_n_updates((mpl_op_kind)t->g->op_kind[op]) > 0 && depends(t, op);
+    return mpl_n_updates((mpl_op_kind)t->g->op_kind[op]) > 0 && t->again[op];
 }
 
 /* Number of inputs that the first evaluation reads. */
@@ -153,12 +204,10 @@ static mpl_status copy_first_op(twice *t, mpl_op op)
             return MPL_REFUSE(
                 t->ctx,
                 "graph '%s': operation '%s' reads what '%s' will be; its weight is updated "
-                "once, by the "
-                "second "
-                "evaluation",
+                "once, by the second evaluation",
                 g->name, g->op_name[op], g->value_name[g->op_in[i]]);
     if (!is_deferred(t, op))
-        MPL_PASS(mpl_copy_op(t->ctx, g, op, t->to, t->first, NULL));
+        MPL_PASS(mpl_copy_op(t->ctx, g, op, t->to, t->first, t->block));
     else if (g->op_kind[op] == MPL_OP_batch_norm_train)
         MPL_PASS(copy_norm(t, op));
     return MPL_OK;
@@ -174,6 +223,11 @@ static mpl_status copy_first(twice *t)
             MPL_PASS(copy_first_op(t, walk.op));
         else if (item == MPL_ITEM_VALUE)
             MPL_PASS(mpl_copy_value(t->ctx, t->g, walk.value, t->to, &t->first[walk.value]));
+        else if (item == MPL_ITEM_OPEN)
+            MPL_PASS(
+                mpl_copy_open(t->ctx, t->g, walk.block, t->to, t->first, &t->block[walk.block]));
+        else
+            MPL_PASS(mpl_copy_close(t->ctx, t->g, walk.block, t->to, t->first));
     }
     memcpy(t->second, t->first, t->g->n_values * sizeof *t->second);
     return MPL_OK;
@@ -215,6 +269,22 @@ static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
     return false;
 }
 
+/* A result of a loop may share its memory with what its rounds carry, so an update cannot wait for
+ * it. */
+static mpl_status check_updates(const twice *t)
+{
+    const mpl_graph *g = t->g;
+
+    for (mpl_op update = 0; update < g->n_ops; update++)
+        for (mpl_op op = 0; op < g->n_ops && is_deferred(t, update); op++)
+            if (g->op_block[op] != 0 && t->again[op] && reads_updated(t, op, update))
+                return MPL_REFUSE(t->ctx,
+                                  "graph '%s': '%s' updates what '%s' reads within a loop or "
+                                  "branch, which would run a second time; without updates it can",
+                                  g->name, g->op_name[update], g->op_name[op]);
+    return MPL_OK;
+}
+
 /* If `update` is one, fills in[] with a first result of each operation that is evaluated twice and
  * reads what the second update overwrites. */
 static uint32_t await_first(const twice *t, mpl_op update, mpl_value *in)
@@ -225,7 +295,7 @@ static uint32_t await_first(const twice *t, mpl_op update, mpl_value *in)
     for (mpl_op op = 0; op < g->n_ops && mpl_n_updates((mpl_op_kind)g->op_kind[update]) > 0; op++) {
         uint32_t i = g->op_out_begin[op];
 
-        if (!depends(t, op) || !reads_updated(t, op, update))
+        if (!t->again[op] || !reads_updated(t, op, update))
             continue;
         while (g->op_out[i] == MPL_NONE)
             i++;
@@ -253,13 +323,52 @@ static mpl_status copy_again(twice *t, mpl_op op)
             MPL_TRY(joined(ctx, g->value_name[from_out[i]], MPL_AGAIN, &out_name[i]));
     n_more = await_first(t, op, more);
     MPL_TRY(
-        mpl_copy_op_as(ctx, g, op, t->to, t->second, NULL,
+        mpl_copy_op_as(ctx, g, op, t->to, t->second, t->block,
                        &(mpl_copy_as){name, (const char *const *)out_name, n_more, more, false}));
 out:
     for (uint32_t i = 0; out_name != NULL && i < n_out; i++)
         mpl_free(ctx, out_name[i]);
     mpl_free_each(ctx, out_name, name, more);
     return st;
+}
+
+/* Opens a block once more, with parameters of their own names. */
+static mpl_status open_again(twice *t, uint32_t b)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = t->g;
+    char *name = NULL;
+
+    MPL_TRY(joined(t->ctx, g->block_name[b], MPL_AGAIN, &name));
+    MPL_TRY(mpl_graph_open_block(t->ctx, t->to, name, &t->block[b]));
+    for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
+        mpl_value v = g->block_param[g->block_param_begin[b] + i];
+
+        mpl_free(t->ctx, name);
+        name = NULL;
+        MPL_TRY(joined(t->ctx, g->value_name[v], MPL_AGAIN, &name));
+        MPL_TRY(mpl_graph_add_param(t->ctx, t->to, name, (mpl_type)g->value_type[v],
+                                    &g->value_shape[v], &t->second[v]));
+    }
+out:
+    mpl_free(t->ctx, name);
+    return st;
+}
+
+static mpl_status copy_second(twice *t)
+{
+    mpl_walk walk = mpl_walk_begin();
+    mpl_item item;
+
+    while ((item = mpl_walk_next(t->g, &walk)) != MPL_ITEM_END) {
+        if (item == MPL_ITEM_OP && t->again[walk.op])
+            MPL_PASS(copy_again(t, walk.op));
+        else if (item == MPL_ITEM_OPEN && t->again[t->owner[walk.block]])
+            MPL_PASS(open_again(t, walk.block));
+        else if (item == MPL_ITEM_CLOSE && t->again[t->owner[walk.block]])
+            MPL_PASS(mpl_copy_close(t->ctx, t->g, walk.block, t->to, t->second));
+    }
+    return MPL_OK;
 }
 
 static mpl_status add_outputs(twice *t)
@@ -291,14 +400,16 @@ mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
     memset(t.first, 0xff, g->n_values * sizeof *t.first);
     MPL_TRY(mpl_graph_new(ctx, g->name, &t.to));
     MPL_TRY(check(&t));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, t.again, t.unit));
+    MPL_TRY(mpl_new_each(ctx, g->n_blocks, t.owner, t.block));
+    find_units(&t);
     for (uint32_t i = 0; i < n; i++)
         MPL_TRY(mark_input(&t, changed[i]));
-    mark(&t);
+    MPL_TRY(mark(&t));
+    MPL_TRY(check_updates(&t));
     MPL_TRY(copy_first(&t));
     MPL_TRY(add_changed_inputs(&t));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (depends(&t, op))
-            MPL_TRY(copy_again(&t, op));
+    MPL_TRY(copy_second(&t));
     MPL_TRY(add_outputs(&t));
     MPL_TRY(mpl_graph_finish(ctx, t.to));
     if (facts != NULL)
@@ -307,6 +418,6 @@ mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
     *graph = t.to, t.to = NULL;
 out:
     mpl_graph_free(ctx, t.to);
-    mpl_free_each(ctx, t.changed, t.kept, t.first, t.second);
+    mpl_free_each(ctx, t.changed, t.kept, t.first, t.second, t.again, t.unit, t.owner, t.block);
     return st;
 }

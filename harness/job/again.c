@@ -40,6 +40,8 @@ static mpl_status compare(mpl_ctx *ctx, const mpl_job *whole, const mpl_job *job
         const char *name = w->value_name[w->output[i]];
         uint32_t k = find_named(g, g->n_outputs, g->output, name, MPL_AGAIN);
 
+        if (k == g->n_outputs) /* a changed input may be an output */
+            k = find_named(g, g->n_outputs, g->output, name, MPL_CHANGED);
         if (k == g->n_outputs)
             k = find_named(g, g->n_outputs, g->output, name, "");
         mpl_assert(k < g->n_outputs);

@@ -1,6 +1,8 @@
 /* Incremental evaluation: which operations run again and which values are kept, by hand; second
- * results against full evaluations; the command line; refusals; failing allocations. */
+ * results against full evaluations, of random graphs with loops and branches, too; the command
+ * line; refusals; failing allocations. */
 #include "tests/support/interpret.h"
+#include "tests/support/random_control.h"
 
 #include "graphs/passes/incremental.h"
 
@@ -197,14 +199,127 @@ TEST(updates_happen_once)
     }
 }
 
+/* Whether some way leads from a changed input to the operation, its blocks and captures included:
+ * by fixed point over all operations, not in order. */
+static void reach(const mpl_graph *g, bool *value, bool *op_again)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (mpl_op op = 0; op < g->n_ops; op++) {
+            bool again = op_again[op];
+
+            for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+                again = again || (g->op_in[i] != MPL_NONE && value[g->op_in[i]]);
+            for (uint32_t i = g->op_body_begin[op]; i < g->op_body_begin[op + 1]; i++) {
+                uint32_t b = g->op_body[i];
+
+                for (mpl_op o = 0; o < g->n_ops; o++)
+                    again = again || (g->op_block[o] == b && op_again[o]);
+                for (uint32_t k = 0; k < g->block_n_results[b]; k++) {
+                    mpl_value v = g->block_result[g->block_result_begin[b] + k];
+
+                    again = again || (v != MPL_NONE && value[v]);
+                }
+                for (mpl_op o = 0; o < g->n_ops && again; o++)
+                    if (g->op_block[o] == b && !op_again[o])
+                        op_again[o] = more = true;
+            }
+            for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1] && again; o++)
+                if (g->op_out[o] != MPL_NONE && g->op_block[op] == 0)
+                    value[g->op_out[o]] = true;
+            more = more || (again && !op_again[op]);
+            op_again[op] = again;
+        }
+    }
+}
+
+static uint32_t loops_again, loops_kept;
+
+/* One input of a random graph changes. Both evaluations give what whole ones give, and what runs
+ * again is what some way leads to. */
+static void check_random(mpl_ctx *ctx, uint64_t seed)
+{
+    owned_graph *whole = random_control(ctx, seed), *g = random_control(ctx, seed);
+    uint32_t changed = (uint32_t)(seed % whole->n_inputs), n_again = 0;
+    const char *name = whole->value_name[whole->input[changed]];
+    void *in[64] = {NULL}, *in_whole[64] = {NULL}, *out[128] = {NULL}, *want[2][64] = {{NULL}};
+    bool *value = calloc(whole->n_values + 1, 1), *again = calloc(whole->n_ops + 1, 1);
+    mpl_incremental_facts facts;
+
+    assert_ok(ctx, mpl_graph_incremental(ctx, &g, 1, &name, &facts));
+    assert_true(mpl_graph_ok(g) && g->n_inputs == whole->n_inputs + 1 && g->n_inputs <= 64 &&
+                g->n_outputs <= 128 && whole->n_outputs <= 64);
+    value[whole->input[changed]] = true;
+    reach(whole, value, again);
+    for (mpl_op op = 0; op < whole->n_ops; op++) {
+        n_again += again[op];
+        if (whole->op_block[op] == 0 && whole->op_body_begin[op] < whole->op_body_begin[op + 1])
+            *(again[op] ? &loops_again : &loops_kept) += 1;
+    }
+    assert_int_equal(facts.n_again, n_again);
+    assert_int_equal(g->n_ops, whole->n_ops + n_again);
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        bool second = i == whole->n_inputs;
+
+        in[i] = calloc(g->value_bytes[g->input[i]] + 8, 1);
+        random_control_input(whole, second ? changed : i, seed * 2 + second, in[i]);
+    }
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        out[i] = calloc(g->value_bytes[g->output[i]] + 8, 1);
+    direct_run(ctx, g, (const void *const *)in, out);
+    for (int k = 0; k < 2; k++) {
+        memcpy(in_whole, in, sizeof in_whole);
+        if (k == 1)
+            in_whole[changed] = in[whole->n_inputs];
+        for (uint32_t i = 0; i < whole->n_outputs; i++)
+            want[k][i] = calloc(whole->value_bytes[whole->output[i]] + 8, 1);
+        direct_run(ctx, whole, (const void *const *)in_whole, want[k]);
+    }
+    for (uint32_t i = 0; i < whole->n_outputs; i++) {
+        char text[300];
+        uint32_t second = i;
+
+        snprintf(text, sizeof text, "%.250s" MPL_AGAIN, whole->value_name[whole->output[i]]);
+        if (whole->output[i] == whole->input[changed])
+            snprintf(text, sizeof text, "%.250s" MPL_CHANGED, name);
+        for (uint32_t k = 0; k < g->n_outputs; k++)
+            second = strcmp(g->value_name[g->output[k]], text) == 0 ? k : second;
+        if (memcmp(out[i], want[0][i], whole->value_bytes[whole->output[i]]) != 0 ||
+            memcmp(out[second], want[1][i], whole->value_bytes[whole->output[i]]) != 0)
+            fail_msg("seed %" PRIu64 ", input '%s': output %" PRIu32 " differs", seed, name, i);
+    }
+    for (uint32_t i = 0; i < 128; i++) {
+        free(out[i]);
+        if (i < 64) {
+            free(in[i]);
+            free(want[0][i]);
+            free(want[1][i]);
+        }
+    }
+    free(value);
+    free(again);
+}
+
+TEST(random_loops_and_branches)
+{
+    const char *text = getenv("MPL_CHANGED_GRAPHS");
+    uint64_t n = text != NULL ? strtoull(text, NULL, 10) : 400;
+
+    for (uint64_t seed = 1; seed <= n; seed++)
+        check_random(ctx, seed);
+    print_message("%u loops and branches again, %u kept\n", loops_again, loops_kept);
+    assert_true(loops_again > n / 10 && loops_kept > n / 20);
+}
+
 TEST(wrong_ones_are_refused)
 {
-    static const char *const cases[][3] = ROW(
-        {"mlp", "nobody", "no input 'nobody'"}, {"mlp", "fc.w", "no input 'fc.w'"},
-        {"mlp", "data data", "twice"}, {"lstm:form=while,steps=3,hidden=4", "layer0.h", "loops"},
-        {"graph g\n" TWO "weight w f32 [4,8]\nx = mul(a, w)\nv = sgd_update(x, w)\ny = "
-         "relu(v)\noutput y\noutput v\n",
-         "a", "updated once"});
+    static const char *const cases[][3] =
+        ROW({"mlp", "nobody", "no input 'nobody'"}, {"mlp", "fc.w", "no input 'fc.w'"},
+            {"mlp", "data data", "twice"},
+            {"lstm:form=while,steps=3,hidden=4,mode=train,update=sgd", "labels", "without updates"},
+            {"graph g\n" TWO "weight w f32 [4,8]\nx = mul(a, w)\nv = sgd_update(x, w)\ny = "
+             "relu(v)\noutput y\noutput v\n",
+             "a", "updated once"});
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         owned_graph *g = NULL;
@@ -267,6 +382,15 @@ TEST(command_line)
             fail_msg("%s: %s", arguments, text);
     }
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        snprintf(arguments, sizeof arguments,
+                 "run lstm:form=while,layers=2,steps=4,hidden=8,batch=2,mode=train "
+                 "--changed labels --planner greedy_size --repeat 1 %s",
+                 runs[i]);
+        if (command(arguments, text, sizeof text) != 0 ||
+            strstr(text, "equal to a whole evaluation") == NULL)
+            fail_msg("%s: %s", arguments, text);
+    }
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         snprintf(
             arguments, sizeof arguments,
             "run randwire:regime=cell,batch=2,image=32,channels=4,nodes=5,mode=train,update=adam "
@@ -284,5 +408,5 @@ TEST(command_line)
     assert_int_equal(command("plan synthetic:n=10 --changed x", text, sizeof text), 2);
 }
 
-TESTS(what_is_kept, second_results, updates_happen_once, wrong_ones_are_refused, out_of_memory,
-      command_line)
+TESTS(what_is_kept, second_results, updates_happen_once, random_loops_and_branches,
+      wrong_ones_are_refused, out_of_memory, command_line)
