@@ -339,6 +339,8 @@ static void take_slices(weaver *w, const mpl_taped_loop *l, const tables *t, mpl
 
         for (uint32_t u = g->value_use_begin[slice]; u < g->value_use_begin[slice + 1]; u++)
             read = read || l->makes[g->value_use[u]];
+        for (uint32_t k = 0; k < l->n_states; k++) /* a state may be the slice itself */
+            read = read || mpl_result(g, b, 1 + l->state[k]) == slice;
         if (!read)
             continue;
         if (n_flags > 0 && flag[i - 1 - n] != 0)
