@@ -285,6 +285,39 @@ TEST(weights_are_updated)
     close_program(&p);
 }
 
+/* Fault: a plan is followed, or a prepared operation taken, for other attributes or weights. */
+TEST(attributes_and_weights_decide)
+{
+    static const struct {
+        double alpha;
+        int weight;
+        bool hit;
+    } steps[] = ROW({0.5, 0, false}, {0.25, 0, false}, {0.5, 0, true}, {0.5, 1, false},
+                    {0.25, 0, true}, {0.5, 1, true});
+    program p;
+    memplan_tensor weight[2], out;
+    float got[WIDTH];
+
+    open_program(&p, "best_fit", 4);
+    weight[0] = p.weight.tensor;
+    assert_done(&p, memplan_tape_weight(p.tape, "v", "f32", 1, (int64_t[]){WIDTH}, p.weight.x, 1,
+                                        &weight[1]));
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const memplan_attr attr = {.key = "alpha", .n = 1, .floats = &steps[i].alpha};
+        uint64_t hits = fact(&p, "hits");
+
+        assert_done(&p, memplan_tape_call(p.tape, "leaky_relu", 1, &weight[steps[i].weight], 1,
+                                          &attr, 1, &out));
+        assert_done(&p, memplan_tape_read(p.tape, out, got));
+        assert_true(got[3] == -(float)steps[i].alpha);
+        assert_done(&p, memplan_tape_release(p.tape, out));
+        assert_done(&p, memplan_tape_end(p.tape));
+        if ((fact(&p, "hits") > hits) != steps[i].hit)
+            fail_msg("step %zu", i);
+    }
+    close_program(&p);
+}
+
 TEST(what_is_refused)
 {
     program p;
@@ -324,4 +357,4 @@ TEST(what_is_refused)
 }
 
 TESTS(random_programs, an_operand_that_ends_is_overwritten, the_least_recently_used_goes,
-      weights_are_updated, what_is_refused)
+      weights_are_updated, attributes_and_weights_decide, what_is_refused)
