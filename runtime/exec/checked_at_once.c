@@ -62,6 +62,14 @@ mpl_status mpl_census_begin(mpl_exec *exec)
         atomic_store(&t->n_left[b], 0);
     for (uint32_t s = 0; s < g->n_ops; s++)
         mpl_layout_each_touch(exec, s, count_touch);
+    for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* what nothing reads is dead from the start
+                                                       */
+        uint32_t of = exec->value_block[exec->arrival_value[i]];
+        const mpl_block *b = &exec->block[of];
+
+        if (atomic_load(&t->n_left[of]) == 0 && b->birth == MPL_NONE)
+            MPL_PASS(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
+    }
     for (mpl_value v = 0; v < g->n_values; v++) {
         t->made[v] = 0;
         if (g->value_role[v] == MPL_INPUT || (g->value_op[v] == MPL_NONE && has_sum(exec, v)))
