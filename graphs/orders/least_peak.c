@@ -494,27 +494,26 @@ out:
 
 /* ---- concats that may share ---- */
 
-/* Decides the concats of `order` by bounds: shared[n_ops]. *live: its peak, in whole slots. */
-static mpl_status peak_of_order(planner *x, const mpl_graph *g, const mpl_op *order,
-                                uint8_t *shared, uint64_t *live)
+mpl_status mpl_order_live(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          const mpl_op *order, uint8_t *shared, uint64_t *live)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options o = x->options;
+    mpl_problem_options o = *options;
     mpl_concats *concats = NULL;
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
 
     o.parallel = false;
     o.capacity = MPL_NO_CAPACITY;
-    MPL_TRY(mpl_concats_new(x->ctx, g, order, &o, &concats));
-    MPL_TRY(mpl_problem_build(x->ctx, g, order, &o, concats->shared, &p, &map));
-    MPL_TRY(mpl_peak_live(x->ctx, p, 0, live, NULL, NULL));
+    MPL_TRY(mpl_concats_new(ctx, g, order, &o, &concats));
+    MPL_TRY(mpl_problem_build(ctx, g, order, &o, concats->shared, &p, &map));
+    MPL_TRY(mpl_peak_live(ctx, p, 0, live, NULL, NULL));
     *live = mpl_align_up(*live, o.align);
     memcpy(shared, concats->shared, g->n_ops);
 out:
-    mpl_concats_free(x->ctx, concats);
-    mpl_problem_free(x->ctx, p);
-    mpl_value_map_free(x->ctx, map);
+    mpl_concats_free(ctx, concats);
+    mpl_problem_free(ctx, p);
+    mpl_value_map_free(ctx, map);
     return st;
 }
 
@@ -535,7 +534,7 @@ static mpl_status try_decided(planner *x, const mpl_graph *g, const mpl_problem_
     x->effort.late = y.effort.late;
     if (y.peak >= x->peak)
         goto out;
-    MPL_TRY(peak_of_order(x, g, y.order, shared, &live));
+    MPL_TRY(mpl_order_live(x->ctx, g, &x->options, y.order, shared, &live));
     if (live >= x->peak)
         goto out;
     x->peak = live;
@@ -555,7 +554,7 @@ static mpl_status decide_concats(planner *x, const mpl_graph *g)
     uint8_t *shared = NULL;
 
     MPL_TRY(mpl_new(x->ctx, shared, g->n_ops));
-    MPL_TRY(peak_of_order(x, g, x->order, shared, &x->peak));
+    MPL_TRY(mpl_order_live(x->ctx, g, &x->options, x->order, shared, &x->peak));
     o.concat_shared = shared;
     if (x->peak > x->bound)
         MPL_TRY(try_decided(x, g, &o, shared));
@@ -580,37 +579,67 @@ static const char *scope_of(const planner *x, const mpl_graph *g)
 }
 
 /* left_out: bits of rules to leave out, besides those that the caller names. */
+static mpl_status begin_search(mpl_order_run *run, uint32_t left_out, uint32_t n_ops,
+                               mpl_op *order, planner *x)
+{
+    mpl_status st = MPL_OK;
+
+    *x = (planner){.run = run, .ctx = run->ctx, .order = order};
+    x->options = run->options != NULL ? *run->options : mpl_problem_options_default();
+    MPL_TRY(read_without(run, &x->effort.without));
+    x->effort.without |= left_out;
+    MPL_TRY(read_param(run, "ticks", 1, UINT64_MAX,
+                       run->budget_ticks < UINT64_MAX ? run->budget_ticks
+                       : n_ops < LARGE_GRAPH          ? DEFAULT_TICKS
+                                                      : LARGE_TICKS,
+                       &x->effort.budget));
+    MPL_TRY(read_param(run, "width", 1, 100000, 64, &x->width));
+    MPL_TRY(read_param(run, "states", 1, 100000000, 2000000, &x->states));
+    MPL_TRY(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x->rounds));
+    x->effort.deadline_ns = run->deadline_ns;
+    x->effort.stop = run->stop;
+out:
+    return st;
+}
+
+static void end_search(const planner *x)
+{
+    x->run->live_bytes = x->peak;
+    x->run->bound_bytes = x->bound;
+    x->run->method = x->method;
+    x->run->ticks = x->effort.ticks;
+    x->run->stopped_by_clock = x->effort.late;
+}
+
+mpl_status mpl_order_search_model(mpl_order_run *run, uint32_t left_out, const mpl_order_model *m,
+                                  const mpl_graph *g, mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    planner x;
+
+    MPL_TRY(begin_search(run, left_out, m->n, order, &x));
+    MPL_TRY(search_model(&x, m, g));
+    end_search(&x);
+out:
+    return st;
+}
+
 static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_out, mpl_op *order)
 {
     mpl_status st = MPL_OK;
     mpl_order_model *m = NULL;
-    planner x = {.run = run, .ctx = run->ctx, .order = order};
+    planner x;
 
-    x.options = run->options != NULL ? *run->options : mpl_problem_options_default();
-    MPL_TRY(read_without(run, &x.effort.without));
-    x.effort.without |= left_out;
-    MPL_TRY(read_param(run, "ticks", 1, UINT64_MAX,
-                       run->budget_ticks < UINT64_MAX ? run->budget_ticks
-                       : g->n_ops < LARGE_GRAPH       ? DEFAULT_TICKS
-                                                      : LARGE_TICKS,
-                       &x.effort.budget));
-    MPL_TRY(read_param(run, "width", 1, 100000, 64, &x.width));
-    MPL_TRY(read_param(run, "states", 1, 100000000, 2000000, &x.states));
-    MPL_TRY(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x.rounds));
-    x.effort.deadline_ns = run->deadline_ns;
-    x.effort.stop = run->stop;
-    MPL_TRY(run->copy_splits && g->n_blocks == 1
-                ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
-                : mpl_order_model_new(run->ctx, g, run->options, &m));
+    if (g->n_blocks > 1)
+        return mpl_order_search_program(run, left_out, g, order);
+    MPL_TRY(begin_search(run, left_out, g->n_ops, order, &x));
+    MPL_TRY(run->copy_splits ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
+                             : mpl_order_model_new(run->ctx, g, run->options, &m));
     MPL_TRY(search_model(&x, m, g));
     if (m->relaxed)
         MPL_TRY(decide_concats(&x, g));
-    run->live_bytes = x.peak;
-    run->bound_bytes = x.bound;
-    run->method = x.method;
+    end_search(&x);
     run->scope = scope_of(&x, g);
-    run->ticks = x.effort.ticks;
-    run->stopped_by_clock = x.effort.late;
 out:
     mpl_order_model_free(run->ctx, m);
     return st;
@@ -624,9 +653,8 @@ mpl_status mpl_order_arena_holds(mpl_order_run *run, const mpl_graph *g, const m
     mpl_effort effort = {
         .budget = run->budget_ticks, .deadline_ns = run->deadline_ns, .stop = run->stop};
 
-    MPL_TRY(run->copy_splits && g->n_blocks == 1
-                ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
-                : mpl_order_model_new(run->ctx, g, run->options, &m));
+    MPL_TRY(run->copy_splits ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
+                             : mpl_order_model_new(run->ctx, g, run->options, &m));
     MPL_TRY(mpl_order_arena_bound(run->ctx, m, order, goal, &effort, proved));
     run->ticks = effort.ticks;
     run->stopped_by_clock = effort.late;

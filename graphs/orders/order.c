@@ -50,17 +50,12 @@ static bool has_param(const char *params, const char *key)
     return false;
 }
 
-typedef struct block_run {
-    mpl_order_run *run;
-    const mpl_order_kind *kind;
-} block_run;
-
-static mpl_status make_block(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order)
+/* how: the mpl_order_kind. */
+static mpl_status make_block(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, void *how,
+                             mpl_op *order)
 {
-    const block_run *b = how;
-
-    return b->kind->search != NULL ? b->kind->search(b->run, g, order)
-                                   : b->kind->make(ctx, g, order);
+    (void)block;
+    return ((const mpl_order_kind *)how)->make(ctx, g, order);
 }
 
 mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g,
@@ -76,14 +71,12 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
         if (!has_param(kind->params, run->param_key[i]))
             MPL_FAIL(run->ctx, MPL_EINPUT, "order %s has no parameter '%.50s'; it takes: %s",
                      kind->name, run->param_key[i], kind->params != NULL ? kind->params : "none");
-    if (g->n_blocks > 1 && kind->make != mpl_order_given) {
-        MPL_TRY(mpl_order_by_blocks(run->ctx, g, make_block, &(block_run){run, kind}, order));
-        run->live_bytes = run->bound_bytes = 0;
-        run->method = run->scope = NULL;
-    } else {
-        MPL_TRY(kind->search != NULL ? kind->search(run, g, order)
-                                     : kind->make(run->ctx, g, order));
-    }
+    if (kind->search != NULL)
+        MPL_TRY(kind->search(run, g, order));
+    else if (kind->make != mpl_order_given)
+        MPL_TRY(mpl_order_by_blocks(run->ctx, g, make_block, (void *)kind, order));
+    else
+        MPL_TRY(mpl_order_given(run->ctx, g, order));
 out:
     return st;
 }

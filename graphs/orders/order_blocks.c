@@ -144,7 +144,7 @@ out:
 /* ---- the whole order ---- */
 
 /* Moves exit tests as early as possible: the makers of orders do not know them. */
-static uint32_t with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
+static void with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
 {
     const mpl_graph *g = &s->g;
     uint32_t n = 0;
@@ -161,7 +161,6 @@ static uint32_t with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
                 g->value_op[g->op_in[g->op_in_begin[test]]] == after)
                 out[n++] = s->op[test];
     }
-    return n;
 }
 
 /* Merges the orders of the blocks: those of an operation's blocks come right before it. begin[b]:
@@ -202,17 +201,20 @@ mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order
     uint32_t *begin = NULL, *at = NULL;
 
     if (g->n_blocks == 1)
-        return make(ctx, g, how, order);
+        return make(ctx, g, 0, how, order);
     MPL_TRY(stand_in_new(ctx, g, &s));
     MPL_TRY(mpl_new(ctx, local, g->n_ops));
     MPL_TRY(mpl_new(ctx, one, g->n_ops));
     MPL_TRY(mpl_new(ctx, begin, (size_t)g->n_blocks + 1));
     MPL_TRY(mpl_new(ctx, at, g->n_blocks));
-    for (uint32_t b = 0; b < g->n_blocks; b++) {
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        begin[g->op_block[op] + 1]++;
+    for (uint32_t b = 0; b < g->n_blocks; b++)
+        at[b] = begin[b], begin[b + 1] += begin[b];
+    for (uint32_t b = g->n_blocks; b-- > 0;) {
         MPL_TRY(fill(ctx, g, b, &s));
-        MPL_TRY(make(ctx, &s.g, how, one));
-        at[b] = begin[b];
-        begin[b + 1] = begin[b] + with_tests(&s, one, local + begin[b]);
+        MPL_TRY(make(ctx, &s.g, b, how, one));
+        with_tests(&s, one, local + begin[b]);
     }
     interleave(g, local, begin, at, order);
 out:

@@ -5,11 +5,13 @@
 #include "graphs/graph.h"
 #include "graphs/problem/problem.h"
 
-/* Orders a graph without blocks, as mpl_order_kind.make does. */
-typedef mpl_status mpl_block_order(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order);
+/* Orders block `block`, as g: a graph without blocks, of its direct operations. */
+typedef mpl_status mpl_block_order(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, void *how,
+                                   mpl_op *order);
 
-/* Orders each block by `make`, as a graph of its own, and merges them: the blocks of an operation
- * come right before it, exit tests as early as possible. A graph without blocks goes to `make`. */
+/* Orders each block by `make`, as a graph of its own, nested ones first, and merges them: the
+ * blocks of an operation come right before it, exit tests as early as possible. A graph without
+ * blocks goes to `make`. */
 mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order *make, void *how,
                                mpl_op *order);
 

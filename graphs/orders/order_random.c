@@ -4,13 +4,15 @@
 #include "graphs/core/rng.h"
 
 /* `how` is the random generator, whose state carries over from block to block. */
-static mpl_status make_random(mpl_ctx *ctx, const mpl_graph *g, void *how, mpl_op *order)
+static mpl_status make_random(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, void *how,
+                              mpl_op *order)
 {
     mpl_status st = MPL_OK;
     mpl_rng *rng = how;
     uint32_t *waiting = NULL, n_ready = 0;
     mpl_op *ready = NULL;
 
+    (void)block;
     MPL_TRY(mpl_new(ctx, waiting, g->n_ops));
     MPL_TRY(mpl_new(ctx, ready, g->n_ops));
     mpl_count_waits(g, NULL, waiting);

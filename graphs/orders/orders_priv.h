@@ -79,6 +79,20 @@ mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t flo
  * to ran[n]; returns the number. No later step costs more, since live bytes are submodular. */
 uint32_t mpl_order_close(mpl_order_walk *walk, uint64_t peak, uint32_t *ran, mpl_effort *effort);
 
+/* least_peak.c: the peak of an order's problem, in whole slots, with its concats decided by bounds:
+ * shared[n_ops]. */
+mpl_status mpl_order_live(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          const mpl_op *order, uint8_t *shared, uint64_t *live);
+
+/* least_peak.c: searches for an order of m, made of g, with the least peak; writes the run but for
+ * its scope. left_out: bits of mpl_order_rule. */
+mpl_status mpl_order_search_model(mpl_order_run *run, uint32_t left_out, const mpl_order_model *m,
+                                  const mpl_graph *g, mpl_op *order);
+
+/* order_program.c: the same for a graph with control flow, block by block; writes all of the run. */
+mpl_status mpl_order_search_program(mpl_order_run *run, uint32_t left_out, const mpl_graph *g,
+                                    mpl_op *order);
+
 /* Orders of orders.def that search. */
 mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_search_beam(mpl_order_run *run, const mpl_graph *g, mpl_op *order);

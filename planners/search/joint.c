@@ -11,8 +11,6 @@ static mpl_status search(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
         run->options != NULL ? *run->options : mpl_problem_options_default();
     mpl_least *least = NULL;
 
-    if (g->n_blocks != 1) /* one block of a graph with control flow is not placed alone */
-        return mpl_order_find("least_peak")->search(run, g, order);
     options.parallel = false;
     own.options = &options;
     MPL_TRY(mpl_least_search(&own, g, false, NULL, NULL, &least));

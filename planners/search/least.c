@@ -548,7 +548,7 @@ static mpl_status search_serial(searcher *s, uint64_t rounds)
     MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
     if (s->g->n_blocks == 1)
         MPL_TRY(prove_rest(s, order, slots));
-    if (!is_over(s) && s->rest > 0 && s->g->n_blocks == 1)
+    if (!is_over(s) && s->rest > 0)
         MPL_TRY(least_peak(s, 1, s->budget / 4 + 1, order, &bytes));
     if (!is_over(s))
         MPL_TRY(place_plain(s));

@@ -183,6 +183,43 @@ static void store_fini(mpl_store *s)
     mpl_units_free(s->ctx, s->units);
 }
 
+mpl_status mpl_storage_facts_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_storage_facts *out)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = spec->g;
+    mpl_store s = {.ctx = ctx, .spec = spec, .g = g, .program = spec->program};
+    mpl_storage_facts f = {NULL, NULL, NULL};
+    uint32_t n_results = 0;
+
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        n_results += g->block_n_results[b];
+    MPL_TRY(allocate(&s));
+    mpl_store_wanted(&s);
+    classify(&s);
+    MPL_TRY(mpl_new(ctx, f.lies, g->n_values));
+    MPL_TRY(mpl_new(ctx, f.result_read, n_results));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        f.lies[v] = s.how[s.hold[v]] == MPL_HOW_CELL ? s.hold[v] : MPL_NONE;
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        for (uint32_t i = 0; i < g->block_n_results[b]; i++)
+            f.result_read[g->block_result_begin[b] + i] = mpl_result_read(&s, b, i);
+    f.out_live = s.out_live, s.out_live = NULL;
+    *out = f;
+    f = (mpl_storage_facts){NULL, NULL, NULL};
+out:
+    mpl_storage_facts_free(ctx, &f);
+    store_fini(&s);
+    return st;
+}
+
+void mpl_storage_facts_free(mpl_ctx *ctx, mpl_storage_facts *f)
+{
+    mpl_free(ctx, f->lies);
+    mpl_free(ctx, f->out_live);
+    mpl_free(ctx, f->result_read);
+    *f = (mpl_storage_facts){NULL, NULL, NULL};
+}
+
 /* The step at which a value is made; the first step if it comes from outside. */
 static uint32_t first_step(const mpl_store *s, mpl_value v)
 {

@@ -34,6 +34,19 @@ typedef struct mpl_storage {
     mpl_places *places;   /* their buffers are cells */
 } mpl_storage;
 
+/* What holds of the storage of values in every order of the blocks. */
+typedef struct mpl_storage_facts {
+    /* [n_values] the root whose bytes a value's contents take: its own, or that of the scan which it
+     * is a slice of. MPL_NONE: none are planned, as it is pinned, never read, or a row of an output. */
+    mpl_value *lies;
+    uint8_t *out_live;    /* [n_values] an operation's output that is read */
+    uint8_t *result_read; /* of block_result: it is read as its block ends */
+} mpl_storage_facts;
+/* The program may be that of any order. */
+mpl_status mpl_storage_facts_new(mpl_ctx *ctx, const mpl_storage_spec *spec,
+                                 mpl_storage_facts *out);
+void mpl_storage_facts_free(mpl_ctx *ctx, mpl_storage_facts *facts);
+
 mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_storage **out);
 void mpl_storage_free(mpl_ctx *ctx, mpl_storage *storage);
 void mpl_places_free(mpl_ctx *ctx, mpl_places *places);

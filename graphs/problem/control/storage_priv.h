@@ -68,6 +68,8 @@ typedef struct mpl_store {
     uint64_t *skipped; /* [n_blocks * (n_values / 64 + 1)] values needed if a body never runs */
 } mpl_store;
 
+/* Whether result i of a block is read at its end. */
+bool mpl_result_read(const mpl_store *s, uint32_t block, uint32_t i);
 /* Fills wanted (parameters whose contents are read) and out_live. */
 void mpl_store_wanted(mpl_store *s);
 /* Fills the rows of all values, by data flow over the program with its branches. */

@@ -151,8 +151,7 @@ out:
     return st;
 }
 
-/* Whether result i of a block is read at its end. */
-static bool result_read(const mpl_store *s, uint32_t block, uint32_t i)
+bool mpl_result_read(const mpl_store *s, uint32_t block, uint32_t i)
 {
     const mpl_graph *g = s->g;
     mpl_op op = g->block_owner[block];
@@ -174,7 +173,7 @@ static mpl_status add_end(builder *b, uint32_t step, uint32_t block)
 
     MPL_TRY(add(b, SUCC, step, b->s->program->op_step[op]));
     for (uint32_t i = 0; i < g->block_n_results[block]; i++)
-        if (result_read(b->s, block, i) || is_given(b, mpl_result(g, block, i)))
+        if (mpl_result_read(b->s, block, i) || is_given(b, mpl_result(g, block, i)))
             MPL_TRY(add_use(b, step, mpl_result(g, block, i)));
     if (!is_body(g, block))
         return MPL_OK;
@@ -272,7 +271,7 @@ static bool mark_results(mpl_store *s)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++) {
             mpl_value v = mpl_result(g, b, i);
 
-            if (v == MPL_NONE || s->wanted[s->spec->root[v]] || !result_read(s, b, i))
+            if (v == MPL_NONE || s->wanted[s->spec->root[v]] || !mpl_result_read(s, b, i))
                 continue;
             s->wanted[s->spec->root[v]] = 1;
             marked = true;

@@ -1,0 +1,105 @@
+/* order_program.c -- orders of graphs with control flow, of the least peak, with a bound.
+ *
+ * Idea     Nested blocks first, each by its own model, in which a loop or case counts with what its
+ *          blocks need at least (model_blocks.h). The bound of block 0 is one of all orders of all
+ *          blocks. The order found gets the storage that the planner sees; a plain one is kept if
+ *          its peak there is lower.
+ * Source   this project
+ * Cost     A search of each block, then one problem for each order that is compared. */
+#include "graphs/orders/model/model_blocks.h"
+#include "graphs/orders/order_blocks.h"
+#include "graphs/orders/orders_priv.h"
+
+typedef struct program {
+    mpl_order_run *run;
+    uint32_t left_out;
+    const mpl_graph *g;
+    mpl_block_models *models;
+    uint64_t ticks, budget;
+    bool late;
+    const char *method;
+} program;
+
+/* Orders one block, and notes what it needs at least. */
+static mpl_status search_block(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, void *how,
+                               mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    program *x = how;
+    mpl_order_run run = *x->run;
+    mpl_order_model *m = NULL;
+
+    MPL_TRY(mpl_block_model_new(x->models, block, &m));
+    if (x->budget < UINT64_MAX)
+        run.budget_ticks = (x->budget - mpl_min_u64(x->budget, x->ticks)) / 2 + 1;
+    run.live_bytes = run.bound_bytes = run.ticks = 0;
+    run.method = NULL;
+    run.stopped_by_clock = false;
+    if (m->n > 0)
+        MPL_TRY(mpl_order_search_model(&run, x->left_out, m, g, order));
+    x->models->need[block] = mpl_max_u64(run.bound_bytes, mpl_order_model_start(m));
+    x->ticks += run.ticks;
+    x->late = x->late || run.stopped_by_clock;
+    if (run.method != NULL && (x->method == NULL || strcmp(run.method, "search") == 0))
+        x->method = run.method;
+out:
+    mpl_order_model_free(ctx, m);
+    return st;
+}
+
+/* Keeps the plain order whose peak is the lowest, if it is below *live. */
+static mpl_status compare_plain(program *x, const mpl_problem_options *o, mpl_op *order,
+                                uint64_t *live)
+{
+    static const char *const plain[] = {"given", "greedy", "dfs"};
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = x->run->ctx;
+    mpl_op *other = NULL;
+    uint8_t *shared = NULL;
+    uint64_t peak;
+
+    MPL_TRY(mpl_new(ctx, other, x->g->n_ops));
+    MPL_TRY(mpl_new(ctx, shared, x->g->n_ops));
+    MPL_TRY(mpl_order_live(ctx, x->g, o, order, shared, live));
+    for (size_t i = 0; i < sizeof plain / sizeof *plain && *live > x->models->need[0]; i++) {
+        MPL_TRY(mpl_order_of(ctx, x->g, mpl_order_find(plain[i]), other));
+        MPL_TRY(mpl_order_live(ctx, x->g, o, other, shared, &peak));
+        x->ticks += x->g->n_ops;
+        if (peak >= *live)
+            continue;
+        *live = peak;
+        memcpy(order, other, x->g->n_ops * sizeof *order);
+    }
+out:
+    mpl_free(ctx, other);
+    mpl_free(ctx, shared);
+    return st;
+}
+
+static const char *scope_of(const mpl_graph *g)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_concat || g->op_kind[op] == MPL_OP_split ||
+            g->op_kind[op] == MPL_OP_slice)
+            return "all orders of every block, with concats and splits copied";
+    return "all orders of every block";
+}
+
+mpl_status mpl_order_search_program(mpl_order_run *run, uint32_t left_out, const mpl_graph *g,
+                                    mpl_op *order)
+{
+    mpl_status st = MPL_OK;
+    program x = {.run = run, .left_out = left_out, .g = g, .budget = run->budget_ticks};
+
+    MPL_TRY(mpl_block_models_new(run->ctx, g, run->options, &x.models));
+    MPL_TRY(mpl_order_by_blocks(run->ctx, g, search_block, &x, order));
+    MPL_TRY(compare_plain(&x, &x.models->options, order, &run->live_bytes));
+    run->bound_bytes = x.models->need[0];
+    run->method = x.method;
+    run->scope = scope_of(g);
+    run->ticks = x.ticks;
+    run->stopped_by_clock = x.late;
+out:
+    mpl_block_models_free(x.models);
+    return st;
+}
