@@ -67,6 +67,7 @@ $O/tests/test_harness_plugins: $(PLUGIN)
 $O/tests/test_planners_where $O/tests/test_planners_units: $O/tests/random_places.o
 TAGGED := $(addprefix $O/tests/tagged_,run.o memory.o graph.o rules.o)
 $O/tests/test_planners_judge_control: $O/tests/random_control.o $(TAGGED)
+$O/tests/test_planners_programs: $O/tests/random_control.o
 $(addprefix $O/tests/test_,runtime_random_control harness_changed runtime_tape runtime_blocks graphs_units planners_loops planners_where planners_units runtime_cuda_loops \
     harness_audit_walk graphs_streams graphs_stream_conflicts): \
     $O/tests/random_control.o

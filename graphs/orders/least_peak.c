@@ -579,8 +579,8 @@ static const char *scope_of(const planner *x, const mpl_graph *g)
 }
 
 /* left_out: bits of rules to leave out, besides those that the caller names. */
-static mpl_status begin_search(mpl_order_run *run, uint32_t left_out, uint32_t n_ops,
-                               mpl_op *order, planner *x)
+static mpl_status begin_search(mpl_order_run *run, uint32_t left_out, uint32_t n_ops, mpl_op *order,
+                               planner *x)
 {
     mpl_status st = MPL_OK;
 

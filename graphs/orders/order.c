@@ -74,7 +74,7 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
     if (kind->search != NULL)
         MPL_TRY(kind->search(run, g, order));
     else if (kind->make != mpl_order_given)
-        MPL_TRY(mpl_order_by_blocks(run->ctx, g, make_block, (void *)kind, order));
+        MPL_TRY(mpl_order_by_blocks(run->ctx, g, false, make_block, (void *)kind, order));
     else
         MPL_TRY(mpl_order_given(run->ctx, g, order));
 out:

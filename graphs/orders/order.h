@@ -24,7 +24,7 @@ typedef struct mpl_order_run {
      * problem, but for the padding of one last slot. */
     uint64_t live_bytes;  /* the order's peak, with concats as mpl_problem_from_graph decides */
     uint64_t bound_bytes; /* proved: nothing of `scope` has less; 0: nothing proved */
-    const char *scope;    /* "all orders", "all orders and shared concats", ..; NULL: no bound */
+    const char *scope;    /* "all orders", "all orders of every block", ..; NULL: no bound */
     uint64_t ticks;
     bool stopped_by_clock;
     const char *method; /* how the bound was proved: "cut", "search"; NULL: none */
@@ -42,9 +42,10 @@ typedef struct mpl_order_kind {
     mpl_status (*search)(mpl_order_run *run, const mpl_graph *g, mpl_op *order);
 } mpl_order_kind;
 
-/* Makes an order, by search where the kind searches. With control flow each block is ordered alone,
- * so nothing is proved for the whole; blocks come right before their owner, exit tests as early as
- * possible; `given` is unchanged. MPL_EINPUT: a parameter that the kind does not have. */
+/* Makes an order, by search where the kind searches. With control flow each block is ordered by
+ * itself; a search proves its bound over all orders of every block. Blocks come right before their
+ * owner, exit tests as early as possible; `given` is unchanged. MPL_EINPUT: a parameter that the
+ * kind does not have. */
 mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g,
                           mpl_op *order);
 /* As mpl_order_make, with default arguments. */

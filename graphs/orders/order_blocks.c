@@ -192,8 +192,8 @@ static void interleave(const mpl_graph *g, const mpl_op *local, const uint32_t *
     }
 }
 
-mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order *make, void *how,
-                               mpl_op *order)
+mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, bool nested_first,
+                               mpl_block_order *make, void *how, mpl_op *order)
 {
     mpl_status st = MPL_OK;
     stand_in s = {0};
@@ -211,7 +211,9 @@ mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order
         begin[g->op_block[op] + 1]++;
     for (uint32_t b = 0; b < g->n_blocks; b++)
         at[b] = begin[b], begin[b + 1] += begin[b];
-    for (uint32_t b = g->n_blocks; b-- > 0;) {
+    for (uint32_t i = 0; i < g->n_blocks; i++) {
+        uint32_t b = nested_first ? g->n_blocks - 1 - i : i;
+
         MPL_TRY(fill(ctx, g, b, &s));
         MPL_TRY(make(ctx, &s.g, b, how, one));
         with_tests(&s, one, local + begin[b]);

@@ -9,11 +9,11 @@
 typedef mpl_status mpl_block_order(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, void *how,
                                    mpl_op *order);
 
-/* Orders each block by `make`, as a graph of its own, nested ones first, and merges them: the
- * blocks of an operation come right before it, exit tests as early as possible. A graph without
- * blocks goes to `make`. */
-mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, mpl_block_order *make, void *how,
-                               mpl_op *order);
+/* Orders each block by `make`, as a graph of its own, from block 0 on or nested ones first, and
+ * merges them: the blocks of an operation come right before it, exit tests as early as possible. A
+ * graph without blocks goes to `make`. */
+mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, bool nested_first,
+                               mpl_block_order *make, void *how, mpl_op *order);
 
 /* waits[op], zero before: operands that an operation makes, counted once per read; only of
  * operations in `needed` (NULL: all). */

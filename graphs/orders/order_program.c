@@ -61,7 +61,7 @@ static mpl_status compare_plain(program *x, const mpl_problem_options *o, mpl_op
     MPL_TRY(mpl_new(ctx, other, x->g->n_ops));
     MPL_TRY(mpl_new(ctx, shared, x->g->n_ops));
     MPL_TRY(mpl_order_live(ctx, x->g, o, order, shared, live));
-    for (size_t i = 0; i < sizeof plain / sizeof *plain && *live > x->models->need[0]; i++) {
+    for (size_t i = 0; i<sizeof plain / sizeof *plain && * live> x->models->need[0]; i++) {
         MPL_TRY(mpl_order_of(ctx, x->g, mpl_order_find(plain[i]), other));
         MPL_TRY(mpl_order_live(ctx, x->g, o, other, shared, &peak));
         x->ticks += x->g->n_ops;
@@ -92,7 +92,7 @@ mpl_status mpl_order_search_program(mpl_order_run *run, uint32_t left_out, const
     program x = {.run = run, .left_out = left_out, .g = g, .budget = run->budget_ticks};
 
     MPL_TRY(mpl_block_models_new(run->ctx, g, run->options, &x.models));
-    MPL_TRY(mpl_order_by_blocks(run->ctx, g, search_block, &x, order));
+    MPL_TRY(mpl_order_by_blocks(run->ctx, g, true, search_block, &x, order));
     MPL_TRY(compare_plain(&x, &x.models->options, order, &run->live_bytes));
     run->bound_bytes = x.models->need[0];
     run->method = x.method;

@@ -45,7 +45,7 @@ mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl
     mpl_rng rng;
 
     mpl_rng_init(&rng, seed);
-    return mpl_order_by_blocks(ctx, g, make_random, &rng, order);
+    return mpl_order_by_blocks(ctx, g, false, make_random, &rng, order);
 }
 
 mpl_status mpl_order_shuffle(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order)

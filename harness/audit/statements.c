@@ -197,6 +197,10 @@ static const struct {
     {"all orders and shared concats", MPL_FREE_SHARE | MPL_FREE_PARTS, false},
     {"all orders, shared concats and splits", MPL_FREE_SHARE | MPL_FREE_SPLIT | MPL_FREE_PARTS,
      false},
+    /* with control flow nothing shares and nothing is split */
+    {"all orders of every block", MPL_FREE_SHARE | MPL_FREE_SPLIT | MPL_FREE_PARTS, false},
+    {"all orders of every block, with concats and splits copied",
+     MPL_FREE_SHARE | MPL_FREE_SPLIT | MPL_FREE_PARTS, false},
 };
 
 /* What an order that was searched for proves of all orders. */
@@ -245,6 +249,8 @@ static mpl_status of_least(reading *r, mpl_statement s)
     for (size_t i = 0; i < sizeof freedom / sizeof *freedom; i++)
         if (mpl_record_has_item(r->row, MPL_FIELD_free, freedom[i].word))
             s.scope.free |= freedom[i].free;
+    if (mpl_record_has_item(r->row, MPL_FIELD_held, "splits copied")) /* by control flow */
+        s.scope.free |= MPL_FREE_SHARE | MPL_FREE_SPLIT | MPL_FREE_PARTS;
     if ((s.scope.free & VIEWED) == 0) /* held as they are */
         s.scope.free |= r->sure & VIEWED;
     if ((s.scope.free & PAIRED) == 0)

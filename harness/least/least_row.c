@@ -13,7 +13,7 @@ bool mpl_lowest_is_optimal(const mpl_lowest *x)
 
 /* ---- what was free, and what was held ---- */
 
-enum { MOST_WORDS = 7 + MPL_MOST_FREEDOMS };
+enum { MOST_WORDS = 9 + MPL_MOST_FREEDOMS };
 
 typedef struct words {
     uint32_t n;
@@ -27,12 +27,18 @@ static void add(words *w, bool is_there, const char *word)
         w->word[w->n++] = word;
 }
 
+/* Whether there are loops or branches, under which concats and splits are copies. */
+static bool has_blocks(const mpl_lowest *x)
+{
+    return x->job.source.graph->n_blocks > 1;
+}
+
 /* The options that were asked for: the plan's, but for views and pairs, which a plan may leave. */
 static void list_free(const mpl_lowest *x, const mpl_options *asked, words *w)
 {
     add(w, true, "order");
-    add(w, asked->views && asked->concat == MPL_concat_auto, "concats");
-    add(w, asked->views, "splits");
+    add(w, asked->views && asked->concat == MPL_concat_auto && !has_blocks(x), "concats");
+    add(w, asked->views && !has_blocks(x), "splits");
     add(w, asked->in_place, "in-place pairs");
     add(w, asked->views, "views");
     add(w, true, "placement");
@@ -60,8 +66,9 @@ static void list_held(const mpl_lowest *x, const mpl_options *asked, words *w)
 {
     add(w, !asked->in_place, "in-place pairs off");
     add(w, !asked->views, "views off");
-    add(w, !asked->views || asked->concat == MPL_concat_copy, "concats copied");
-    add(w, asked->views && asked->concat == MPL_concat_share, "concats shared");
+    add(w, !asked->views || asked->concat == MPL_concat_copy || has_blocks(x), "concats copied");
+    add(w, asked->views && asked->concat == MPL_concat_share && !has_blocks(x), "concats shared");
+    add(w, has_blocks(x), "splits copied");
     add(w, asked->loop == MPL_loop_copy && mpl_graph_has_loop(x->job.source.graph),
         "carried values copied");
     add(w, asked->safety.kind == MPL_safety_streams, "streams of the given order");

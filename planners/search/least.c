@@ -515,7 +515,7 @@ static mpl_status place_plain(searcher *s)
         MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
         if (s->options.concat == MPL_CONCAT_AUTO && s->n_concats > 0)
             MPL_TRY(place_order(s, order, MPL_CONCAT_COPY, &mpl_planner_portfolio));
-        if (s->options.parallel && s->options.op_stream == NULL)
+        if (s->options.parallel && s->options.op_stream == NULL && s->g->n_blocks == 1)
             break;
     }
 out:
@@ -569,25 +569,27 @@ static mpl_status search_parallel(searcher *s, uint64_t rounds)
 {
     mpl_status st = MPL_OK;
     mpl_op *order = NULL;
-    uint64_t slots;
+    uint64_t slots, bytes;
+    bool held;
 
     MPL_TRY(place_plain(s));
-    if (s->g->n_blocks != 1)
-        goto out;
     if (s->options.op_stream == NULL && s->n_splits + s->n_concats == 0 &&
-        (s->options.pin_inputs || !s->options.in_place))
+        (s->options.pin_inputs || !s->options.in_place) && s->g->n_blocks == 1)
         raise_bound(s, s->best->plan->bound_bytes, "antichain");
     if (is_over(s))
         goto out;
     MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
     s->options.parallel = false; /* a plan for all executions is one for each order */
     MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order, &slots));
+    if (s->g->n_blocks > 1 && s->rest > 0)
+        MPL_TRY(least_peak(s, 1, s->budget / 4 + 1, order, &bytes));
     s->options.parallel = true;
-    if (s->options.op_stream == NULL && !is_over(s))
+    if (s->options.op_stream == NULL && s->g->n_blocks == 1 && !is_over(s))
         MPL_TRY(list_all(s));
-    if (s->options.op_stream != NULL && !is_over(s))
+    held = s->options.op_stream != NULL || s->g->n_blocks > 1; /* orders differ all the same */
+    if (held && !is_over(s))
         MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
-    if (s->options.op_stream != NULL && !is_over(s))
+    if (held && !is_over(s))
         MPL_TRY(alternate(s, rounds));
 out:
     mpl_free(s->ctx, order);

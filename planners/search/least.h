@@ -33,9 +33,9 @@ typedef bool mpl_least_progress(void *arg, uint64_t planned_bytes, uint64_t boun
 /* Searches under run->options (NULL: defaults; concat_shared and split_copied are ignored; concat,
  * views and in_place say what is free), run->seed, run->budget_ticks, run->deadline_ns. With
  * `parallel`, the order is free, as every order is safe; with `op_stream`, that within the streams
- * is, and every operation stays on its stream. The plan is never above that of the given
- * order with its concats decided by mpl_concat_decide. With control flow no bound over orders is
- * proved. `progress` may be NULL. */
+ * is, and every operation stays on its stream. The plan is never above that of the given order with
+ * its concats decided by mpl_concat_decide. With control flow the bound is over all orders of every
+ * block; concats and splits are copies. `progress` may be NULL. */
 mpl_status mpl_least_new(mpl_order_run *run, const mpl_graph *g, mpl_least_progress *progress,
                          void *arg, mpl_least **out);
 /* The same; splits and slices copy only if copy_splits. The run's parameters ticks and rounds (of

@@ -84,7 +84,8 @@ TEST(rows_say_over_what)
         const json_t *falls = json_object_get(row, "waterfall");
         bool views = strstr(graphs[i], "views off") == NULL,
              pairs = strstr(graphs[i], "in-place off") == NULL,
-             copies = strstr(graphs[i], "copy") != NULL || !views;
+             loops = strstr(graphs[i], "while") != NULL,
+             copies = strstr(graphs[i], "copy") != NULL || !views || loops;
         json_int_t before = INT64_MAX, bytes = 0;
         size_t n = 0;
 
@@ -106,7 +107,10 @@ TEST(rows_say_over_what)
         assert_int_equal(lists(row, "held", "views off"), !views);
         assert_int_equal(lists(row, "free", "concats"), !copies);
         assert_int_equal(lists(row, "held", "concats copied"), copies);
+        assert_int_equal(lists(row, "held", "splits copied"), loops);
+        assert_int_equal(lists(row, "free", "splits"), views && !loops);
         assert_true(lists(row, "held", "recomputation off"));
+        assert_true(!loops || number(row, "bound_bytes") == bytes);
         if (json_is_null(json_object_get(row, "bound_bytes")))
             assert_string_equal(text(row, "claim"), "feasible");
         else

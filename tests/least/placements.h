@@ -35,10 +35,24 @@ static inline uint64_t placements_divisor(uint64_t a, uint64_t b)
     return b == 0 ? a : placements_divisor(b, a % b);
 }
 
+/* Whether b is needed at step s of a serial problem. */
+static inline bool placements_needed(const mpl_problem *p, mpl_buffer b, uint32_t s)
+{
+    bool needed = p->birth[b] <= s && s < p->death[b];
+
+    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+         p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
+        needed = needed && (s < p->gap_from[i] || p->gap_to[i] <= s);
+    return needed;
+}
+
 static inline bool placements_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
-    if (p->before == NULL)
-        return p->birth[a] < p->death[b] && p->birth[b] < p->death[a];
+    for (uint32_t s = 0; p->before == NULL && s <= p->n_steps; s++)
+        if (s == p->n_steps)
+            return false;
+        else if (placements_needed(p, a, s) && placements_needed(p, b, s))
+            return true;
     for (int turn = 0; turn < 2; turn++) {
         mpl_buffer x = turn ? b : a, y = turn ? a : b;
 
@@ -69,7 +83,7 @@ static inline uint64_t placements_live(const mpl_problem *p, uint64_t *least)
         uint64_t live = 0, rest = 0;
 
         for (mpl_buffer b = 0; b < p->n; b++) {
-            bool over = p->pool[b] != 0 || p->birth[b] > s || s >= p->death[b];
+            bool over = p->pool[b] != 0 || !placements_needed(p, b, s);
 
             for (uint32_t i = 0; i < p->n_in_place; i++)
                 over = over || (p->in_place_step[i] == s && p->in_place_out[i] == b);
@@ -88,7 +102,7 @@ static inline void placements_init(const mpl_problem *p, placements *s)
     uint32_t group_of[PLACEMENTS_PARTS];
 
     *s = (placements){.p = p};
-    assert_true(p->n <= PLACEMENTS_PARTS && p->gap_begin == NULL && p->fixed == NULL);
+    assert_true(p->n <= PLACEMENTS_PARTS && p->fixed == NULL);
     for (mpl_buffer b = 0; b < p->n; b++) {
         bool first = p->inside == NULL || p->inside[b] == b;
 

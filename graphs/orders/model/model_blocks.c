@@ -6,8 +6,8 @@
  *          instead where these are more, and saves the initial values that end with it. In a branch
  *          a value from outside may end with its last use.
  * Source   this project; storage: LOOPS.md
- * Limits   Contents are counted, not cells: where an order needs two cells for a carried value, both
- *          count only while both contents do. What is handed through unchanged does not count. */
+ * Limits   Contents are counted, not cells: where an order needs two cells for a carried value,
+ * both count only while both contents do. What is handed through unchanged does not count. */
 #include "graphs/orders/model/model_blocks.h"
 
 #include "graphs/orders/model/model_priv.h"
@@ -15,8 +15,8 @@
 
 static const uint64_t MOST = INT64_MAX / 4; /* as in model_storage.c */
 
-enum { READ = 1, KEPT = 2 };            /* of a value in a block */
-enum { ON_ENTRY = 1, WITHIN = 2 };      /* how an operation reads a value: its blocks do not, or do */
+enum { READ = 1, KEPT = 2 };       /* of a value in a block */
+enum { ON_ENTRY = 1, WITHIN = 2 }; /* how an operation reads a value: its blocks do not, or do */
 
 typedef struct maker {
     mpl_ctx *ctx;
@@ -450,8 +450,8 @@ static mpl_status add_all_before(maker *x, mpl_op op, uint32_t mine, const uint3
     for (mpl_op at = from; at <= op; at++)
         for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++)
             MPL_TRY(add_before(x, mine, g->op_in[i], local));
-    for (uint32_t b = first; b < g->n_blocks && g->block_op_begin[b] <= op && g->block_owner[b] <= op;
-         b++)
+    for (uint32_t b = first;
+         b < g->n_blocks && g->block_op_begin[b] <= op && g->block_owner[b] <= op; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
             MPL_TRY(add_before(x, mine, mpl_result(g, b, i), local));
 out:

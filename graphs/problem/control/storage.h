@@ -36,8 +36,9 @@ typedef struct mpl_storage {
 
 /* What holds of the storage of values in every order of the blocks. */
 typedef struct mpl_storage_facts {
-    /* [n_values] the root whose bytes a value's contents take: its own, or that of the scan which it
-     * is a slice of. MPL_NONE: none are planned, as it is pinned, never read, or a row of an output. */
+    /* [n_values] the root whose bytes a value's contents take: its own, or that of the scan which
+     * it is a slice of. MPL_NONE: none are planned, as it is pinned, never read, or a row of an
+     * output. */
     mpl_value *lies;
     uint8_t *out_live;    /* [n_values] an operation's output that is read */
     uint8_t *result_read; /* of block_result: it is read as its block ends */
