@@ -379,32 +379,84 @@ out:
 
 /* ---- larger graphs ---- */
 
-/* Moves one operation to another position between its predecessors and its successors. */
+/* An operation with those of its blocks, which come right before it by id and in every order. */
+static uint32_t size_of(const mpl_graph *g, mpl_op op)
+{
+    return g->op_body_begin[op] < g->op_body_begin[op + 1]
+               ? op + 1 - g->block_op_begin[g->op_body[g->op_body_begin[op]]]
+               : 1;
+}
+
+/* Raises *low behind the maker of v, if it is in block b. */
+static void go_behind(const mpl_graph *g, uint32_t b, mpl_value v, const uint32_t *place_of,
+                      uint32_t *low)
+{
+    mpl_op maker = v == MPL_NONE ? MPL_NONE : g->value_op[v];
+
+    if (maker != MPL_NONE && g->op_block[maker] == b && place_of[maker] + 1 > *low)
+        *low = place_of[maker] + 1;
+}
+
+/* Positions [*low, *high) between what `op` and its blocks read, and what reads of `op`. */
+static void find_room(const mpl_graph *g, mpl_op op, const uint32_t *place_of, uint32_t *low,
+                      uint32_t *high)
+{
+    uint32_t b = g->op_block[op];
+    mpl_op first = op + 1 - size_of(g, op);
+
+    *low = g->n_ops, *high = 0;
+    for (mpl_op at = g->block_op_begin[b]; at < g->block_op_end[b]; at++)
+        if (g->op_block[at] == b) {
+            *low = (uint32_t)mpl_min_u64(*low, place_of[at] + 1 - size_of(g, at));
+            *high = (uint32_t)mpl_max_u64(*high, place_of[at] + 1);
+        }
+    for (uint32_t i = g->op_in_begin[first]; i < g->op_in_begin[op + 1]; i++)
+        go_behind(g, b, g->op_in[i], place_of, low);
+    for (uint32_t k = b + 1; k < g->n_blocks; k++)
+        for (uint32_t i = 0;
+             g->block_owner[k] >= first && g->block_owner[k] <= op && i < g->block_n_results[k];
+             i++)
+            go_behind(g, b, mpl_result(g, k, i), place_of, low);
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
+        for (uint32_t k = g->op_out[i] == MPL_NONE ? 0 : g->value_use_begin[g->op_out[i]];
+             g->op_out[i] != MPL_NONE && k < g->value_use_begin[g->op_out[i] + 1]; k++) {
+            mpl_op user = g->value_use[k];
+
+            while (g->op_block[user] != b && g->op_block[user] != 0)
+                user = g->block_owner[g->op_block[user]];
+            if (g->op_block[user] == b)
+                *high = (uint32_t)mpl_min_u64(*high, place_of[user] + 1 - size_of(g, user));
+        }
+}
+
+/* Moves one operation, with its blocks, to another position in its block, between its predecessors
+ * and its successors. */
 static void shake(const mpl_graph *g, mpl_rng *rng, mpl_op *order, uint32_t *place_of)
 {
     mpl_op op = (mpl_op)mpl_rng_below(rng, g->n_ops);
-    uint32_t low = 0, high = g->n_ops - 1, from, to;
+    uint32_t b = g->op_block[op], n = size_of(g, op), low, high, from, others = 0, to;
+    uint64_t before;
 
     for (uint32_t i = 0; i < g->n_ops; i++)
         place_of[order[i]] = i;
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
-        mpl_op maker = g->op_in[i] == MPL_NONE ? MPL_NONE : g->value_op[g->op_in[i]];
+    find_room(g, op, place_of, &low, &high);
+    for (uint32_t i = low; i < high; i++)
+        others += g->op_block[order[i]] == b && order[i] != op;
+    before = mpl_rng_below(rng, others + 1);
+    from = place_of[op] + 1 - n;
+    for (to = low; before > 0; to++)
+        before -= g->op_block[order[to]] == b && order[to] != op;
+    for (; n > 0; n--) {
+        mpl_op one = order[from];
 
-        if (maker != MPL_NONE && place_of[maker] + 1 > low)
-            low = place_of[maker] + 1;
+        if (from < to) {
+            memmove(order + from, order + from + 1, (to - 1 - from) * sizeof *order);
+            order[to - 1] = one;
+        } else {
+            memmove(order + to + 1, order + to, (from - to) * sizeof *order);
+            order[to++] = one, from++;
+        }
     }
-    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        for (uint32_t k = g->op_out[i] == MPL_NONE ? 0 : g->value_use_begin[g->op_out[i]];
-             g->op_out[i] != MPL_NONE && k < g->value_use_begin[g->op_out[i] + 1]; k++)
-            if (place_of[g->value_use[k]] - 1 < high)
-                high = place_of[g->value_use[k]] - 1;
-    from = place_of[op];
-    to = low + (uint32_t)mpl_rng_below(rng, high - low + 1);
-    if (from < to)
-        memmove(order + from, order + from + 1, (to - from) * sizeof *order);
-    else
-        memmove(order + to + 1, order + to, (from - to) * sizeof *order);
-    order[to] = op;
 }
 
 /* Moves operations or changes choices, and places the result, in turns. */
@@ -552,11 +604,13 @@ static mpl_status search_serial(searcher *s, uint64_t rounds)
         MPL_TRY(least_peak(s, 1, s->budget / 4 + 1, order, &bytes));
     if (!is_over(s))
         MPL_TRY(place_plain(s));
-    if (s->g->n_blocks != 1 || is_over(s))
+    if (is_over(s))
         goto out;
-    if (s->g->n_ops <= MPL_ORDER_LIST_MOST)
+    if (s->g->n_ops > MPL_ORDER_LIST_MOST || s->g->n_blocks > 1)
+        s->is_open = true;
+    else
         MPL_TRY(list_all(s));
-    if (s->g->n_ops > MPL_ORDER_LIST_MOST || s->is_open)
+    if (s->is_open)
         MPL_TRY(alternate(s, rounds));
 out:
     mpl_free(s->ctx, order);
@@ -570,7 +624,7 @@ static mpl_status search_parallel(searcher *s, uint64_t rounds)
     mpl_status st = MPL_OK;
     mpl_op *order = NULL;
     uint64_t slots, bytes;
-    bool held;
+    bool differ;
 
     MPL_TRY(place_plain(s));
     if (s->options.op_stream == NULL && s->n_splits + s->n_concats == 0 &&
@@ -584,12 +638,12 @@ static mpl_status search_parallel(searcher *s, uint64_t rounds)
     if (s->g->n_blocks > 1 && s->rest > 0)
         MPL_TRY(least_peak(s, 1, s->budget / 4 + 1, order, &bytes));
     s->options.parallel = true;
-    if (s->options.op_stream == NULL && s->g->n_blocks == 1 && !is_over(s))
+    differ = s->options.op_stream != NULL || s->g->n_blocks > 1; /* orders, for all that */
+    if (!differ && !is_over(s))
         MPL_TRY(list_all(s));
-    held = s->options.op_stream != NULL || s->g->n_blocks > 1; /* orders differ all the same */
-    if (held && !is_over(s))
+    if (differ && !is_over(s))
         MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
-    if (held && !is_over(s))
+    if (differ && !is_over(s))
         MPL_TRY(alternate(s, rounds));
 out:
     mpl_free(s->ctx, order);

@@ -129,6 +129,56 @@ static mpl_value source_of(const mpl_block_models *f, uint32_t b, uint32_t i, ui
     return MPL_NONE;
 }
 
+/* Whether loops and branches within block b take over v, as an operand or a result. */
+static bool is_taken_over(const mpl_block_models *f, uint32_t b, mpl_value v)
+{
+    const mpl_graph *g = f->g;
+
+    for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
+        for (uint32_t i = g->op_in_begin[op]; owns(g, op) && i < g->op_in_begin[op + 1]; i++)
+            if (g->op_in[i] != MPL_NONE && f->alias.root[g->op_in[i]] == v)
+                return true;
+    for (uint32_t k = b + 1; k < g->n_blocks && mpl_block_within(g, k, b); k++)
+        for (uint32_t i = 0; i < g->block_n_results[k]; i++)
+            if (result_root(f, k, i) == v)
+                return true;
+    return false;
+}
+
+/* Whether the cells of a loop's body that hold v, which it makes, are needed as a round begins: a
+ * parameter hands it on, and nothing makes it a copy. */
+static bool is_needed_before(const mpl_block_models *f, uint32_t b, mpl_value v)
+{
+    const mpl_graph *g = f->g;
+    uint32_t age;
+    bool found = false;
+
+    if (!is_body(g, b) || f->options.loop_copy || is_taken_over(f, b, v))
+        return false;
+    for (uint32_t i = 0; i < mpl_n_carried(g, g->block_owner[b]); i++) {
+        mpl_value p = mpl_param(g, b, 1 + i);
+
+        if (source_of(f, b, i, &age) != v)
+            continue;
+        if (is_taken_over(f, b, p))
+            return false;
+        found = found || lies(f, p) == p;
+    }
+    return found;
+}
+
+/* Whether storage may offer to write `out` over the operand `in` in block b. A carried value's
+ * place is needed throughout the round: only what is handed on to it may lie there. */
+static bool may_pair(const mpl_block_models *f, uint32_t b, mpl_value in, mpl_value out)
+{
+    const mpl_graph *g = f->g;
+    uint32_t i = 0, age, n = is_body(g, b) ? mpl_n_carried(g, g->block_owner[b]) : 0;
+
+    while (i < n && mpl_param(g, b, 1 + i) != in)
+        i++;
+    return i < n ? source_of(f, b, i, &age) == out : !is_needed_before(f, b, out);
+}
+
 static mpl_status find_facts(mpl_block_models *f)
 {
     mpl_status st = MPL_OK;
@@ -472,6 +522,7 @@ static mpl_status add_ways(maker *x, mpl_op op, uint32_t mine)
         mpl_value in = lies(x->f, mpl_op_input(g, op, i));
 
         if (in == MPL_NONE || x->id[in] == MPL_NONE || x->m->kept[x->id[in]] ||
+            !may_pair(x->f, x->block, in, out) ||
             !mpl_in_place_operand(g, x->f->alias.root, NULL, op, i))
             continue;
         MPL_TRY(mpl_order_add(x->ctx, &x->arcs.under, x->m->n_ways, x->id[in]));
