@@ -226,7 +226,9 @@ exact-oracle: deps-test $O/tests/test_planners_exact
 	$(Q)$O/tests/test_planners_exact 100000
 
 # The least memory of 10,000 small graphs against every order, choice of sharing and placement; and as many under parallel safety.
-least-oracle: deps-test $O/tests/test_planners_least
+# Of programs with loops and branches: every order of every block.
+least-oracle: deps-test $O/tests/test_planners_least $O/tests/test_planners_programs
+	$(Q)MPL_PROGRAMS=$${MPL_PROGRAMS-4000} $O/tests/test_planners_programs
 	$(Q)MPL_LEAST=$${MPL_LEAST-10000} MPL_LEAST_MOST=$${MPL_LEAST_MOST-20000} $O/tests/test_planners_least
 
 # Online allocators against simulations written apart: so many random traces of each.

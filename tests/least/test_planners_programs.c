@@ -197,4 +197,25 @@ TEST(programs_in_every_execution)
     judge_programs(ctx, number_of("MPL_PROGRAMS", 60), true);
 }
 
-TESTS(programs_in_one_order, programs_in_every_execution)
+/* Every lost allocation is said, and nothing stays allocated. */
+TEST(lost_memory)
+{
+    for (uint64_t seed = 2; seed < 5; seed++) {
+        owned_graph *g = random_control_tiny(ctx, seed, 8);
+        mpl_op order[PROGRAM_MOST_OPS];
+        mpl_status st = MPL_EMEM;
+
+        assert_in_range(g->n_ops, 1, PROGRAM_MOST_OPS);
+        for (int64_t k = 0; st == MPL_EMEM; k++) {
+            mpl_order_run run;
+
+            mpl_order_run_init(&run, ctx);
+            ctx->n_allocs = 0, ctx->fail_after = k;
+            st = mpl_order_make(&run, mpl_order_find("least_peak"), g, order);
+            ctx->fail_after = -1;
+        }
+        assert_ok(ctx, st);
+    }
+}
+
+TESTS(programs_in_one_order, programs_in_every_execution, lost_memory)
