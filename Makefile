@@ -24,7 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: audit-walk views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
+.PHONY: audit-walk train-oracle views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle online-oracle ilp-oracle paper paper-check least-55 peers
@@ -264,6 +264,10 @@ views-planted: deps-test $O/tests/test_graphs_views $O/tests/test_graphs_views.o
 	$(Q)scripts/plant-views.sh $O $(PROGRAMS)
 concats-planted: deps-test $O/libmemplan.a
 	$(Q)scripts/plant-concat.sh $O
+
+# Gradients of exported models, large ones among them, and of 2,000 random graphs against central differences: a table, in an hour.
+train-oracle: deps-test $O/tests/test_graphs_train_files
+	$(Q)MPL_TRAINED=2000 $O/tests/test_graphs_train_files
 
 # What memplan explain suggests, applied by its own command lines: hundreds of suggestions of every kind, and its time.
 explain-promises: deps-test $O/memplan $O/tests/test_harness_explain

@@ -146,69 +146,78 @@ typedef struct trainer {
     const mpl_options *options;
     const mpl_job *job;
     const mpl_plan *plan;
+    mpl_inputs inputs;     /* of the next run */
+    bool on_digits;        /* they change from run to run */
     uint32_t data, labels; /* indices of inputs */
     uint32_t batch, side;
     mpl_digits digits;
-    float *image;
-    int64_t *label;
     mpl_device *dev;
     mpl_exec *planned, *alone;
     char *got, *want; /* all outputs */
 } trainer;
 
-static bool is_loss(const mpl_graph *g)
+/* Whether the graph trains: its first output is a number, and weights are updated. */
+static bool trains(const mpl_graph *g)
 {
-    mpl_op op = g->value_op[g->output[0]];
+    bool updates = false;
 
-    return op != MPL_NONE && g->op_kind[op] == MPL_OP_softmax_cross_entropy &&
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        updates = updates || (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0 &&
+                              g->op_kind[op] != MPL_OP_batch_norm_train);
+    return updates && g->value_bytes[g->output[0]] == sizeof(float) &&
            g->value_type[g->output[0]] == MPL_TYPE_f32;
 }
 
-static bool has_updates(const mpl_graph *g)
-{
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0 &&
-            g->op_kind[op] != MPL_OP_batch_norm_train)
-            return true;
-    return false;
-}
-
-/* Finds the inputs for pictures and labels, and the size of the pictures. */
-static mpl_status find_inputs(trainer *t)
+/* Whether the inputs are labels of at least 10 classes and a batch of square pictures of one
+ * channel, and which. */
+static bool takes_digits(trainer *t)
 {
     const mpl_graph *g = t->job->source.graph;
+    mpl_op loss = g->value_op[g->output[0]];
     const mpl_shape *s;
     uint64_t features = 0;
-    char text[200];
 
-    if (!is_loss(g) || !has_updates(g) || g->n_inputs != 2)
-        return MPL_REFUSE(t->ctx,
-                          "--iterations: '%s' does not train one picture input; take "
-                          "mnist_conv:mode=train,update=adagrad or "
-                          "another classifier",
-                          t->job->text);
+    if (g->op_kind[loss] != MPL_OP_softmax_cross_entropy || g->n_inputs != 2 ||
+        g->value_shape[g->op_in[g->op_in_begin[loss]]].dim[1] < 10)
+        return false;
     t->labels = g->value_type[g->input[0]] == MPL_TYPE_i64 ? 0 : 1;
     t->data = 1 - t->labels;
     s = &g->value_shape[g->input[t->data]];
+    if (g->value_type[g->input[t->data]] != MPL_TYPE_f32 || s->rank == 0 ||
+        g->op_in[g->op_in_begin[loss] + 1] != g->input[t->labels])
+        return false;
     t->batch = (uint32_t)g->value_shape[g->input[t->labels]].dim[0];
     mpl_shape_count(s, &features);
     features = t->batch > 0 ? features / t->batch : 0;
     while ((uint64_t)t->side * t->side < features)
         t->side++;
-    if (g->value_type[g->input[t->data]] != MPL_TYPE_f32 ||
-        (uint64_t)t->side * t->side != features || t->side < 8 || t->side > 1024 ||
-        s->dim[0] != t->batch)
-        return MPL_REFUSE(
-            t->ctx, "--iterations: input '%s' %s is no batch of square pictures of one channel",
-            g->value_name[g->input[t->data]], mpl_shape_text(s, text));
-    if (g->value_shape[g->op_in[g->op_in_begin[g->value_op[g->output[0]]]]].dim[1] < 10)
-        return MPL_REFUSE(t->ctx, "--iterations: '%s' tells fewer than 10 classes apart",
+    return (uint64_t)t->side * t->side == features && t->side >= 8 && t->side <= 1024 &&
+           s->dim[0] == t->batch;
+}
+
+static mpl_status find_inputs(trainer *t)
+{
+    if (!trains(t->job->source.graph))
+        return MPL_REFUSE(t->ctx,
+                          "--iterations: '%s' does not update weights by a loss; take "
+                          "mnist_conv:mode=train,update=adagrad or FILE.onnx:mode=train,update=sgd",
                           t->job->text);
-    return MPL_OK;
+    t->on_digits = t->job->inputs.n == 0 && takes_digits(t);
+    if (!t->on_digits && t->options->data != NULL)
+        return MPL_REFUSE(t->ctx,
+                          "--iterations: '%s' does not tell 10 classes of square pictures of one "
+                          "channel apart, as --data has, or its inputs are given by --input",
+                          t->job->text);
+    return mpl_inputs_make(t->ctx, t->options, t->job, &t->inputs);
 }
 
 static mpl_status get_digits(trainer *t)
 {
+    if (!t->on_digits) {
+        if (!t->options->json && !t->options->quiet)
+            printf("data      the same inputs each time: random, but for --input\n");
+        return MPL_OK;
+    }
     if (t->options->data == NULL) {
         MPL_PASS(draw_digits(t->ctx, t->side, &t->digits));
         if (!t->options->json && !t->options->quiet)
@@ -242,16 +251,14 @@ static mpl_status open_both(trainer *t)
     exec.n_workers = 0;
     MPL_PASS(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, NULL, NULL, NULL,
                           &exec, &t->alone));
-    MPL_PASS(mpl_new(t->ctx, t->image, (size_t)t->batch * t->side * t->side));
-    MPL_PASS(mpl_new(t->ctx, t->label, t->batch));
     MPL_PASS(mpl_new(t->ctx, t->got, mpl_outputs_bytes(g)));
     return mpl_new(t->ctx, t->want, mpl_outputs_bytes(g));
 }
 
 static mpl_status run_one(trainer *t, mpl_exec *exec, int64_t *ns)
 {
-    MPL_PASS(mpl_exec_set_input(exec, t->data, t->image));
-    MPL_PASS(mpl_exec_set_input(exec, t->labels, t->label));
+    for (uint32_t i = 0; i < t->inputs.n; i++)
+        MPL_PASS(mpl_exec_set_input(exec, i, t->inputs.data[i]));
     return mpl_exec_run(exec, ns);
 }
 
@@ -259,12 +266,14 @@ static mpl_status run_one(trainer *t, mpl_exec *exec, int64_t *ns)
 static void fill_batch(trainer *t, uint64_t iteration)
 {
     size_t pixels = (size_t)t->side * t->side;
+    float *image = t->inputs.data[t->data];
+    int64_t *label = t->inputs.data[t->labels];
 
-    for (uint32_t i = 0; i < t->batch; i++) {
+    for (uint32_t i = 0; i < t->batch && t->on_digits; i++) {
         size_t from = (size_t)((iteration * t->batch + i) % t->digits.n);
 
-        memcpy(t->image + i * pixels, t->digits.pixel + from * pixels, pixels * sizeof *t->image);
-        t->label[i] = t->digits.label[from];
+        memcpy(image + i * pixels, t->digits.pixel + from * pixels, pixels * sizeof *image);
+        label[i] = t->digits.label[from];
     }
 }
 
@@ -304,7 +313,8 @@ mpl_status mpl_train(mpl_ctx *ctx, const mpl_options *options, const mpl_job *jo
 
     MPL_TRY(find_inputs(&t));
     MPL_TRY(get_digits(&t));
-    centre(&t.digits);
+    if (t.on_digits)
+        centre(&t.digits);
     MPL_TRY(open_both(&t));
     for (uint64_t i = 0; i < options->iterations; i++)
         MPL_TRY(iterate(&t, i));
@@ -319,6 +329,7 @@ out:
     if (t.dev != NULL)
         job->backend->close(t.dev);
     mpl_digits_fini(ctx, &t.digits);
-    mpl_free_each(ctx, t.image, t.label, t.got, t.want);
+    mpl_inputs_fini(ctx, &t.inputs);
+    mpl_free_each(ctx, t.got, t.want);
     return st;
 }

@@ -1,5 +1,5 @@
-/* train.h -- memplan run --iterations: runs a training graph repeatedly on pictures of digits. Each
- * run starts with the weights of the run before. */
+/* train.h -- memplan run --iterations: runs a training graph repeatedly, on pictures of digits
+ * where it takes such. Each run starts with the weights of the run before. */
 #ifndef MPL_TRAIN_H
 #define MPL_TRAIN_H
 
@@ -16,10 +16,11 @@ typedef struct mpl_digits {
 mpl_status mpl_digits_read(mpl_ctx *ctx, const char *folder, mpl_digits *out);
 void mpl_digits_fini(mpl_ctx *ctx, mpl_digits *digits);
 
-/* Runs the job's plan options->iterations times on digits, from options->data or drawn, and prints
- * the loss of each run. Compares all outputs of the first runs, bit for bit, with a run without
- * memory sharing. MPL_EINPUT: not a graph of mode=train, no updates, or other data; MPL_EINVALID:
- * outputs differ. */
+/* Runs the job's plan options->iterations times and prints the loss of each run. A graph with two
+ * inputs, labels of ten classes or more and square pictures of one channel, gets digits, from
+ * options->data or drawn; others get the inputs of a plain run each time. Compares all outputs of
+ * the first runs, bit for bit, with a run without memory sharing. MPL_EINPUT: no loss, no updates,
+ * or other data; MPL_EINVALID: outputs differ. */
 mpl_status mpl_train(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                      const mpl_plan *plan);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#define UNET    "tests/data/trained/unet.onnx"
 #define TRAINED "mnist_conv:batch=32,image=8,mode=train,update=sgd,rate=50000"
 
 /* Collects a command's output; returns its exit status. */
@@ -101,9 +102,9 @@ TEST(drawn_digits_are_said_to_be_drawn)
 
 TEST(other_graphs_are_refused)
 {
-    static const char *const graphs[] = {"mlp", "mlp:mode=train",
-                                         "resnet18:image=32,mode=train,update=sgd",
-                                         "mnist_conv:classes=3,image=8,mode=train,update=sgd"};
+    static const char *const graphs[] = {
+        "mlp", "mlp:mode=train", "resnet18:image=32,mode=train,update=sgd --data .",
+        "mnist_conv:classes=3,image=8,mode=train,update=sgd --data .", UNET ":mode=train"};
     static char text[10000];
 
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
@@ -114,6 +115,82 @@ TEST(other_graphs_are_refused)
         assert_int_equal(run(arguments, text, sizeof text), 2);
         assert_non_null(strstr(text, "--iterations"));
     }
+}
+
+/* A file, with each kind of loss, learns what it is shown; a digit classifier of a file gets
+ * digits. */
+TEST(loss_of_files_falls)
+{
+    static const char *const files[] = {
+        UNET ":mode=train,update=adam,rate=10000",
+        "tests/data/trained/encoder.onnx:mode=train,update=sgd,rate=100000",
+        "tests/data/trained/residual_norm.onnx:mode=train,update=momentum,layers=training",
+        "tests/data/trained/autoencoder.onnx:mode=train,update=adagrad --loss 17:square",
+        "tests/data/trained/variational.onnx:mode=train,update=adam,rate=20000 --loss 38:scalar "
+        "--trainable "
+        "'*.weight'",
+        "@/digits.onnx:mode=train,update=sgd,rate=50000"};
+    static char text[100000];
+    char arguments[1000];
+
+    assert_int_equal(folder_make("training"), 0);
+    snprintf(arguments, sizeof arguments,
+             "export mnist_conv:batch=32,image=8 -f onnx -o %s/digits.onnx", folder);
+    assert_int_equal(run(arguments, text, sizeof text), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        bool own = files[i][0] == '@';
+
+        snprintf(arguments, sizeof arguments, "run %s%s --iterations 60 --json --backend cpu",
+                 own ? folder : "", files[i] + own);
+        assert_int_equal(run(arguments, text, sizeof text), 0);
+        print_message("%s: loss %.3f, at last %.3f\n", files[i], loss_at(text, 1),
+                      loss_at(text, 60));
+        assert_true(loss_at(text, 60) < 0.9 * loss_at(text, 1));
+    }
+    assert_int_equal(folder_remove(), 0);
+}
+
+/* Every command that takes a GRAPH. */
+TEST(commands_take_trained_files)
+{
+    static const struct {
+        const char *arguments, *says;
+    } rows[] = {
+        {"plan " UNET ":mode=train -o @/plan.json", "verified"},
+        {"verify " UNET ":mode=train @/plan.json", ""},
+        {"plan " UNET ":mode=train,update=adam --loss 39:square --trainable '*.weight' -o "
+         "@/square.json",
+         "verified"},
+        {"verify " UNET ":mode=train,update=adam @/square.json", "verified"},
+        {"plan " UNET ":mode=train --recompute sqrt --order least_peak", "verified"},
+        {"run " UNET ":mode=train --repeat 1", "equal"},
+        {"least " UNET ":mode=train --budget 1000", "order"},
+        {"explain " UNET ":mode=train --time-limit 0.5", "arena"},
+        {"export " UNET ":mode=train -f csv", "LeakyRelu_output_0.grad"},
+        {"check " UNET ":mode=train --planner exact", "ok"},
+        {"show " UNET ":mode=train", "conv_grad"},
+        {"bench @/one.suite --repeat 1 -o @/rows.jsonl", "39:square"},
+    };
+    static char text[200000];
+
+    assert_int_equal(folder_make("training"), 0);
+    folder_put_text("one.suite",
+                    "--backends cpu\n--planners greedy_size\n" UNET ":mode=train\n" UNET
+                    ":mode=train,update=sgd --loss 39:square --trainable a.*,b.*\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char arguments[600] = "";
+
+        for (const char *at = rows[i].arguments; *at != '\0'; at++)
+            snprintf(arguments + strlen(arguments), sizeof arguments - strlen(arguments),
+                     *at == '@' ? "%s" : "%.1s", *at == '@' ? folder : at);
+        if (run(arguments, text, sizeof text) != 0)
+            fail_msg("%s: %s", arguments, text);
+        if (strncmp(arguments, "bench", 5) == 0)
+            folder_read("rows.jsonl", text, sizeof text);
+        if (strstr(text, rows[i].says) == NULL)
+            fail_msg("%s does not say '%s': %s", arguments, rows[i].says, text);
+    }
+    assert_int_equal(folder_remove(), 0);
 }
 
 /* Two pictures of 2 x 2; then truncated ones, and ones of another format. */
@@ -143,4 +220,5 @@ TEST(mnist_files_are_read)
 }
 
 TESTS(every_planner_trains_alike, loss_falls, drawn_digits_are_said_to_be_drawn,
-      other_graphs_are_refused, mnist_files_are_read)
+      other_graphs_are_refused, loss_of_files_falls, commands_take_trained_files,
+      mnist_files_are_read)
