@@ -512,7 +512,8 @@ TEST(what_cannot_be_trained_is_refused)
 /* A file that exists by its whole name is that file; else the last colon parts its name. */
 TEST(names_may_have_colons)
 {
-    static const char *const names[] = {"C:a.graph", "a.graph:mode=train", "mlp:mode=train"};
+    static const char *const names[] = {"C:a.graph", "a.graph", "a.graph:mode=train",
+                                        "mlp:mode=train"};
     mpl_source source;
 
     assert_int_equal(folder_make("colons"), 0);
