@@ -428,7 +428,8 @@ static void prune(composer *c, ways *w)
     uint64_t work = UINT64_MAX;
     uint32_t n = 0;
 
-    qsort(w->way, w->n, sizeof *w->way, by_kept);
+    if (w->n > 0)
+        qsort(w->way, w->n, sizeof *w->way, by_kept);
     for (uint32_t i = 0; i < w->n; i++)
         if (w->way[i].work < work) {
             work = w->way[i].work;
