@@ -62,7 +62,7 @@ static void before_plain(const mpl_needs *needs, mpl_op op, uint64_t *row)
         join(needs, row, row_at(needs, needs->program->op_step[g->block_owner[g->op_block[op]]]));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         make(needs, row, g->op_out[i]);
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
         need(needs, row, g->op_in[i]);
 }
 

@@ -438,6 +438,16 @@ out:
     return st;
 }
 
+/* A pair of the chain that is not copied yet; a chain with cells has one. */
+static uint32_t uncopied(const mpl_loop *l, uint32_t head)
+{
+    uint32_t i = 0;
+
+    while (l->pair[i].copied || l->pair[i].chain != head)
+        i++;
+    return i;
+}
+
 /* Places all pairs. *bad: the first that must be copied instead; MPL_NONE: none. A failed attempt
  * is not undone here. */
 static mpl_status attempt(mpl_loop *l, uint32_t *bad)
@@ -474,7 +484,7 @@ static mpl_status attempt(mpl_loop *l, uint32_t *bad)
         if (l->pair[i].n_cells > 0)
             MPL_TRY(turn_source(l, &l->pair[i], &good));
         if (!good)
-            return *bad = i, MPL_OK;
+            return *bad = uncopied(l, i), MPL_OK;
     }
     for (uint32_t i = 0; i < l->n && good; i++)
         if (!l->pair[i].copied) {
