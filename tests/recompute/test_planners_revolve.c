@@ -487,10 +487,11 @@ TEST(random_programs)
     assert_true(n_done * 2 > n_programs()); /* more than a half of them */
 }
 
-/* A state that is a slice, an update that waits for what a loop overwrites, and a source whose
- * cells cannot take turns: each was wrong once. */
+/* Slices from the end, a state that is a slice, an update that waits for what a loop overwrites,
+ * and a source whose cells cannot take turns: each was wrong once. */
 TEST(hard_programs)
 {
+    assert_true(check_program(ctx, 49, 49));
     assert_true(check_program(ctx, 77, 77));
     assert_true(check_program(ctx, 135, 85));
     assert_true(check_program(ctx, 849, 799));
@@ -524,6 +525,9 @@ TEST(loops_that_qualify)
     } rows[] = {
         {LOOP("_, _, x", BACK), NULL},
         {HIDDEN, NULL},
+        {LOOP("_, _, x", BACK "\nweight v f32 [3,3] = splat 1\nn2 = sgd_update(v, w, tape, z)\n"
+                              "output n2"),
+         NULL},
         {LOOP("n, _, x", BACK), "known only as it runs"},
         {LOOP("_, _, x", "scan_reverse=[0]"), "not one loop alone reads it back"},
         {LOOP("_, _, x", BACK "\nq = reduce_sum(tape) axes=[0] keepdims=0\noutput q"),
