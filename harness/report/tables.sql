@@ -315,6 +315,16 @@ LEFT JOIN (SELECT graph_name, min(id) AS id FROM rows WHERE planner = 'none' GRO
   USING (graph_name)
 LEFT JOIN rows alone ON alone.id = a.id ORDER BY r.id;
 
+-- table workers concurrent_ns: a line a run of several workers: time beside that of one, as measured
+--   and as simulated from the times of operations; the part in which two or more of them ran
+SELECT r.graph_name AS graph, r.workers, mib(r.planned_bytes) AS "planned MiB", r.outputs,
+  ms(r.run_ns) AS "~run ms", fixed(ratio(one.run_ns, r.run_ns), 2) AS "~times as fast",
+  fixed(ratio(r.ops_ns, r.simulated_ns), 2) AS "~as simulated",
+  percent(ratio(r.concurrent_ns, r.run_ns), 0) AS "~at once"
+FROM rows r LEFT JOIN (SELECT graph_name, min(id) AS id FROM rows WHERE workers = 1
+    GROUP BY graph_name) a USING (graph_name)
+LEFT JOIN rows one ON one.id = a.id ORDER BY r.id;
+
 -- table malloc malloc_ns: a line a graph of bench --compare malloc: the arena beside one malloc a
 --   buffer, of each malloc in the rows; a ratio is the median over pairs of runs
 WITH runs AS (SELECT *, min(id) OVER (PARTITION BY graph, planner, backend, threads) AS line
