@@ -106,6 +106,8 @@ static void check_sums(const char *graph, const char *options)
 TEST(test_parts_of_the_zoo)
 {
     for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++) {
+        if ((z - mpl_zoo) % (6 / draws(6)) != 0)
+            continue;
         check_sums((*z)->name, "--planner greedy_size");
         if (every || (strncmp((*z)->name, "incep", 5) != 0 && strcmp((*z)->name, "mask_rcnn") != 0))
             check_sums((*z)->name, "--planner nnc_2019 --safety parallel");

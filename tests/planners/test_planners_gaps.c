@@ -37,7 +37,7 @@ TEST(count_steps)
     uint32_t n_apart = 0;
 
     mpl_rng_init(&rng, 3);
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0; round < draws(ROUNDS); round++) {
         owned_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
         uint64_t live[16], peak = 0, bound = 0, most = 0;
         uint32_t where = 0;
@@ -63,7 +63,7 @@ TEST(count_steps)
         for (mpl_buffer b = 0; b < p->n; b++)
             assert_int_equal(member[b], p->pool[b] == 0 && plain_needed(p, b, where));
     }
-    assert_true(n_apart > ROUNDS); /* gaps did separate buffers */
+    assert_true(n_apart > draws(ROUNDS)); /* gaps did separate buffers */
 }
 
 /* Invalid gaps of a buffer that lives in [1, 9), beside a buffer without gaps. */
@@ -138,7 +138,7 @@ TEST(have_twins)
     mpl_rng rng;
 
     mpl_rng_init(&rng, 5);
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0; round < draws(ROUNDS); round++) {
         owned_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
         owned_plan *plan = plain_plan(ctx, p);
         uint64_t hash = mpl_problem_hash(p);
@@ -163,7 +163,7 @@ TEST(fold_gaps)
     uint32_t n_folded = 0;
 
     mpl_rng_init(&rng, 6);
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0; round < draws(ROUNDS); round++) {
         owned_problem *p = random_problem(ctx, &rng, 14, RANDOM_GAPS | RANDOM_PAIRS | round % 4),
                       *folded = NULL;
         uint32_t into[14];
@@ -180,7 +180,7 @@ TEST(fold_gaps)
                 assert_int_equal(plain_needed(folded, f, step), needed);
             }
     }
-    assert_true(n_folded > ROUNDS / 4);
+    assert_true(n_folded > draws(ROUNDS) / 4);
 }
 
 /* ---- planners ---- */
@@ -228,7 +228,7 @@ TEST(plan_all)
     uint64_t offset[16];
 
     mpl_rng_init(&rng, 8);
-    for (uint32_t round = 0; round < ROUNDS / 4; round++) {
+    for (uint32_t round = 0; round < draws(ROUNDS / 4); round++) {
         owned_problem *p = random_problem(ctx, &rng, 7, RANDOM_GAPS | round % 2);
         mpl_problem hull = *p;
         uint64_t least = least_height(p, offset, 0, 0, UINT64_MAX), least_hull;
@@ -259,8 +259,8 @@ TEST(plan_all)
     }
     print_message("gaps lower the optimum of %u problems in %d; %u optima are above the bound, and "
                   "refuted below\n",
-                  n_gained, ROUNDS / 4, n_refuted);
-    assert_true(n_gained > 10 && n_refuted > 10);
+                  n_gained, draws(ROUNDS / 4), n_refuted);
+    assert_true(n_gained > draws(10) && n_refuted > draws(10));
 }
 
 /* Larger problems with pairs and pools: each planner's plan verifies and is deterministic. */
