@@ -21,7 +21,7 @@ static mpl_fall *add_fall(mpl_lowest *x, const char *step, uint64_t bytes)
 
     mpl_assert(x->n_falls <= MPL_MOST_FALLS);
     *fall = (mpl_fall){.bytes = bytes};
-    snprintf(fall->step, sizeof fall->step, "%s", step);
+    memcpy(fall->step, step, strnlen(step, sizeof fall->step - 1)); /* the rest is 0 */
     return fall;
 }
 

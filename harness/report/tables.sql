@@ -402,24 +402,24 @@ SELECT graph_name AS graph, order_ops AS operations, mib(order_live_bytes) AS "b
 FROM rows WHERE order_live_bytes IS NOT NULL ORDER BY id;
 
 -- table streams_curve simulated_ns: a line a graph and number of streams: planned memory and simulated
---   speed, each beside those of one stream
+--   speed, each beside those of one stream; by measured times of operations where they ran
 WITH best AS (
   SELECT graph_name AS graph, cast(substr(safety, 9) AS integer) AS k, min(id) AS id,
-    min(planned_bytes) AS bytes, min(simulated_ns) AS ns
+    min(planned_bytes) AS bytes, min(simulated_ns) AS ns, max(ratio(ops_ns, simulated_ns)) AS times
   FROM rows WHERE safety GLOB 'streams:*' AND status = 'ok' GROUP BY 1, 2)
 SELECT best.graph, best.k AS streams, fixed(ratio(best.bytes, one.bytes), 3) AS memory,
-  fixed(ratio(one.ns, best.ns), 3) AS speed
+  fixed(coalesce(best.times, ratio(one.ns, best.ns)), 3) AS speed
 FROM best JOIN best one ON one.graph = best.graph AND one.k = 1 ORDER BY one.id, best.k;
 
 -- table streams simulated_ns: a line a graph: the least planned memory of any planner under K
 --   streams, and how many times as fast as on one stream a run is, as simulated
 WITH best AS (
   SELECT graph_name AS graph, cast(substr(safety, 9) AS integer) AS k, min(id) AS id,
-    min(planned_bytes) AS bytes, min(simulated_ns) AS ns
+    min(planned_bytes) AS bytes, min(simulated_ns) AS ns, max(ratio(ops_ns, simulated_ns)) AS times
   FROM rows WHERE safety GLOB 'streams:*' AND status = 'ok' GROUP BY 1, 2),
 one AS (SELECT graph, min(id) AS line, max(iif(k = 1, ns, NULL)) AS ns FROM best GROUP BY 1)
 SELECT line, graph, iif(k = 65536, 'each alone', k) AS each, mib(bytes) AS "% MiB",
-  fixed(ratio(one.ns, best.ns), 2) AS "% times"
+  fixed(coalesce(best.times, ratio(one.ns, best.ns)), 2) AS "~% times"
 FROM best JOIN one USING (graph) ORDER BY line, k;
 
 -- table least planner: a line a graph of memplan least: planned memory in the order given, in one of

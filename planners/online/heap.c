@@ -87,7 +87,7 @@ uint32_t mpl_heap_lowest(const mpl_heap *h, uint32_t list, uint64_t bytes)
 mpl_status mpl_heap_cut(mpl_heap *h, uint32_t id, uint64_t bytes, uint32_t *rest)
 {
     mpl_cell *c;
-    uint32_t tail;
+    uint32_t tail = MPL_NONE;
 
     MPL_PASS(mpl_heap_add(h, h->cell[id].at + bytes, h->cell[id].bytes - bytes, h->cell[id].segment,
                           &tail));

@@ -250,7 +250,7 @@ out:
 mpl_status mpl_tape_input(mpl_tape *tape, const char *name, mpl_type type, const mpl_shape *shape,
                           const void *data, mpl_handle *out)
 {
-    uint32_t slot;
+    uint32_t slot = MPL_NONE;
 
     MPL_PASS(add_outer(tape, name, type, shape, data, &slot));
     *out = handle_of(tape, slot);
@@ -260,7 +260,7 @@ mpl_status mpl_tape_input(mpl_tape *tape, const char *name, mpl_type type, const
 mpl_status mpl_tape_weight(mpl_tape *tape, const char *name, mpl_type type, const mpl_shape *shape,
                            const void *data, bool changes, mpl_handle *out)
 {
-    uint32_t slot;
+    uint32_t slot = MPL_NONE;
 
     MPL_PASS(add_outer(tape, name, type, shape, data, &slot));
     tape->slot[slot].is_weight = true;
