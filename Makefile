@@ -68,7 +68,7 @@ $O/tests/test_planners_where $O/tests/test_planners_units: $O/tests/random_place
 TAGGED := $(addprefix $O/tests/tagged_,run.o memory.o graph.o rules.o)
 $O/tests/test_planners_judge_control: $O/tests/random_control.o $(TAGGED)
 $O/tests/test_planners_programs: $O/tests/random_control.o
-$(addprefix $O/tests/test_,runtime_random_control harness_changed runtime_tape runtime_blocks graphs_units planners_loops planners_where planners_units runtime_cuda_loops \
+$(addprefix $O/tests/test_,runtime_random_control harness_changed runtime_tape runtime_blocks graphs_units graphs_chain planners_loops planners_where planners_units runtime_cuda_loops \
     harness_audit_walk graphs_streams graphs_stream_conflicts): \
     $O/tests/random_control.o
 $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
@@ -92,7 +92,7 @@ SONAME  := libmemplan.so.$(firstword $(subst ., ,$(VERSION)))
 LIBOBJ  := $(filter $O/graphs/% $O/planners/% $O/gen/% $O/harness/lib/% $O/harness/rows/record.o $O/harness/job/asked.o \
     $O/runtime/tape/% $(addprefix $O/runtime/,ref.o pages.o cpu/host.o) \
     $(addprefix $O/harness/cli/,version.o command.o options.o values.o),$(OBJ))
-LIBLIBS := $(filter -L% -ligraph -lglpk -lprotobuf-c -ljansson,$(FEATURE_LDLIBS)) -lm -lpthread
+LIBLIBS := $(filter -L% -ligraph -lglpk -lprotobuf-c -ljansson -lz,$(FEATURE_LDLIBS)) -lm -lpthread
 
 $(SO): $(LIBOBJ) harness/lib/memplan.map
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
@@ -208,7 +208,7 @@ $B/fuzz/fuzz_%: $B/fuzz/tests/fuzz/fuzz_%.o $B/fuzz/libmemplan.a
 fuzz: deps-test $(FUZZBIN)
 	$(Q)scripts/fuzz.sh $B/fuzz -runs=$(RUNS) $(FUZZBIN)
 fuzz-smoke: deps-test $(FUZZBIN)
-	$(Q)scripts/fuzz.sh $B/fuzz -max_total_time=10 $(FUZZBIN)
+	$(Q)scripts/fuzz.sh $B/fuzz again:100000 $(FUZZBIN)
 
 bench: all
 	$(Q)$B/memplan bench main

@@ -25,7 +25,7 @@ typedef uint32_t mpl_value; /* index into graph->value_* */
 #define MPL_MAX_RANK 8
 
 typedef enum mpl_type {
-#define TYPE(name, bytes, ctype) MPL_TYPE_##name,
+#define TYPE(name, bits) MPL_TYPE_##name,
 #include "graphs/ir/types.def"
 #undef TYPE
     MPL_N_TYPES
@@ -102,6 +102,7 @@ enum {
     MPL_UPDATE_1 = 256,
     MPL_UPDATE_2 = 512,
     MPL_UPDATE_3 = 768,
+    MPL_PACKED = 1024, /* takes and makes elements of less than a byte */
 };
 
 typedef struct mpl_graph {
@@ -241,7 +242,12 @@ typedef struct mpl_op_info {
 extern const mpl_op_info mpl_op_table[]; /* [MPL_N_OPS], see ir/counts.h */
 
 const char *mpl_type_name(mpl_type type);
-uint32_t mpl_type_bytes(mpl_type type); /* [byte] */
+uint32_t mpl_type_bits(mpl_type type);
+uint32_t mpl_type_bytes(mpl_type type); /* of one element on its own [byte] */
+/* Bytes of n elements: those of less than a byte are packed. False: more than 2^64. */
+bool mpl_type_size(mpl_type type, uint64_t n, uint64_t *bytes);
+/* Fills data with n times the one element. */
+void mpl_type_repeat(mpl_type type, uint64_t n, const void *one, void *data);
 bool mpl_type_find(const char *name, mpl_type *type);
 bool mpl_op_find(const char *name, mpl_op_kind *kind);
 bool mpl_attr_find(const char *name, mpl_attr_key *key);
@@ -262,6 +268,18 @@ static inline uint32_t mpl_n_carried(const mpl_graph *g, mpl_op op)
     return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_carried, 0);
 }
 
+/* Whether the operator lets output 0 lie where input i lies, for equal type and dims. */
+bool mpl_op_overwrites(const mpl_graph *g, mpl_op op, uint32_t i);
+/* Whether an element of input i is read only just before the same element is written. */
+bool mpl_op_reads_along(const mpl_graph *g, mpl_op op, uint32_t i);
+static inline bool mpl_is_opaque(const mpl_graph *g, mpl_op op)
+{
+    return g->op_kind[op] == MPL_OP_opaque || g->op_kind[op] == MPL_OP_opaque_view ||
+           g->op_kind[op] == MPL_OP_opaque_update;
+}
+/* MPL_EUNAVAIL, naming it, if an operation is opaque: the graph can be planned, not run. */
+mpl_status mpl_graph_check_computed(mpl_ctx *ctx, const mpl_graph *g);
+
 /* Bytes of the box that an assign or a fused operation writes (graphs/ops). [byte] */
 uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op);
 /* ---- updates: operations that set a weight's contents for the next run ---- */
@@ -278,6 +296,17 @@ static inline bool mpl_may_be_view(const mpl_graph *g, mpl_op op)
 {
     return (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ||
            g->op_kind[op] == MPL_OP_split || g->op_kind[op] == MPL_OP_slice;
+}
+/* The i64 scalar that says how many of v's slices along *axis count, the first ones (v is made by
+ * `first`). MPL_NONE: all do. */
+static inline mpl_value mpl_length_of(const mpl_graph *g, mpl_value v, uint32_t *axis)
+{
+    mpl_op op = g->value_op[v];
+
+    if (op == MPL_NONE || g->op_kind[op] != MPL_OP_first)
+        return MPL_NONE;
+    *axis = (uint32_t)mpl_attr_int(g, op, MPL_ATTR_axis, 0);
+    return g->op_in[g->op_in_begin[op] + 1];
 }
 /* Follows views from v to an input, a weight, or a value that no view produces. */
 static inline mpl_value mpl_shown_source(const mpl_graph *g, mpl_value v)
@@ -302,8 +331,9 @@ typedef enum mpl_part {
 const char *mpl_part_name(mpl_part part);
 /* Fills part[n_values] with mpl_part; views of gradients are included. O(size). */
 void mpl_graph_parts(const mpl_graph *g, uint8_t *part);
-/* MPL_EINPUT: an update of a value that is no weight, a second update of a weight, an update inside
- * a block, or one that need not wait for a reader of the old contents. O(updates * size). */
+/* MPL_EINPUT: an update of a value that is no weight (opaque_update: nor input), a second update of
+ * a weight, an update inside a block, or one that need not wait for a reader of the old contents.
+ * O(updates * size). */
 mpl_status mpl_graph_check_updates(mpl_ctx *ctx, const mpl_graph *g);
 
 /* ---- shapes ---- */
@@ -452,6 +482,9 @@ typedef struct mpl_tensor {
     void *data; /* row-major; NULL: optional operand omitted */
 } mpl_tensor;
 
+/* Keeps the first `length` slices of a row-major tensor along an axis, in place. O(bytes). */
+void mpl_tensor_cut(mpl_tensor *t, uint32_t axis, int64_t length);
+
 /* One operation with its operands' memory. Backends take the same struct. */
 typedef struct mpl_op_call {
     const mpl_graph *graph; /* for attributes */
@@ -467,5 +500,10 @@ mpl_status mpl_shape_of(mpl_ctx *ctx, const mpl_shape_call *call);
 /* Computes the operation by the reference loops of graphs/ops, without allocation. MPL_EINPUT:
  * indices out of range. */
 mpl_status mpl_eval(mpl_ctx *ctx, const mpl_op_call *call);
+/* What mpl_eval uses of call->workspace; without a workspace it allocates as much. [byte] */
+uint64_t mpl_eval_workspace(const mpl_graph *g, mpl_op op);
+/* The same by the rule and the loops of operator `kind`, with the operation's attributes. */
+mpl_status mpl_shape_as(mpl_ctx *ctx, mpl_op_kind kind, const mpl_shape_call *call);
+mpl_status mpl_eval_as(mpl_ctx *ctx, mpl_op_kind kind, const mpl_op_call *call);
 
 #endif

@@ -1,5 +1,5 @@
-/* source.h -- sources of graphs and problems (zoo, ONNX, .graph text, buffer lists); tensor
- * files. */
+/* source.h -- sources of graphs and problems (zoo, ONNX, TensorFlow Lite, HLO, .graph text, buffer
+ * lists); tensor files. */
 #ifndef MPL_SOURCE_H
 #define MPL_SOURCE_H
 
@@ -30,8 +30,9 @@ typedef struct mpl_read_options {
     const int64_t *dim_value;
     bool spare_dims; /* ignore dims that the file lacks, so that several files can share options */
     uint32_t n_inputs;
-    const char *const *input_name; /* it or an item NULL: use input_index */
-    const uint32_t *input_index;   /* index among the inputs of the file */
+    const char *const *input_name; /* it or an item NULL: input_index alone */
+    const uint32_t *input_index;   /* among the inputs of the file, where no input has the name;
+                                      MPL_NONE: the name alone */
     const mpl_tensor *input_tensor;
     mpl_rnn_form rnn; /* form of ONNX's LSTM, GRU and RNN */
     /* Of FILE:mode=train, see graphs/passes/autodiff/train_graph.h; NULL: not given. */
@@ -74,6 +75,33 @@ mpl_status mpl_onnx_annotate(mpl_ctx *ctx, const char *from, const char *to, con
  * model. */
 const char *mpl_onnx_note_find(const void *data, size_t size, const char *key, size_t *n);
 
+/* ---- TensorFlow Lite ---- */
+
+/* Reads the first subgraph of a .tflite model, one value a tensor; what memplan cannot compute is
+ * opaque. `path` is for messages. MPL_EINPUT: malformed, or operands that do not fit. */
+mpl_status mpl_tflite_read_memory(mpl_ctx *ctx, const char *path, const void *data, size_t size,
+                                  mpl_graph **out);
+
+/* A tensor that the file places: live in operators [birth, death). */
+typedef struct mpl_tflite_tensor {
+    char *name;
+    uint64_t bytes, offset; /* [byte] */
+    uint32_t birth, death;
+} mpl_tflite_tensor;
+
+typedef struct mpl_tflite_plan {
+    uint32_t n, n_open, n_inside; /* placed; left to the run; inside the scratch of an operator */
+    mpl_tflite_tensor *tensor;    /* [n] */
+} mpl_tflite_plan;
+
+/* The offsets that a model brings along (metadata OfflineMemoryAllocation). MPL_EINPUT: none, or
+ * malformed. */
+mpl_status mpl_tflite_offsets(mpl_ctx *ctx, const char *path, const void *data, size_t size,
+                              mpl_tflite_plan *out);
+void mpl_tflite_plan_fini(mpl_ctx *ctx, mpl_tflite_plan *plan);
+
+/* ---- the text format ---- */
+
 /* The text format; errors name the line. Writing and reading preserves hash and text exactly. */
 mpl_status mpl_text_read(mpl_ctx *ctx, const char *path, mpl_graph **out);
 mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size,
@@ -83,14 +111,42 @@ mpl_status mpl_text_write(mpl_ctx *ctx, const char *path, const mpl_graph *g);
  * zero. */
 mpl_status mpl_text_write_memory(mpl_ctx *ctx, const mpl_graph *g, char **text, size_t *size);
 
+/* Text of several graphs over one memory, an `entry` each (graphs/io/text/PROGRAMS.md). */
+typedef struct mpl_text_entries {
+    uint32_t n_entries, n_states;
+    char **entry, **state; /* names */
+    char ***update;        /* [n_entries][n_states] value with the new contents; NULL: none */
+} mpl_text_entries;
+
+bool mpl_text_has_entries(const char *data, size_t size);
+/* Leaves in the text what belongs to one entry, line by line; nothing, if there is none. */
+void mpl_text_keep_entry(char *data, size_t size, const char *entry);
+/* n_entries 0: a file without entries, of whatever content. MPL_EINPUT names the line. */
+mpl_status mpl_text_entries_read(mpl_ctx *ctx, const char *path, mpl_text_entries *out);
+mpl_status mpl_text_entries_read_memory(mpl_ctx *ctx, const char *path, const char *data,
+                                        size_t size, mpl_text_entries *out);
+void mpl_text_entries_fini(mpl_ctx *ctx, mpl_text_entries *entries);
+
+/* Reads a module of XLA's HLO text: its instructions in the order of the text, as opaque
+ * operations (graphs/io/hlo/README.md). MPL_EINPUT, with path and line. O(text), calls written
+ * out. */
+mpl_status mpl_hlo_read_memory(mpl_ctx *ctx, const char *path, const char *data, size_t size,
+                               mpl_graph **out);
+
 /* ---- zoo ---- */
 
 typedef struct mpl_zoo_param {
     const char *key;
     int64_t otherwise, min, max;
     const char *about;
-    const char *const *choices; /* NULL: a number; else max + 1 words, the value is an index */
+    const char *const *choices; /* NULL: a number; mpl_zoo_hundredths: one of up to two decimals,
+                                 * the value is 100 times it; else max + 1 words and their index */
 } mpl_zoo_param;
+
+extern const char *const mpl_zoo_hundredths[];
+/* How a request says a value of the parameter; writes number[MPL_ZOO_NUMBER] if it is one. */
+enum { MPL_ZOO_NUMBER = 32 };
+const char *mpl_zoo_value_text(const mpl_zoo_param *param, int64_t value, char *number);
 
 struct mpl_zoo_args;
 typedef struct mpl_zoo_entry {
@@ -137,12 +193,12 @@ typedef struct mpl_source {
     uint64_t file_bytes; /* 0: not read from a file [byte] */
 } mpl_source;
 
-/* Opens GRAPH of the command line: a file by content (ONNX, .graph text, buffer or trace CSV); such
- * a file's name, a colon and parameters (mpl_file_params), such as "m.onnx:mode=train"; else a zoo
- * name, "guillotine:n=N[,seed=S]" (mpl_problem_synthetic_guillotine) or
- * "synthetic:n=N[,alive=A][,seed=S]" (mpl_problem_synthetic). Suffixes of a list: ":twin=reversed"
- * reverses time, ":twin=shuffled[,seed=N]" permutes its rows. MPL_EINPUT, with one line that says
- * what was tried. */
+/* Opens GRAPH of the command line: a file by content (ONNX, TensorFlow Lite, HLO, .graph text,
+ * buffer or trace CSV; also packed by gzip); such a file's name, a colon and parameters
+ * (mpl_file_params), such as "m.onnx:mode=train"; else a zoo name, "guillotine:n=N[,seed=S]"
+ * (mpl_problem_synthetic_guillotine) or "synthetic:n=N[,alive=A][,seed=S]" (mpl_problem_synthetic).
+ * Suffixes of a list: ":twin=reversed" reverses time, ":twin=shuffled[,seed=N]" permutes its rows.
+ * MPL_EINPUT, with one line that says what was tried. */
 mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options,
                            mpl_source *out);
 void mpl_source_fini(mpl_ctx *ctx, mpl_source *source);

@@ -19,6 +19,14 @@ mpl_status mpl_exec_workspaces(mpl_ctx *ctx, const mpl_backend *backend, mpl_dev
 mpl_status mpl_exec_ways(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
                          const mpl_graph *g, mpl_ways **out);
 
+/* Memory that several executors share, one after the other. */
+typedef struct mpl_exec_memory {
+    void *arena;             /* of pool 0, from the backend's arena_new; outlives the executors */
+    uint64_t bytes;          /* of it */
+    const uint64_t *held_at; /* [n_values] offset of a root that lies there from run to run, with
+                                what was there before; UINT64_MAX: no such root [byte] */
+} mpl_exec_memory;
+
 typedef struct mpl_exec_options {
     bool checked; /* poison dead buffers, guard the arenas' ends, fail on an access outside */
     bool random_weights;                /* use weight_seed even where the file has data */
@@ -27,6 +35,8 @@ typedef struct mpl_exec_options {
     uint64_t work_limit;                /* limit of one run, in units of mpl_run_work; 0: none */
     bool iterate;       /* runs keep updated weights; false: each starts from the initial ones */
     uint32_t n_workers; /* as mpl_exec_set_workers; 0: 1 */
+    const mpl_exec_memory *within; /* of a plan; only for mpl_exec_new, not with checked; NULL: an
+                                      arena of its own */
 } mpl_exec_options;
 
 /* Binds a graph, an order and a verified plan to a device: allocates arenas and pinned memory,
@@ -34,7 +44,7 @@ typedef struct mpl_exec_options {
  * every value has memory of its own. backend, dev and g must outlive the executor; the other
  * arguments need not. MPL_ELIMIT: the work outside loops and branches exceeds options->work_limit;
  * nothing is allocated. MPL_EINPUT: this is not the order that was planned for. MPL_EINVALID: the
- * plan does not fit the graph. */
+ * plan does not fit the graph, or the memory given. */
 mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev,
                         const mpl_graph *g, const mpl_op *order, const mpl_problem *p,
                         const mpl_value_map *map, const mpl_plan *plan,

@@ -1,5 +1,5 @@
 /* ref.c -- the reference backend, the oracle of the others. It runs each operation by the plain
- * loops of graphs/ops on one thread, prepares nothing, and needs no workspace. */
+ * loops of graphs/ops on one thread and prepares nothing. */
 #include "runtime/cpu/host_priv.h"
 
 static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)
@@ -23,9 +23,9 @@ static void close_device(mpl_device *dev)
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
                           uint64_t *workspace_bytes, const char **how)
 {
-    (void)dev, (void)g, (void)op;
+    (void)dev;
     *out = NULL;
-    *workspace_bytes = 0;
+    *workspace_bytes = mpl_eval_workspace(g, op);
     if (how != NULL)
         *how = MPL_HOW_LOOPS;
     return MPL_OK;

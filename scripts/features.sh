@@ -35,6 +35,7 @@ need hwloc hwloc hwloc.h 'hwloc_get_api_version()' -lhwloc
 need onednn - dnnl.h 'dnnl_version() != 0' '-ldnnl -lgomp'
 need protobuf-c libprotobuf-c protobuf-c/protobuf-c.h 'protobuf_c_version() != 0' -lprotobuf-c
 need jansson jansson jansson.h 'json_true() != 0' -ljansson
+need zlib zlib zlib.h 'zlibVersion() != 0' -lz
 proto=/usr/include/onnx/onnx.proto
 [ -r "$proto" ] || missing="$missing onnx.proto(libonnx-dev)"
 if [ -n "$missing" ]; then

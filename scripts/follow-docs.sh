@@ -20,7 +20,7 @@ git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' 
     [ -e "$f" ] || continue
     cmp -s "$f" "$folder/$f" || install -D -m "$(stat -c %a "$f")" "$f" "$folder/$f"
 done
-pages=$(git ls-files --cached --others --exclude-standard '*ADDING.md' '*TUTORIAL.md' '*PROGRAMS.md' | sort)
+pages=$(git ls-files --cached --others --exclude-standard '*ADDING.md' '*TUTORIAL.md' '*PROGRAMS.md' '*ENTRIES.md' | sort)
 cd "$folder" || exit 1
 
 # blocks PAGE: writes every fenced block to $work/NUMBER, its head to $work/NUMBER.head
@@ -65,7 +65,7 @@ verdict() {
 for page in $pages; do
     lines=$(grep -c '' "$page")
     case $page in
-    *ADDING.md | *PROGRAMS.md) [ "$lines" -le 80 ]; verdict "$page: $lines lines are at most a page" $? ;;
+    *ADDING.md | *PROGRAMS.md | *ENTRIES.md) [ "$lines" -le 80 ]; verdict "$page: $lines lines are at most a page" $? ;;
     esac
     follow "$page"
     verdict "$page: followed" $?

@@ -50,6 +50,7 @@ foreign() {
     say "$(sources '*.c' '*.h' '*.cu' | xargs -r grep -nE "^ *# *include *[<\"]($1)" /dev/null | grep -vE "^($2):" |
         sed "s#\$#   [only $2 may include it]#")"
 }
+foreign 'zlib' 'graphs/core/gzip\.c'
 foreign 'igraph' 'graphs/problem/bounds/igraph\.c'
 foreign 'glpk' 'planners/ilp/lp\.c'
 foreign 'hwloc' 'runtime/machine\.c'

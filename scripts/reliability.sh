@@ -39,6 +39,7 @@ parts=$(sed 's/^ *//' <<'END'
     fuzz_plan|10000000|1000000|FUZZ|executions of fuzz_plan|scripts/fuzz.sh FUZZ -runs=N FUZZ/fuzz_plan
     fuzz_import|10000000|1000000|FUZZ|executions of fuzz_import|scripts/fuzz.sh FUZZ -runs=N FUZZ/fuzz_import
     fuzz_onnx|10000000|1000000|FUZZ|executions of fuzz_onnx|scripts/fuzz.sh FUZZ -runs=N FUZZ/fuzz_onnx
+    fuzz_hlo|10000000|1000000|FUZZ|executions of fuzz_hlo|scripts/fuzz.sh FUZZ -runs=N FUZZ/fuzz_hlo
     fuzz_pb|10000000|1000000|FUZZ|executions of fuzz_pb|scripts/fuzz.sh FUZZ -runs=N FUZZ/fuzz_pb
 END
 )

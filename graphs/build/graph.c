@@ -162,11 +162,13 @@ static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t
     MPL_PASS(mpl_reserve(ctx, g->op_in_begin, c->op_in_begin, n + 1));
     MPL_PASS(mpl_reserve(ctx, g->op_out_begin, c->op_out_begin, n + 1));
     MPL_PASS(mpl_reserve(ctx, g->op_attr_begin, c->op_attr_begin, n + 1));
-    MPL_PASS(mpl_reserve(ctx, g->op_in, c->op_in, (size_t)g->op_in_begin[g->n_ops] + n_in));
-    MPL_PASS(mpl_reserve(ctx, g->op_out, c->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out));
+    /* One more than there are: `op_in + op_in_begin[op]` is no address if the array is null. */
+    MPL_PASS(mpl_reserve(ctx, g->op_in, c->op_in, (size_t)g->op_in_begin[g->n_ops] + n_in + 1));
+    MPL_PASS(mpl_reserve(ctx, g->op_out, c->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out + 1));
     MPL_PASS(mpl_reserve(ctx, g->op_block, c->op_block, n));
     MPL_PASS(mpl_reserve(ctx, g->op_body_begin, c->op_body_begin, n + 1));
-    return mpl_reserve(ctx, g->op_body, c->op_body, (size_t)g->op_body_begin[g->n_ops] + n_bodies);
+    return mpl_reserve(ctx, g->op_body, c->op_body,
+                       (size_t)g->op_body_begin[g->n_ops] + n_bodies + 1);
 }
 
 /* Appends a copy of one attribute; the caller updates op_attr_begin. */

@@ -33,13 +33,13 @@ static bool op_ok(const mpl_graph *g, mpl_op op)
 static bool value_ok(const mpl_graph *g, mpl_value v)
 {
     bool made = g->value_op[v] != MPL_NONE;
-    uint64_t count;
+    uint64_t count, bytes;
 
     if (made != (g->value_role[v] == MPL_TEMPORARY || g->value_role[v] == MPL_OUTPUT))
         return mpl_broken("value %u has role %u, and %s makes it", v, g->value_role[v],
                           made ? "an operation" : "no operation");
     if (g->value_type[v] >= MPL_N_TYPES || !mpl_shape_count(&g->value_shape[v], &count) ||
-        g->value_bytes[v] != count * mpl_type_bytes((mpl_type)g->value_type[v]))
+        !mpl_type_size((mpl_type)g->value_type[v], count, &bytes) || g->value_bytes[v] != bytes)
         return mpl_broken("value %u has %" PRIu64 " bytes, which its type and dims do not give", v,
                           g->value_bytes[v]);
     return true;

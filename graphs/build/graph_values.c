@@ -45,7 +45,7 @@ mpl_status mpl_graph_bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, con
     if (shape->rank > MPL_MAX_RANK)
         return MPL_REFUSE(ctx, "value '%s' has %u dims; at most %d are supported", name,
                           shape->rank, MPL_MAX_RANK);
-    if (!mpl_shape_count(shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(type), bytes))
+    if (!mpl_shape_count(shape, &count) || !mpl_type_size(type, count, bytes))
         return MPL_REFUSE(ctx, "value '%s' has dims %s: negative, or more than 2^63 bytes", name,
                           mpl_shape_text(shape, text));
     return MPL_OK;

@@ -6,6 +6,8 @@ mpl_value mpl_updated(const mpl_graph *g, mpl_op op, uint32_t i)
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n = mpl_n_updates(kind);
 
+    if (kind == MPL_OP_opaque_update)
+        return i == 0 ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
     if (n == 0 || i + n < n_out)
         return MPL_NONE;
     return g->op_in[g->op_in_begin[op] + mpl_op_table[kind].min_in - (n_out - i)];
@@ -15,6 +17,8 @@ uint32_t mpl_n_read(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
+    if (kind == MPL_OP_opaque_update)
+        return (uint32_t)mpl_attr_int(g, op, MPL_ATTR_reads, 0);
     return mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in
                                    : g->op_in_begin[op + 1] - g->op_in_begin[op];
 }
@@ -73,7 +77,7 @@ void mpl_graph_parts(const mpl_graph *g, uint8_t *part)
         bool counts = kind == MPL_OP_step_update;
 
         if (mpl_n_updates(kind) == 0 || kind == MPL_OP_batch_norm_train ||
-            kind == MPL_OP_set_update)
+            kind == MPL_OP_set_update || kind == MPL_OP_opaque_update)
             continue;
         if (!counts && part[g->op_in[g->op_in_begin[op]]] == MPL_PART_NONE)
             part[g->op_in[g->op_in_begin[op]]] = MPL_PART_GRADIENT;
@@ -137,7 +141,9 @@ static mpl_status note_updates(mpl_ctx *ctx, checker *c, mpl_op op)
 
         if (v == MPL_NONE)
             continue;
-        if (g->value_role[v] != MPL_WEIGHT || g->op_block[op] != 0)
+        if (g->op_block[op] != 0 ||
+            (g->value_role[v] != MPL_WEIGHT &&
+             (g->op_kind[op] != MPL_OP_opaque_update || g->value_role[v] != MPL_INPUT)))
             return MPL_REFUSE(ctx, "operation '%.100s' updates '%.100s', which is %s",
                               g->op_name[op], g->value_name[v],
                               g->op_block[op] != 0 ? "inside a block: only the whole graph can"

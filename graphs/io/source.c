@@ -1,13 +1,17 @@
 /* source.c -- GRAPH of the command line: a file by its content, else a network. See source.h. */
 #include "graphs/core/file.h"
+#include "graphs/core/gzip.h"
 #include "graphs/core/names.h"
 #include "graphs/io/lists/lists.h"
+#include "graphs/io/tflite/flatbuffer.h"
 #include "graphs/passes/autodiff/train_graph.h"
 #include "graphs/source.h"
 
 #include <sys/stat.h>
 
-typedef enum content { ONNX, TEXT, LIST, JSON, UNKNOWN } content;
+enum { MOST_UNPACKED = 1 << 30 }; /* of a file packed by gzip [byte] */
+
+typedef enum content { ONNX, TFLITE, TEXT, LIST, JSON, HLO, UNKNOWN } content;
 
 static bool is_blank(char c)
 {
@@ -33,13 +37,33 @@ static const char *first_line(const char *data, size_t size, size_t *n)
     return at;
 }
 
-/* Text begins with 'graph ' or 'program '; a buffer list has a header of several columns; ONNX is
- * binary, since its first field is a number below 32. */
+/* Whether a module of HLO may begin so: `HloModule`, a comment of //, or the head of a computation,
+ * which is a name before a brace or parenthesis. */
+static bool begins_hlo(const char *line, size_t n)
+{
+    size_t at = 0;
+
+    if (n >= 2 && line[0] == '/' && line[1] == '/')
+        return true;
+    if ((n > 9 && memcmp(line, "HloModule", 9) == 0 && is_blank(line[9])) ||
+        (n > 5 && memcmp(line, "ENTRY", 5) == 0 && is_blank(line[5])))
+        return true;
+    while (at < n && strchr("{( \t", line[at]) == NULL)
+        at++;
+    while (at < n && at > 0 && is_blank(line[at]))
+        at++;
+    return at > 0 && at < n && (line[at] == '{' || line[at] == '(');
+}
+
+/* TensorFlow Lite has an identifier; text begins with 'graph ' or 'program '; a buffer list has a
+ * header of several columns; ONNX is binary, since its first field is a number below 32. */
 static content content_of(const char *data, size_t size)
 {
     size_t n, probe = size < 512 ? size : 512;
     const char *line = first_line(data, size, &n);
 
+    if (flat_is(data, size, "TFL3"))
+        return TFLITE;
     for (size_t i = 0; i < probe; i++)
         if ((unsigned char)data[i] < ' ' && !is_blank(data[i]))
             return ONNX;
@@ -48,6 +72,8 @@ static content content_of(const char *data, size_t size)
         return TEXT;
     if (n > 0 && (line[0] == '{' || line[0] == '['))
         return JSON;
+    if (begins_hlo(line, n))
+        return HLO;
     return n > 0 && memchr(line, ',', n) != NULL ? LIST : UNKNOWN;
 }
 
@@ -70,25 +96,54 @@ static mpl_status refuse_dims(mpl_ctx *ctx, const char *text, const mpl_read_opt
     return MPL_OK;
 }
 
+/* Puts what gzip has packed in the place of the packed bytes. */
+static mpl_status unpack(mpl_ctx *ctx, const char *path, char **data, size_t *size)
+{
+    char *text;
+    size_t n;
+
+    MPL_PASS(mpl_gunzip(ctx, path, *data, *size, MOST_UNPACKED, &text, &n));
+    mpl_free(ctx, *data);
+    *data = text;
+    *size = n;
+    return MPL_OK;
+}
+
 static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_options *options,
                             mpl_source *out)
 {
     mpl_status st = MPL_OK;
     char *data = NULL;
-    size_t size;
+    size_t size, packed;
 
     MPL_TRY(mpl_file_read(ctx, path, &data, &size));
+    packed = size;
+    if (mpl_is_gzip(data, size))
+        MPL_TRY(unpack(ctx, path, &data, &size));
     if (size == 0)
         MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: the file is empty; it should hold ONNX, .graph text or a buffer list", path);
+                 "%s: the file is empty; it should hold ONNX, TensorFlow Lite, HLO, .graph text or "
+                 "a buffer list",
+                 path);
     if (content_of(data, size) != ONNX)
         MPL_TRY(refuse_dims(ctx, path, options));
     switch (content_of(data, size)) {
     case ONNX:
         MPL_TRY(mpl_onnx_read_memory(ctx, path, data, size, options, &out->graph));
         break;
+    case TFLITE:
+        MPL_TRY(mpl_tflite_read_memory(ctx, path, data, size, &out->graph));
+        break;
     case TEXT:
+        if (mpl_text_has_entries(data, size))
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "%s: holds several entries, which plan, verify and run take together; one is "
+                     "%s:entry=NAME",
+                     path, path);
         MPL_TRY(mpl_text_read_memory(ctx, path, data, size, &out->graph));
+        break;
+    case HLO:
+        MPL_TRY(mpl_hlo_read_memory(ctx, path, data, size, &out->graph));
         break;
     case LIST:
         MPL_TRY(ends_with(path, ".tensors.csv")
@@ -101,16 +156,47 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
                  "and check",
                  path);
     case UNKNOWN:
-        MPL_FAIL(
-            ctx, MPL_EINPUT,
-            "%s:1: neither ONNX, nor .graph text (which begins with 'graph NAME'), nor a buffer "
-            "list (with a header such as 'id,lower,upper,size', or of a trace "
-            "'time,event,id,bytes')",
-            path);
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "%s:1: neither ONNX, nor TensorFlow Lite, nor HLO, nor .graph text (which begins "
+                 "with 'graph NAME'), "
+                 "nor a buffer "
+                 "list (with a header such as 'id,lower,upper,size', or of a trace "
+                 "'time,event,id,bytes')",
+                 path);
     }
-    out->file_bytes = size;
+    out->file_bytes = packed;
 out:
     mpl_free(ctx, data);
+    return st;
+}
+
+static const char entry_mark[] = ":entry=";
+
+/* Opens "FILE:entry=NAME". */
+static mpl_status open_entry(mpl_ctx *ctx, const char *text, const char *mark, mpl_source *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_text_entries all = {0};
+    const char *name = mark + sizeof entry_mark - 1;
+    char *path = NULL, *data = NULL;
+    size_t size;
+    uint32_t e = 0;
+
+    MPL_TRY(mpl_new(ctx, path, (size_t)(mark - text) + 1));
+    memcpy(path, text, (size_t)(mark - text));
+    MPL_TRY(mpl_text_entries_read(ctx, path, &all));
+    while (e < all.n_entries && strcmp(all.entry[e], name) != 0)
+        e++;
+    if (e == all.n_entries)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: has no entry '%.60s'; its first is '%.60s'", path, name,
+                 all.n_entries > 0 ? all.entry[0] : "none");
+    MPL_TRY(mpl_file_read(ctx, path, &data, &size));
+    mpl_text_keep_entry(data, size, name);
+    MPL_TRY(mpl_text_read_memory(ctx, path, data, size, &out->graph));
+    out->file_bytes = size;
+out:
+    mpl_text_entries_fini(ctx, &all);
+    mpl_free_each(ctx, path, data);
     return st;
 }
 
@@ -325,6 +411,8 @@ mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_option
     const mpl_read_options *options = given != NULL ? given : &nothing;
 
     memset(out, 0, sizeof *out);
+    if (!exists && strstr(text, entry_mark) != NULL)
+        return open_entry(ctx, text, strstr(text, entry_mark), out);
     MPL_PASS(refuse_training(ctx, text, options));
     if (!exists && params != NULL && params != twin)
         return open_with_params(ctx, text, params, options, out);

@@ -12,8 +12,12 @@
 #ifndef ONNX
 #define ONNX(...)
 #endif
+#ifndef FOREIGN
+#define FOREIGN(...)
+#endif
 #include "graphs/ir/ops.def"
 #undef OP
 #undef GRADIENT
 #undef SLOPE
 #undef ONNX
+#undef FOREIGN

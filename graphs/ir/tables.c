@@ -5,9 +5,9 @@
 
 static const struct {
     const char *name;
-    uint32_t bytes;
+    uint32_t bits;
 } types[MPL_N_TYPES] = {
-#define TYPE(name, bytes, ctype) {#name, bytes},
+#define TYPE(name, bits) {#name, bits},
 #include "graphs/ir/types.def"
 #undef TYPE
 };
@@ -32,9 +32,41 @@ const char *mpl_type_name(mpl_type type)
     return types[type].name;
 }
 
+uint32_t mpl_type_bits(mpl_type type)
+{
+    return types[type].bits;
+}
+
 uint32_t mpl_type_bytes(mpl_type type)
 {
-    return types[type].bytes;
+    return (types[type].bits + 7) / 8;
+}
+
+bool mpl_type_size(mpl_type type, uint64_t n, uint64_t *bytes)
+{
+    uint32_t bits = types[type].bits, a_byte = 8 / (bits < 8 ? bits : 8);
+
+    if (bits >= 8)
+        return mpl_mul_bytes(n, bits / 8, bytes);
+    *bytes = n / a_byte + (n % a_byte != 0);
+    return true;
+}
+
+void mpl_type_repeat(mpl_type type, uint64_t n, const void *one, void *data)
+{
+    uint32_t bits = types[type].bits, size = mpl_type_bytes(type), byte = 0;
+    uint64_t bytes = n;
+
+    if (bits >= 8) {
+        for (uint64_t i = 0; i < n; i++)
+            memcpy((char *)data + i * size, one, size);
+        return;
+    }
+    for (uint32_t at = 0; at < 8; at += bits)
+        byte |= (*(const uint8_t *)one & ((1u << bits) - 1)) << at;
+    mpl_type_size(type, n, &bytes);
+    if (bytes > 0)
+        memset(data, (int)byte, bytes);
 }
 
 bool mpl_type_find(const char *name, mpl_type *type)

@@ -5,7 +5,7 @@
 
 /* ---- shape rules ---- */
 
-mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
+mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, mpl_types set)
 {
     MPL_PASS(mpl_check_type(ctx, call, 0, set));
     MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
@@ -28,7 +28,9 @@ mpl_status mpl_shape_binary(mpl_ctx *ctx, const mpl_shape_call *call)
         return MPL_OK;
     }
     MPL_PASS(mpl_shape_two(ctx, call,
-                           kind == MPL_OP_prelu ? MPL_SET_FLOAT | MPL_SET_INDEX : MPL_SET_NUMBER));
+                           kind == MPL_OP_prelu
+                               ? MPL_SET_FLOAT | MPL_SET_INDEX | MPL_SET(u32) | MPL_SET(u64)
+                               : MPL_SET_NUMBER));
     if (kind == MPL_OP_prelu)
         MPL_PASS(mpl_check_broadcast_to(ctx, "the slope", call->in_shape[1], call->in_shape[0]));
     if (kind == MPL_OP_mod && mpl_type_in(call->in_type[0], MPL_SET_FLOAT) &&
@@ -43,7 +45,7 @@ mpl_status mpl_shape_binary_int(mpl_ctx *ctx, const mpl_shape_call *call)
     bool is_shift = call->graph->op_kind[call->op] == MPL_OP_bit_shift;
     const char *text = mpl_attr_text(call->graph, call->op, MPL_ATTR_direction, "");
 
-    MPL_PASS(mpl_shape_two(ctx, call, is_shift ? MPL_SET(u8) : MPL_SET_INT));
+    MPL_PASS(mpl_shape_two(ctx, call, is_shift ? MPL_SET_UNSIGNED : MPL_SET_INT));
     if (is_shift && strcmp(text, "LEFT") != 0 && strcmp(text, "RIGHT") != 0)
         return MPL_REFUSE(ctx, "direction is '%s'; it must be 'LEFT' or 'RIGHT'", text);
     return MPL_OK;
@@ -72,26 +74,32 @@ static mpl_status binary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_
     return MPL_OK;
 }
 
-/* Expressions use x and z. Integers are int64 and wrap to their own type at the end. */
-#define BINARY(name, y_float, y_double, y_int, to_bool, expr, int_expr)                            \
+/* Expressions use x and z. Integers are int64, u64 is uint64; they wrap to their own type at the
+ * end. */
+#define BINARY(name, y_float, y_double, y_int, y_uint, to_bool, expr, int_expr, uint_expr)         \
     MPL_KERNEL_2(name##_float, float, y_float, expr)                                               \
     MPL_KERNEL_2(name##_double, double, y_double, expr)                                            \
     MPL_KERNEL_2(name##_int, int64_t, y_int, int_expr)                                             \
+    MPL_KERNEL_2(name##_uint, uint64_t, y_uint, uint_expr)                                         \
     mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
     {                                                                                              \
-        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};   \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int,    \
+                                                       name##_uint};                               \
                                                                                                    \
         (void)ctx;                                                                                 \
         return binary(call, kernel, to_bool);                                                      \
     }
-#define NUMBERS(name, expr, int_expr) BINARY(name, float, double, int64_t, false, expr, int_expr)
-#define COMPARE(name, expr)           BINARY(name, uint8_t, uint8_t, uint8_t, true, expr, expr)
+#define NUMBERS(name, expr, int_expr, uint_expr)                                                   \
+    BINARY(name, float, double, int64_t, uint64_t, false, expr, int_expr, uint_expr)
+#define COMPARE(name, expr) BINARY(name, uint8_t, uint8_t, uint8_t, uint8_t, true, expr, expr, expr)
 #define INTEGERS(name, int_expr)                                                                   \
     MPL_KERNEL_2(name##_int, int64_t, int64_t, int_expr)                                           \
     mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
     {                                                                                              \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {NULL, NULL, name##_int, name##_int};        \
+                                                                                                   \
         (void)ctx;                                                                                 \
-        return binary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, name##_int}, false);       \
+        return binary(call, kernel, false);                                                        \
     }
 
 /* Truncated quotient. Division by zero gives 0; -1 negates, which wraps where division would
@@ -126,11 +134,13 @@ static int64_t int_pow(int64_t x, int64_t z)
     return (int64_t)power;
 }
 
-NUMBERS(add, x + z, (uint64_t)x + (uint64_t)z)
-NUMBERS(sub, x - z, (uint64_t)x - (uint64_t)z)
-NUMBERS(mul, x *z, (uint64_t)x *(uint64_t)z)
-NUMBERS(div, x / z, quotient(x, z))
-NUMBERS(prelu, x < 0 ? z * x : x, x < 0 ? (int64_t)((uint64_t)z * (uint64_t)x) : x)
+NUMBERS(add, x + z, (uint64_t)x + (uint64_t)z, x + z)
+NUMBERS(sub, x - z, (uint64_t)x - (uint64_t)z, x - z)
+NUMBERS(mul, x *z, (uint64_t)x *(uint64_t)z, x *z)
+NUMBERS(div, x / z, quotient(x, z), z == 0 ? 0 : x / z)
+NUMBERS(squared_difference, (x - z) * (x - z),
+        ((uint64_t)x - (uint64_t)z) * ((uint64_t)x - (uint64_t)z), (x - z) * (x - z))
+NUMBERS(prelu, x < 0 ? z * x : x, x < 0 ? (int64_t)((uint64_t)z * (uint64_t)x) : x, ((void)z, x))
 INTEGERS(bitwise_and, x &z)
 INTEGERS(bitwise_or, x | z)
 INTEGERS(bitwise_xor, x ^ z)
@@ -147,11 +157,12 @@ MPL_KERNEL_2(fmod_float, float, real, fmod(x, z))
 MPL_KERNEL_2(fmod_double, double, real, fmod(x, z))
 MPL_KERNEL_2(fmod_int, int64_t, real, z == 0 || z == -1 ? 0 : x % z)
 MPL_KERNEL_2(mod_int, int64_t, real, floor_remainder(x, z))
+MPL_KERNEL_2(mod_uint, uint64_t, real, z == 0 ? 0 : x % z)
 
 mpl_status mpl_eval_mod(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    static const mpl_kernel like_c[MPL_N_ARITH] = {fmod_float, fmod_double, fmod_int};
-    static const mpl_kernel like_python[MPL_N_ARITH] = {NULL, NULL, mod_int};
+    static const mpl_kernel like_c[MPL_N_ARITH] = {fmod_float, fmod_double, fmod_int, mod_uint};
+    static const mpl_kernel like_python[MPL_N_ARITH] = {NULL, NULL, mod_int, mod_uint};
 
     (void)ctx;
     return binary(call,
@@ -159,17 +170,22 @@ mpl_status mpl_eval_mod(mpl_ctx *ctx, const mpl_op_call *call)
                   false);
 }
 
-/* Only for u8: shifts by 8 or more give 0. */
-MPL_KERNEL_2(shift_left, int64_t, real, z >= 8 ? 0 : x << z)
-MPL_KERNEL_2(shift_right, int64_t, real, z >= 8 ? 0 : x >> z)
+/* Shifts by all bits of the type or more give 0. */
+MPL_KERNEL_2(shift_left, uint64_t, real, z >= (uint64_t)s->i ? 0 : x << z)
+MPL_KERNEL_2(shift_right, uint64_t, real, z >= (uint64_t)s->i ? 0 : x >> z)
 
 mpl_status mpl_eval_bit_shift(mpl_ctx *ctx, const mpl_op_call *call)
 {
     bool left = strcmp(mpl_attr_text(call->graph, call->op, MPL_ATTR_direction, ""), "LEFT") == 0;
 
+    mpl_kernel shift = left ? shift_left : shift_right;
+    mpl_type type = call->in[0].type;
+
     (void)ctx;
-    return binary(
-        call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, left ? shift_left : shift_right}, false);
+    mpl_elementwise(call, 2, mpl_arith_of(type),
+                    (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, shift, shift}, false,
+                    &(mpl_scalars){.i = mpl_type_bits(type)});
+    return MPL_OK;
 }
 
 MPL_KERNEL_2(pow_float, float, real, pow(x, z))
@@ -179,11 +195,11 @@ MPL_KERNEL_2(pow_int, int64_t, real, int_pow(x, z))
 /* In the base's arithmetic, but integers with a floating exponent use double. */
 mpl_status mpl_eval_pow(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    static const mpl_kernel kernel[MPL_N_ARITH] = {pow_float, pow_double, pow_int};
+    static const mpl_kernel kernel[MPL_N_ARITH] = {pow_float, pow_double, pow_int, NULL};
     mpl_arith arith = mpl_arith_of(call->in[0].type);
 
     (void)ctx;
-    if (arith == MPL_IN_INT && mpl_arith_of(call->in[1].type) != MPL_IN_INT)
+    if (arith == MPL_IN_INT && mpl_type_in(call->in[1].type, MPL_SET_FLOAT))
         arith = MPL_IN_DOUBLE;
     mpl_elementwise(call, 2, arith, kernel, false, NULL);
     return MPL_OK;

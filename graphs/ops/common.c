@@ -1,7 +1,7 @@
 /* common.c -- checks and shape arithmetic of several operators. See ops_priv.h. */
 #include "graphs/ops/ops_priv.h"
 
-mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, unsigned set)
+mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, mpl_types set)
 {
     if (!mpl_type_in(call->in_type[i], set))
         return MPL_REFUSE(ctx, "input %u has type %s, which this operator does not take",
@@ -195,4 +195,15 @@ uint16_t mpl_narrow(double x, int mantissa, int least)
      * exponent. */
     return (uint16_t)(sign | (((exponent < least ? 0 : (uint32_t)(exponent - least)) << mantissa) +
                               (uint32_t)kept));
+}
+
+mpl_status mpl_eval_copy(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    uint64_t bytes = 0;
+
+    (void)ctx;
+    mpl_type_size(call->in[0].type, (uint64_t)mpl_count(&call->in[0].shape), &bytes);
+    if (bytes > 0 && call->out[0].data != call->in[0].data)
+        memcpy(call->out[0].data, call->in[0].data, bytes);
+    return MPL_OK;
 }

@@ -5,12 +5,15 @@ mpl_arith mpl_arith_of(mpl_type type)
 {
     if (type == MPL_TYPE_f64)
         return MPL_IN_DOUBLE;
-    return mpl_type_in(type, MPL_SET_FLOAT) ? MPL_IN_FLOAT : MPL_IN_INT;
+    if (type == MPL_TYPE_u64)
+        return MPL_IN_UINT;
+    return mpl_type_in(type, MPL_SET_FLOAT | MPL_SET_SMALL_FLOAT) ? MPL_IN_FLOAT : MPL_IN_INT;
 }
 
 static bool stored_so(mpl_arith arith, mpl_type type)
 {
-    static const mpl_type native[MPL_N_ARITH] = {MPL_TYPE_f32, MPL_TYPE_f64, MPL_TYPE_i64};
+    static const mpl_type native[MPL_N_ARITH] = {MPL_TYPE_f32, MPL_TYPE_f64, MPL_TYPE_i64,
+                                                 MPL_TYPE_u64};
 
     return type == native[arith];
 }
@@ -43,6 +46,8 @@ const void *mpl_piece_load(mpl_arith arith, mpl_type type, const void *data, int
         return (const char *)data + (size_t)at * mpl_type_bytes(type);
     if (mpl_type_in(type, MPL_SET_FLOAT)) {
         MPL_FOR_FLOAT(type, load, arith, data, at, step, n, buffer)
+    } else if (mpl_type_in(type, MPL_SET_SMALL)) {
+        load(type, arith, data, at, step, n, buffer);
     } else {
         MPL_FOR_INT(type, load, arith, data, at, step, n, buffer)
     }
@@ -71,8 +76,10 @@ void mpl_piece_store(mpl_arith arith, mpl_type type, void *data, int64_t at, int
                      const mpl_piece *buffer)
 {
     if (mpl_type_in(type, MPL_SET_FLOAT)) {
-        mpl_assert(arith != MPL_IN_INT);
+        mpl_assert(arith == MPL_IN_FLOAT || arith == MPL_IN_DOUBLE);
         MPL_FOR_FLOAT(type, store, arith, data, at, n, buffer)
+    } else if (mpl_type_in(type, MPL_SET_SMALL)) {
+        store(type, arith, data, at, n, buffer);
     } else {
         MPL_FOR_INT(type, store, arith, data, at, n, buffer)
     }

@@ -1,16 +1,22 @@
 /* elementwise_priv.h -- framework of the element-wise operators: broadcast, row by row.
  *
  * A row is the longest run of trailing dims along which each operand is either complete or
- * repeated. An operator provides up to three kernels: in float (f32, f16, bf16), double (f64) and
- * int64 (integers, bool). Other storage types pass through a small buffer, so each element is
- * rounded once. A piece is read completely before it is written, so the output may be any operand
- * of its type and dims. */
+ * repeated. An operator provides up to four kernels: in float (f32, f16, bf16), double (f64), int64
+ * (integers, bool) and uint64 (u64). Other storage types pass through a small buffer, so each
+ * element is rounded once. A piece is read completely before it is written, so the output may be
+ * any operand of its type and dims. */
 #ifndef MPL_ELEMENTWISE_PRIV_H
 #define MPL_ELEMENTWISE_PRIV_H
 
 #include "graphs/ops/ops_priv.h"
 
-typedef enum mpl_arith { MPL_IN_FLOAT, MPL_IN_DOUBLE, MPL_IN_INT, MPL_N_ARITH } mpl_arith;
+typedef enum mpl_arith {
+    MPL_IN_FLOAT,
+    MPL_IN_DOUBLE,
+    MPL_IN_INT,
+    MPL_IN_UINT,
+    MPL_N_ARITH
+} mpl_arith;
 
 /* Arithmetic for this element type. */
 mpl_arith mpl_arith_of(mpl_type type);
@@ -21,11 +27,12 @@ typedef union mpl_piece {
     float f[MPL_PIECE];
     double d[MPL_PIECE];
     int64_t i[MPL_PIECE];
+    uint64_t u[MPL_PIECE];
 } mpl_piece;
 
-/* Loads elements [at, at + n) as float, double or int64; if repeated, element `at` n times. Returns
- * a pointer into data if it is stored in that form, else the buffer (then n <= MPL_PIECE).
- * MPL_IN_INT: not for floats. */
+/* Loads elements [at, at + n) as float, double, int64 or uint64; if repeated, element `at` n times.
+ * Returns a pointer into data if it is stored in that form, else the buffer (then n <= MPL_PIECE).
+ * MPL_IN_INT, MPL_IN_UINT: not for floats. */
 const void *mpl_piece_load(mpl_arith arith, mpl_type type, const void *data, int64_t at,
                            bool repeated, int64_t n, mpl_piece *buffer);
 

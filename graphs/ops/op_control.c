@@ -118,6 +118,9 @@ static mpl_status slice_of(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t in
         return MPL_REFUSE(ctx,
                           "input %u has %" PRId64 " slices where others, or trips=, say %" PRId64,
                           in, whole->dim[0], *most);
+    if (mpl_type_bits(call->in_type[in]) < 8)
+        return MPL_REFUSE(ctx, "input %u is scanned, but its type %s has less than a byte", in,
+                          mpl_type_name(call->in_type[in]));
     *most = whole->dim[0];
     slice->rank = whole->rank - 1;
     for (uint32_t i = 0; i < slice->rank; i++)
@@ -159,11 +162,14 @@ mpl_status mpl_shape_while(mpl_ctx *ctx, const mpl_shape_call *call)
         mpl_value row = l.result[1 + l.n_carried + i];
         mpl_shape *out = &call->out_shape[l.n_carried + i];
 
-        if (row == MPL_NONE || g->value_shape[row].rank == MPL_MAX_RANK || most < 0)
+        if (row == MPL_NONE || g->value_shape[row].rank == MPL_MAX_RANK || most < 0 ||
+            mpl_type_bits((mpl_type)g->value_type[row]) < 8)
             return MPL_REFUSE(ctx, "row %u cannot be stacked: %s", i,
                               row == MPL_NONE ? "it is left out"
-                              : most < 0      ? "trips=N must say how many rounds there can be"
-                                              : "it has the most dims that a value can have");
+                              : mpl_type_bits((mpl_type)g->value_type[row]) < 8
+                                  ? "its elements have less than a byte"
+                              : most < 0 ? "trips=N must say how many rounds there can be"
+                                         : "it has the most dims that a value can have");
         *out = (mpl_shape){.rank = g->value_shape[row].rank + 1, .dim = {most}};
         memcpy(out->dim + 1, g->value_shape[row].dim, (out->rank - 1) * sizeof *out->dim);
         call->out_type[l.n_carried + i] = (mpl_type)g->value_type[row];

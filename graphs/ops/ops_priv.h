@@ -16,15 +16,23 @@
 
 /* ---- sets of types ---- */
 
-#define MPL_SET(name)  (1u << MPL_TYPE_##name)
-#define MPL_SET_FLOAT  (MPL_SET(f64) | MPL_SET(f32) | MPL_SET(f16) | MPL_SET(bf16))
-#define MPL_SET_SIGNED (MPL_SET(i64) | MPL_SET(i32) | MPL_SET(i8))
-#define MPL_SET_INT    (MPL_SET_SIGNED | MPL_SET(u8))
-#define MPL_SET_NUMBER (MPL_SET_FLOAT | MPL_SET_INT)
-#define MPL_SET_ANY    (MPL_SET_NUMBER | MPL_SET(bool))
-#define MPL_SET_INDEX  (MPL_SET(i64) | MPL_SET(i32))
+typedef uint64_t mpl_types; /* bit i: the type of id i */
+#define MPL_SET(name)    (UINT64_C(1) << MPL_TYPE_##name)
+#define MPL_SET_FLOAT    (MPL_SET(f64) | MPL_SET(f32) | MPL_SET(f16) | MPL_SET(bf16))
+#define MPL_SET_SIGNED   (MPL_SET(i64) | MPL_SET(i32) | MPL_SET(i16) | MPL_SET(i8))
+#define MPL_SET_UNSIGNED (MPL_SET(u64) | MPL_SET(u32) | MPL_SET(u16) | MPL_SET(u8))
+#define MPL_SET_INT      (MPL_SET_SIGNED | MPL_SET_UNSIGNED)
+#define MPL_SET_NUMBER   (MPL_SET_FLOAT | MPL_SET_INT)
+#define MPL_SET_ANY      (MPL_SET_NUMBER | MPL_SET(bool))
+#define MPL_SET_INDEX    (MPL_SET(i64) | MPL_SET(i32))
+/* Of small_types.c. */
+#define MPL_SET_F8_FN       (MPL_SET(f8e4m3fn) | MPL_SET(f8e5m2))
+#define MPL_SET_F8          (MPL_SET_F8_FN | MPL_SET(f8e4m3fnuz) | MPL_SET(f8e5m2fnuz))
+#define MPL_SET_SMALL_FLOAT (MPL_SET_F8 | MPL_SET(f4e2m1) | MPL_SET(f8e8m0))
+#define MPL_SET_SMALL_INT   (MPL_SET(i4) | MPL_SET(u4) | MPL_SET(i2) | MPL_SET(u2))
+#define MPL_SET_SMALL       (MPL_SET_SMALL_FLOAT | MPL_SET_SMALL_INT)
 
-static inline bool mpl_type_in(mpl_type type, unsigned set)
+static inline bool mpl_type_in(mpl_type type, mpl_types set)
 {
     return (set >> type & 1) != 0;
 }
@@ -34,7 +42,7 @@ static inline bool mpl_is_float(const mpl_graph *g, mpl_value v)
 }
 
 /* MPL_EINPUT unless the type of input i is in the set. */
-mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, unsigned set);
+mpl_status mpl_check_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, mpl_types set);
 
 /* MPL_EINPUT unless input i has the type of input j. */
 mpl_status mpl_check_same_type(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t j);
@@ -53,7 +61,7 @@ mpl_status mpl_check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t
 
 /* Inputs 0 and 1 have one type of the set; output 0 has that type and the broadcast dims.
  * MPL_EINPUT. */
-mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set);
+mpl_status mpl_shape_two(mpl_ctx *ctx, const mpl_shape_call *call, mpl_types set);
 
 /* Input 0, of input 1's type, is added to the result of operator `rule` on the other inputs.
  * MPL_EINPUT. */
@@ -168,7 +176,26 @@ static inline int64_t mpl_to_int(double x)
     return x == x ? (int64_t)x : 0;
 }
 
-/* Element i as i64; for integer types and bool. */
+/* Truncates; NaN becomes 0, values outside u64 saturate. */
+static inline uint64_t mpl_to_uint(double x)
+{
+    return x >= 0x1p64 ? UINT64_MAX : x >= 0x1p63 ? (uint64_t)x : (uint64_t)mpl_to_int(x);
+}
+
+/* ---- elements of any type, in small_types.c ---- */
+
+uint64_t mpl_get_bits(mpl_type type, const void *data, int64_t i);
+/* Leaves the other elements of the byte as they are. */
+void mpl_put_bits(mpl_type type, void *data, int64_t i, uint64_t x);
+/* Of MPL_SET_SMALL, as mpl_get_int and mpl_get do. */
+int64_t mpl_get_small_int(mpl_type type, const void *data, int64_t i);
+double mpl_get_small(mpl_type type, const void *data, int64_t i);
+/* Stores x as an element of MPL_SET_SMALL: floats round to the nearest, ties to even; saturate: a
+ * number beyond the largest becomes it, else infinity or NaN, whichever the type has. mode is for
+ * f8e8m0: up, down or nearest. Integers truncate, modulo 2^bits. */
+void mpl_put_small(mpl_type type, void *data, int64_t i, double x, bool saturate, const char *mode);
+
+/* Element i as i64; for integer types and bool. u64: modulo 2^64. */
 static inline int64_t mpl_get_int(mpl_type type, const void *data, int64_t i)
 {
     switch (type) {
@@ -180,8 +207,18 @@ static inline int64_t mpl_get_int(mpl_type type, const void *data, int64_t i)
         return ((const int8_t *)data)[i];
     case MPL_TYPE_u8:
         return ((const uint8_t *)data)[i];
-    default:
+    case MPL_TYPE_bool:
         return ((const uint8_t *)data)[i] != 0;
+    case MPL_TYPE_i16:
+        return ((const int16_t *)data)[i];
+    case MPL_TYPE_u16:
+        return ((const uint16_t *)data)[i];
+    case MPL_TYPE_u32:
+        return ((const uint32_t *)data)[i];
+    case MPL_TYPE_u64:
+        return (int64_t)((const uint64_t *)data)[i];
+    default:
+        return mpl_get_small_int(type, data, i);
     }
 }
 
@@ -201,12 +238,23 @@ static inline void mpl_put_int(mpl_type type, void *data, int64_t i, int64_t x)
     case MPL_TYPE_u8:
         ((uint8_t *)data)[i] = (uint8_t)x;
         break;
-    default:
+    case MPL_TYPE_bool:
         ((uint8_t *)data)[i] = x != 0;
+        break;
+    default:
+        mpl_put_bits(type, data, i, (uint64_t)x);
     }
 }
 
-/* Element i as double; exact except for i64 beyond 2^53. */
+/* An i64 in the order of the elements: that of u64 is not the order of its bits as i64. */
+static inline int64_t mpl_get_ordered(mpl_type type, const void *data, int64_t i)
+{
+    uint64_t x = (uint64_t)mpl_get_int(type, data, i);
+
+    return (int64_t)(type == MPL_TYPE_u64 ? x ^ UINT64_C(1) << 63 : x);
+}
+
+/* Element i as double; exact except for i64 and u64 beyond 2^53. */
 static inline double mpl_get(mpl_type type, const void *data, int64_t i)
 {
     switch (type) {
@@ -218,13 +266,16 @@ static inline double mpl_get(mpl_type type, const void *data, int64_t i)
         return (double)mpl_from_f16(((const uint16_t *)data)[i]);
     case MPL_TYPE_bf16:
         return (double)mpl_from_bf16(((const uint16_t *)data)[i]);
+    case MPL_TYPE_u64:
+        return (double)((const uint64_t *)data)[i];
     default:
-        return (double)mpl_get_int(type, data, i);
+        return mpl_type_in(type, MPL_SET_ANY) ? (double)mpl_get_int(type, data, i)
+                                              : mpl_get_small(type, data, i);
     }
 }
 
-/* Stores x as element i: floats round to nearest even; integers truncate, modulo 2^bits; bool: not
- * zero. */
+/* Stores x as element i: floats round to nearest even; small ones saturate; integers truncate,
+ * modulo 2^bits; bool: not zero. */
 static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
 {
     switch (type) {
@@ -243,9 +294,25 @@ static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
     case MPL_TYPE_bool:
         ((uint8_t *)data)[i] = x != 0;
         break;
+    case MPL_TYPE_u64:
+        ((uint64_t *)data)[i] = mpl_to_uint(x);
+        break;
     default:
-        mpl_put_int(type, data, i, mpl_to_int(x));
+        if (mpl_type_in(type, MPL_SET_INT))
+            mpl_put_int(type, data, i, mpl_to_int(x));
+        else
+            mpl_put_small(type, data, i, x, true, "up");
     }
+}
+
+/* Zeroes what pads the last byte of a tensor of packed elements, before they are written. */
+static inline void mpl_clear_tail(const mpl_tensor *t)
+{
+    uint64_t bytes = 0;
+
+    mpl_type_size(t->type, (uint64_t)mpl_count(&t->shape), &bytes);
+    if (bytes > 0 && mpl_type_bits(t->type) < 8)
+        ((uint8_t *)t->data)[bytes - 1] = 0;
 }
 
 /* ---- type dispatch, outside of loops ---- */
@@ -275,6 +342,10 @@ static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
         MPL_CASE(i8, f, __VA_ARGS__)                                                               \
         MPL_CASE(u8, f, __VA_ARGS__)                                                               \
         MPL_CASE(bool, f, __VA_ARGS__)                                                             \
+        MPL_CASE(i16, f, __VA_ARGS__)                                                              \
+        MPL_CASE(u16, f, __VA_ARGS__)                                                              \
+        MPL_CASE(u32, f, __VA_ARGS__)                                                              \
+        MPL_CASE(u64, f, __VA_ARGS__)                                                              \
     default:                                                                                       \
         mpl_assert(false);                                                                         \
     }

@@ -63,6 +63,8 @@ FOLD(int_sum_square, int64_t, (uint64_t)a + (uint64_t)v * (uint64_t)v)
 FOLD(int_product, int64_t, (uint64_t)a *(uint64_t)v)
 FOLD(int_largest, int64_t, v > a ? v : a)
 FOLD(int_least, int64_t, v < a ? v : a)
+FOLD(uint_largest, uint64_t, v > a ? v : a)
+FOLD(uint_least, uint64_t, v < a ? v : a)
 
 typedef enum finish { AS_IS, DIVIDE, ROOT, LOGARITHM, LOG_SUM_EXP } finish;
 
@@ -90,8 +92,8 @@ typedef struct plan {
 static void plan_init(plan *p, const mpl_op_call *call, const reduction *how, uint32_t set)
 {
     *p = (plan){.call = call, .how = how, .run = 1, .lanes = 1};
-    p->arith = mpl_arith_of(call->in[0].type) == MPL_IN_INT && how->int_run != NULL ? MPL_IN_INT
-                                                                                    : MPL_IN_DOUBLE;
+    p->arith = mpl_type_in(call->in[0].type, MPL_SET_FLOAT) || how->int_run == NULL ? MPL_IN_DOUBLE
+                                                                                    : MPL_IN_INT;
     mpl_split_dims(&call->in[0].shape, set, &p->kept, &p->reduced);
     p->n_reduced = mpl_dims_count(&p->reduced);
     if (p->reduced.rank > 0 && p->reduced.stride[p->reduced.rank - 1] == 1)
@@ -151,6 +153,13 @@ static double finished(finish how, double x, int64_t n)
     }
 }
 
+static int64_t int_mean(mpl_type type, int64_t sum, int64_t n)
+{
+    if (n == 0)
+        return 0;
+    return type == MPL_TYPE_u64 ? (int64_t)((uint64_t)sum / (uint64_t)n) : sum / n;
+}
+
 /* Computes n outputs from `at` on. */
 static void reduce_block(const plan *p, int64_t base, int64_t n, int64_t at)
 {
@@ -164,7 +173,7 @@ static void reduce_block(const plan *p, int64_t base, int64_t n, int64_t at)
         fold_block(p, base, n, &acc, how->int_run, how->int_lanes, NULL);
         for (int64_t k = 0; k < n; k++) {
             if (how->finish == DIVIDE)
-                acc.i[k] = p->n_reduced == 0 ? 0 : acc.i[k] / p->n_reduced;
+                acc.i[k] = int_mean(out->type, acc.i[k], p->n_reduced);
             mpl_put_int(out->type, out->data, at + k, acc.i[k]);
         }
         return;
@@ -215,7 +224,6 @@ static mpl_status reduce(mpl_ctx *ctx, const mpl_op_call *call, const reduction 
 
 REDUCE(reduce_sum, 0, 0, sum_run, sum_lanes, int_sum_run, int_sum_lanes, AS_IS)
 REDUCE(reduce_mean, 0, 0, sum_run, sum_lanes, int_sum_run, int_sum_lanes, DIVIDE)
-REDUCE(reduce_l1, 0, 0, sum_abs_run, sum_abs_lanes, int_sum_abs_run, int_sum_abs_lanes, AS_IS)
 REDUCE(reduce_l2, 0, 0, sum_square_run, sum_square_lanes, NULL, NULL, ROOT)
 REDUCE(reduce_sum_square, 0, 0, sum_square_run, sum_square_lanes, int_sum_square_run,
        int_sum_square_lanes, AS_IS)
@@ -223,32 +231,56 @@ REDUCE(reduce_log_sum, 0, 0, sum_run, sum_lanes, NULL, NULL, LOGARITHM)
 REDUCE(reduce_log_sum_exp, 0, 0, NULL, NULL, NULL, NULL, LOG_SUM_EXP)
 REDUCE(reduce_prod, 1, 1, product_run, product_lanes, int_product_run, int_product_lanes, AS_IS)
 
+mpl_status mpl_eval_reduce_l1(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    static const reduction how = {
+        0, 0, sum_abs_run, sum_abs_lanes, int_sum_abs_run, int_sum_abs_lanes, AS_IS};
+
+    return call->in[0].type == MPL_TYPE_u64 ? mpl_eval_reduce_sum(ctx, call)
+                                            : reduce(ctx, call, &how);
+}
+
 /* Limits of an integer type: the results of max and min over nothing. */
 static int64_t lowest(mpl_type type)
 {
-    return type == MPL_TYPE_i64   ? INT64_MIN
-           : type == MPL_TYPE_i32 ? INT32_MIN
-           : type == MPL_TYPE_i8  ? INT8_MIN
-                                  : 0;
+    bool is_signed = mpl_type_in(type, MPL_SET_SIGNED);
+
+    return is_signed ? (int64_t)(UINT64_MAX << (mpl_type_bits(type) - 1)) : 0;
 }
 
 static int64_t highest(mpl_type type)
 {
-    return type == MPL_TYPE_u8 ? UINT8_MAX : type == MPL_TYPE_bool ? 1 : -1 - lowest(type);
+    bool is_unsigned = mpl_type_in(type, MPL_SET_UNSIGNED);
+
+    return type == MPL_TYPE_bool ? 1
+           : is_unsigned         ? (int64_t)(UINT64_MAX >> (64 - mpl_type_bits(type)))
+                                 : -1 - lowest(type);
 }
 
 mpl_status mpl_eval_reduce_max(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    const reduction how = {-INFINITY,       lowest(call->in[0].type), largest_run, largest_lanes,
-                           int_largest_run, int_largest_lanes,        AS_IS};
+    bool u64 = call->in[0].type == MPL_TYPE_u64;
+    const reduction how = {-INFINITY,
+                           lowest(call->in[0].type),
+                           largest_run,
+                           largest_lanes,
+                           u64 ? uint_largest_run : int_largest_run,
+                           u64 ? uint_largest_lanes : int_largest_lanes,
+                           AS_IS};
 
     return reduce(ctx, call, &how);
 }
 
 mpl_status mpl_eval_reduce_min(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    const reduction how = {INFINITY,      highest(call->in[0].type), least_run, least_lanes,
-                           int_least_run, int_least_lanes,           AS_IS};
+    bool u64 = call->in[0].type == MPL_TYPE_u64;
+    const reduction how = {INFINITY,
+                           highest(call->in[0].type),
+                           least_run,
+                           least_lanes,
+                           u64 ? uint_least_run : int_least_run,
+                           u64 ? uint_least_lanes : int_least_lanes,
+                           AS_IS};
 
     return reduce(ctx, call, &how);
 }

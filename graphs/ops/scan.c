@@ -1,4 +1,5 @@
-/* scan.c -- searches and scans along one axis: arg_max, arg_min, cumsum, top_k. */
+/* scan.c -- searches and scans along one axis: arg_max, arg_min, cumsum, cumprod,
+ * top_k. */
 #include "graphs/ops/lanes_priv.h"
 
 /* ---- shape rules ---- */
@@ -27,7 +28,8 @@ mpl_status mpl_shape_cumsum(mpl_ctx *ctx, const mpl_shape_call *call)
     mpl_attr attr;
     uint32_t axis;
 
-    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT | MPL_SET_INDEX));
+    MPL_PASS(
+        mpl_check_type(ctx, call, 0, MPL_SET_FLOAT | MPL_SET_INDEX | MPL_SET(u32) | MPL_SET(u64)));
     if (!mpl_attr_get(call->graph, call->op, MPL_ATTR_axis, &attr))
         return MPL_REFUSE(ctx, "attribute 'axis' is missing");
     MPL_PASS(mpl_axis(ctx, attr.ints[0], call->in_shape[0]->rank, &axis));
@@ -80,7 +82,7 @@ typedef struct arg_mode {
     }
 
 ARG_BLOCK(arg_float, double, mpl_get)
-ARG_BLOCK(arg_int, int64_t, mpl_get_int)
+ARG_BLOCK(arg_int, int64_t, mpl_get_ordered)
 
 static mpl_status arg(const mpl_op_call *call, bool least)
 {
@@ -117,42 +119,46 @@ mpl_status mpl_eval_arg_min(mpl_ctx *ctx, const mpl_op_call *call)
     return arg(call, true);
 }
 
-/* ---- cumsum ---- */
+/* ---- cumsum, cumprod ---- */
 
 typedef struct cumsum_mode {
-    bool exclusive, reverse;
+    bool exclusive, reverse, product;
 } cumsum_mode;
 
-/* Sums in double, or in int64 modulo 2^64. */
-#define CUMSUM_BLOCK(name, number, get, put, plus)                                                 \
+/* Sums and products in double, or in int64 modulo 2^64. */
+#define CUMSUM_BLOCK(name, number, get, put, plus, times)                                          \
     MPL_INLINE void name(mpl_type type, const void *x, void *y, int64_t base, mpl_lanes lanes,     \
                          int64_t m, cumsum_mode how)                                               \
     {                                                                                              \
-        number sum[MPL_BLOCK] = {0};                                                               \
+        number sum[MPL_BLOCK];                                                                     \
                                                                                                    \
+        for (int64_t j = 0; j < m; j++)                                                            \
+            sum[j] = how.product;                                                                  \
         for (int64_t i = 0; i < lanes.n; i++)                                                      \
             for (int64_t j = 0; j < m; j++) {                                                      \
                 int64_t at = base + (how.reverse ? lanes.n - 1 - i : i) * lanes.inner + j;         \
                 number before = sum[j];                                                            \
-                sum[j] = plus(sum[j], get(type, x, at));                                           \
+                number v = get(type, x, at);                                                       \
+                sum[j] = how.product ? times(before, v) : plus(before, v);                         \
                 put(type, y, at, how.exclusive ? before : sum[j]);                                 \
             }                                                                                      \
     }
-#define PLUS(a, b)     ((a) + (b))
-#define INT_PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define PLUS(a, b)      ((a) + (b))
+#define TIMES(a, b)     ((a) * (b))
+#define INT_PLUS(a, b)  ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define INT_TIMES(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
 
-CUMSUM_BLOCK(cumsum_float, double, mpl_get, mpl_put, PLUS)
-CUMSUM_BLOCK(cumsum_int, int64_t, mpl_get_int, mpl_put_int, INT_PLUS)
+CUMSUM_BLOCK(cumsum_float, double, mpl_get, mpl_put, PLUS, TIMES)
+CUMSUM_BLOCK(cumsum_int, int64_t, mpl_get_int, mpl_put_int, INT_PLUS, INT_TIMES)
 
-mpl_status mpl_eval_cumsum(mpl_ctx *ctx, const mpl_op_call *call)
+static mpl_status cumulate(const mpl_op_call *call, bool product)
 {
     const mpl_tensor *in = &call->in[0];
     mpl_lanes lanes = mpl_lanes_of(&in->shape, mpl_axis_of(call, 0, in->shape.rank));
     cumsum_mode how = {mpl_attr_int(call->graph, call->op, MPL_ATTR_exclusive, 0) != 0,
-                       mpl_attr_int(call->graph, call->op, MPL_ATTR_reverse, 0) != 0};
+                       mpl_attr_int(call->graph, call->op, MPL_ATTR_reverse, 0) != 0, product};
     void *y = call->out[0].data;
 
-    (void)ctx;
     if (mpl_count(&in->shape) == 0)
         return MPL_OK;
     for (int64_t o = 0; o < lanes.outer; o++)
@@ -167,6 +173,18 @@ mpl_status mpl_eval_cumsum(mpl_ctx *ctx, const mpl_op_call *call)
             }
         }
     return MPL_OK;
+}
+
+mpl_status mpl_eval_cumsum(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return cumulate(call, false);
+}
+
+mpl_status mpl_eval_cumprod(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    (void)ctx;
+    return cumulate(call, true);
 }
 
 /* ---- top_k ---- */
@@ -190,8 +208,8 @@ MPL_INLINE bool better(mpl_type type, const lane *l, int64_t i, int64_t j)
 
         return above || below ? above == l->largest : i < j;
     }
-    int64_t a = mpl_get_int(type, l->x, l->base + i * l->step),
-            b = mpl_get_int(type, l->x, l->base + j * l->step);
+    int64_t a = mpl_get_ordered(type, l->x, l->base + i * l->step),
+            b = mpl_get_ordered(type, l->x, l->base + j * l->step);
 
     return a != b ? (a > b) == l->largest : i < j;
 }

@@ -6,7 +6,7 @@
 
 /* ---- shape rules ---- */
 
-static unsigned unary_types(mpl_op_kind kind)
+static mpl_types unary_types(mpl_op_kind kind)
 {
     switch (kind) {
     case MPL_OP_abs:
@@ -33,7 +33,7 @@ mpl_status mpl_shape_unary(mpl_ctx *ctx, const mpl_shape_call *call)
     return mpl_like_input(call, 0, call->in_type[0]);
 }
 
-static mpl_status same_of(mpl_ctx *ctx, const mpl_shape_call *call, unsigned set)
+static mpl_status same_of(mpl_ctx *ctx, const mpl_shape_call *call, mpl_types set)
 {
     MPL_PASS(mpl_check_type(ctx, call, 0, set));
     return mpl_like_input(call, 0, call->in_type[0]);
@@ -55,6 +55,8 @@ mpl_status mpl_shape_predicate(mpl_ctx *ctx, const mpl_shape_call *call)
     return mpl_like_input(call, 0, MPL_TYPE_bool);
 }
 
+static const char *const round_modes[] = {"up", "down", "nearest"};
+
 mpl_status mpl_shape_cast(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     const char *to = mpl_attr_text(call->graph, call->op, MPL_ATTR_to, NULL);
@@ -64,6 +66,12 @@ mpl_status mpl_shape_cast(mpl_ctx *ctx, const mpl_shape_call *call)
         return MPL_REFUSE(ctx, "attribute 'to' is missing; it names the type to cast to");
     if (!mpl_type_find(to, &type))
         return MPL_REFUSE(ctx, "attribute 'to' is '%s', which is no type", to);
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_ANY | MPL_SET_SMALL));
+    if (!mpl_type_in(type, MPL_SET_ANY | MPL_SET_SMALL))
+        return MPL_REFUSE(ctx, "attribute 'to' is %s, of which memplan knows only the size", to);
+    if (mpl_choice_of(call->graph, call->op, MPL_ATTR_round_mode, round_modes, 3) == 3)
+        return MPL_REFUSE(ctx, "round_mode '%s' is none of up, down and nearest",
+                          mpl_attr_text(call->graph, call->op, MPL_ATTR_round_mode, "up"));
     return mpl_like_input(call, 0, type);
 }
 
@@ -115,28 +123,31 @@ static mpl_status unary(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_A
     KERNELS(name, expr)                                                                            \
     mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
     {                                                                                              \
-        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, NULL};         \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, NULL, NULL};   \
                                                                                                    \
         (void)ctx;                                                                                 \
         return unary(call, kernel, MPL_ATTR_##key_a, a, MPL_ATTR_##key_b, b);                      \
     }
 #define UNARY(name, expr) UNARY_WITH(name, alpha, 0, beta, 0, expr)
 
-/* With a separate expression for integers. */
-#define UNARY_INT_WITH(name, key_a, a, key_b, b, expr, int_expr)                                   \
+/* With separate expressions for integers and u64. */
+#define UNARY_INT_WITH(name, key_a, a, key_b, b, expr, int_expr, uint_expr)                        \
     KERNELS(name, expr)                                                                            \
     MPL_KERNEL_1(name##_int, int64_t, real, int_expr)                                              \
+    MPL_KERNEL_1(name##_uint, uint64_t, real, uint_expr)                                           \
     mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
     {                                                                                              \
-        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};   \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int,    \
+                                                       name##_uint};                               \
                                                                                                    \
         (void)ctx;                                                                                 \
         return unary(call, kernel, MPL_ATTR_##key_a, a, MPL_ATTR_##key_b, b);                      \
     }
-#define UNARY_INT(name, expr, int_expr) UNARY_INT_WITH(name, alpha, 0, beta, 0, expr, int_expr)
+#define UNARY_INT(name, expr, int_expr, uint_expr)                                                 \
+    UNARY_INT_WITH(name, alpha, 0, beta, 0, expr, int_expr, uint_expr)
 
 /* NaN passes: comparisons with it are false, and the other branch keeps x. */
-UNARY_INT(relu, x < 0 ? 0 : x, x < 0 ? 0 : x)
+UNARY_INT(relu, x < 0 ? 0 : x, x < 0 ? 0 : x, x)
 UNARY_WITH(leaky_relu, alpha, 0.01, beta, 0, x < 0 ? A * x : x)
 UNARY_WITH(thresholded_relu, alpha, 1, beta, 0, x > A ? x : 0)
 UNARY_WITH(elu, alpha, 1, beta, 0, x < 0 ? A * expm1(x) : x)
@@ -157,18 +168,19 @@ UNARY(tanh, tanh(x))
 UNARY_INT_WITH(shrink, bias, 0, lambd, 0.5, x<-B ? x + A : x> B ? x - A : 0,
                (double)x<-s->b ? mpl_to_int((double)x + s->a) : (double)x> s->b
                    ? mpl_to_int((double)x - s->a)
-                   : 0)
+                   : 0,
+               (double)x > s->b ? mpl_to_uint((double)x - s->a) : 0)
 UNARY(exp, exp(x))
 UNARY(log, log(x))
 UNARY(sqrt, sqrt(x))
-UNARY_INT(neg, -x, 0 - (uint64_t)x)
-UNARY_INT(abs, fabs(x), x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
+UNARY_INT(neg, -x, 0 - (uint64_t)x, 0 - x)
+UNARY_INT(abs, fabs(x), x < 0 ? 0 - (uint64_t)x : (uint64_t)x, x)
 UNARY(reciprocal, 1 / x)
 UNARY(floor, floor(x))
 UNARY(ceil, ceil(x))
 UNARY(round, rint(x)) /* ties to even, the default rounding mode */
-UNARY_INT(sign, x > 0 ? 1 : x < 0 ? -1 : x, (x > 0) - (x < 0))
-UNARY_INT(erf, erf(x), mpl_to_int(erf((double)x)))
+UNARY_INT(sign, x > 0 ? 1 : x < 0 ? -1 : x, (x > 0) - (x < 0), x > 0)
+UNARY_INT(erf, erf(x), mpl_to_int(erf((double)x)), mpl_to_uint(erf((double)x)))
 UNARY(sin, sin(x))
 UNARY(cos, cos(x))
 UNARY(tan, tan(x))
@@ -189,8 +201,8 @@ KERNELS(gelu_tanh, (real)0.5 * x * (1 + tanh((real)SQRT_2_D_PI * (x + (real)0.04
 
 mpl_status mpl_eval_gelu(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    static const mpl_kernel exact[MPL_N_ARITH] = {gelu_float, gelu_double, NULL};
-    static const mpl_kernel near[MPL_N_ARITH] = {gelu_tanh_float, gelu_tanh_double, NULL};
+    static const mpl_kernel exact[MPL_N_ARITH] = {gelu_float, gelu_double, NULL, NULL};
+    static const mpl_kernel near[MPL_N_ARITH] = {gelu_tanh_float, gelu_tanh_double, NULL, NULL};
     bool by_tanh =
         strcmp(mpl_attr_text(call->graph, call->op, MPL_ATTR_approximate, "none"), "tanh") == 0;
 
@@ -206,15 +218,16 @@ MPL_KERNEL_1(bitwise_not_int, int64_t, real, ~x)
 mpl_status mpl_eval_not(mpl_ctx *ctx, const mpl_op_call *call)
 {
     (void)ctx;
-    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, not_int}, MPL_ATTR_alpha, 0,
-                 MPL_ATTR_beta, 0);
+    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, not_int, NULL}, MPL_ATTR_alpha,
+                 0, MPL_ATTR_beta, 0);
 }
 
 mpl_status mpl_eval_bitwise_not(mpl_ctx *ctx, const mpl_op_call *call)
 {
     (void)ctx;
-    return unary(call, (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, bitwise_not_int}, MPL_ATTR_alpha,
-                 0, MPL_ATTR_beta, 0);
+    return unary(call,
+                 (const mpl_kernel[MPL_N_ARITH]){NULL, NULL, bitwise_not_int, bitwise_not_int},
+                 MPL_ATTR_alpha, 0, MPL_ATTR_beta, 0);
 }
 
 MPL_KERNEL_1(is_nan_float, float, uint8_t, x != x)
@@ -226,7 +239,7 @@ MPL_KERNEL_1(is_inf_double, double, uint8_t,
 
 mpl_status mpl_eval_is_nan(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    static const mpl_kernel kernel[MPL_N_ARITH] = {is_nan_float, is_nan_double, NULL};
+    static const mpl_kernel kernel[MPL_N_ARITH] = {is_nan_float, is_nan_double, NULL, NULL};
 
     (void)ctx;
     mpl_elementwise(call, 1, mpl_arith_of(call->in[0].type), kernel, true, NULL);
@@ -235,7 +248,7 @@ mpl_status mpl_eval_is_nan(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_eval_is_inf(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    static const mpl_kernel kernel[MPL_N_ARITH] = {is_inf_float, is_inf_double, NULL};
+    static const mpl_kernel kernel[MPL_N_ARITH] = {is_inf_float, is_inf_double, NULL, NULL};
     mpl_scalars s = {.i = mpl_attr_int(call->graph, call->op, MPL_ATTR_detect_negative, 1),
                      .j = mpl_attr_int(call->graph, call->op, MPL_ATTR_detect_positive, 1)};
 
@@ -248,30 +261,35 @@ mpl_status mpl_eval_is_inf(mpl_ctx *ctx, const mpl_op_call *call)
 
 /* x as double with at most 53 bits, rounded to odd (the last bit is set if bits were lost).
  * Rounding that to a narrower type equals rounding x directly. */
-static double odd_double(int64_t x)
+static double odd_double(uint64_t x)
 {
-    uint64_t size = x < 0 ? 0 - (uint64_t)x : (uint64_t)x;
+    if (x >> 53 != 0)
+        x = (x & ~UINT64_C(0x7ff)) | (uint64_t)((x & 0x7ff) != 0) << 11;
+    return (double)x;
+}
 
-    if (size >> 53 != 0)
-        size = (size & ~UINT64_C(0x7ff)) | (uint64_t)((size & 0x7ff) != 0) << 11;
-    return x < 0 ? -(double)size : (double)size;
+/* Stores n elements given as double in a small type. */
+static void store_small(const mpl_op_call *call, int64_t at, int64_t n, const double *x)
+{
+    bool saturate = mpl_attr_int(call->graph, call->op, MPL_ATTR_saturate, 1) != 0;
+    const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_round_mode, "up");
+
+    for (int64_t k = 0; k < n; k++)
+        mpl_put_small(call->out[0].type, call->out[0].data, at + k, x[k], saturate, mode);
 }
 
 mpl_status mpl_eval_cast(mpl_ctx *ctx, const mpl_op_call *call)
 {
+    const mpl_types floats = MPL_SET_FLOAT | MPL_SET_SMALL_FLOAT;
     const mpl_tensor *in = &call->in[0], *out = &call->out[0];
-    bool from_float = mpl_type_in(in->type, MPL_SET_FLOAT),
-         to_float = mpl_type_in(out->type, MPL_SET_FLOAT);
-    mpl_arith arith = from_float ? MPL_IN_DOUBLE : MPL_IN_INT;
+    bool from_float = mpl_type_in(in->type, floats), to_float = mpl_type_in(out->type, floats);
+    mpl_arith arith = from_float ? MPL_IN_DOUBLE : mpl_arith_of(in->type);
     int64_t total = mpl_count(&in->shape);
     mpl_piece buffer;
 
-    (void)ctx;
-    if (in->type == out->type) {
-        if (total > 0)
-            memmove(out->data, in->data, (size_t)total * mpl_type_bytes(in->type));
-        return MPL_OK;
-    }
+    if (in->type == out->type)
+        return mpl_eval_copy(ctx, call);
+    mpl_clear_tail(out);
     for (int64_t at = 0, n; at < total; at += n) {
         const mpl_piece *from;
 
@@ -279,13 +297,20 @@ mpl_status mpl_eval_cast(mpl_ctx *ctx, const mpl_op_call *call)
         from = mpl_piece_load(arith, in->type, in->data, at, false, n, &buffer);
         if (!from_float && to_float) {
             for (int64_t k = 0; k < n; k++) {
-                int64_t x = from->i[k];
+                uint64_t x = from->u[k];
+                bool minus = arith == MPL_IN_INT && from->i[k] < 0;
 
+                x = minus ? 0 - x : x;
                 buffer.d[k] = out->type == MPL_TYPE_f64 ? (double)x : odd_double(x);
+                buffer.d[k] = minus ? -buffer.d[k] : buffer.d[k];
             }
-            mpl_piece_store(MPL_IN_DOUBLE, out->type, out->data, at, n, &buffer);
-        } else
+            from = &buffer, arith = MPL_IN_DOUBLE;
+        }
+        if (mpl_type_in(out->type, MPL_SET_SMALL) && arith == MPL_IN_DOUBLE)
+            store_small(call, at, n, from->d);
+        else
             mpl_piece_store(arith, out->type, out->data, at, n, from);
+        arith = from_float ? MPL_IN_DOUBLE : mpl_arith_of(in->type);
     }
     return MPL_OK;
 }
@@ -294,10 +319,16 @@ mpl_status mpl_eval_cast(mpl_ctx *ctx, const mpl_op_call *call)
 MPL_KERNEL_1(clip_float, float, real, (x < A ? A : x) > B ? B : x < A ? A : x)
 MPL_KERNEL_1(clip_double, double, real, (x < A ? A : x) > B ? B : x < A ? A : x)
 MPL_KERNEL_1(clip_int, int64_t, real, (x < s->i ? s->i : x) > s->j ? s->j : x < s->i ? s->i : x)
+#define LEAST ((uint64_t)s->i)
+#define MOST  ((uint64_t)s->j)
+MPL_KERNEL_1(clip_uint, uint64_t, real,
+             (x < LEAST ? LEAST : x) > MOST ? MOST
+             : x < LEAST                    ? LEAST
+                                            : x)
 
 mpl_status mpl_eval_clip(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    static const mpl_kernel kernel[MPL_N_ARITH] = {clip_float, clip_double, clip_int};
+    static const mpl_kernel kernel[MPL_N_ARITH] = {clip_float, clip_double, clip_int, clip_uint};
     mpl_scalars s = {.a = -INFINITY, .b = INFINITY, .i = INT64_MIN, .j = INT64_MAX};
     mpl_type type = call->in[0].type;
     mpl_arith arith = mpl_arith_of(type);
@@ -305,7 +336,9 @@ mpl_status mpl_eval_clip(mpl_ctx *ctx, const mpl_op_call *call)
                *high = call->n_in > 2 ? call->in[2].data : NULL;
 
     (void)ctx;
-    if (arith == MPL_IN_INT) {
+    if (arith == MPL_IN_UINT)
+        s.i = 0, s.j = -1;
+    if (arith == MPL_IN_INT || arith == MPL_IN_UINT) {
         s.i = low != NULL ? mpl_get_int(type, low, 0) : s.i;
         s.j = high != NULL ? mpl_get_int(type, high, 0) : s.j;
     } else {

@@ -123,13 +123,15 @@ static mpl_status variadic(const mpl_op_call *call, const mpl_kernel combine[MPL
 
 static const mpl_kernel nothing[MPL_N_ARITH];
 
-#define VARIADIC(name, last, expr, int_expr)                                                       \
+#define VARIADIC(name, last, expr, int_expr, uint_expr)                                            \
     MPL_KERNEL_2(name##_float, float, real, expr)                                                  \
     MPL_KERNEL_2(name##_double, double, real, expr)                                                \
     MPL_KERNEL_2(name##_int, int64_t, real, int_expr)                                              \
+    MPL_KERNEL_2(name##_uint, uint64_t, real, uint_expr)                                           \
     mpl_status mpl_eval_##name(mpl_ctx *ctx, const mpl_op_call *call)                              \
     {                                                                                              \
-        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int};   \
+        static const mpl_kernel kernel[MPL_N_ARITH] = {name##_float, name##_double, name##_int,    \
+                                                       name##_uint};                               \
                                                                                                    \
         (void)ctx;                                                                                 \
         return variadic(call, kernel, last);                                                       \
@@ -137,13 +139,13 @@ static const mpl_kernel nothing[MPL_N_ARITH];
 
 MPL_KERNEL_1(mean_of_float, float, real, x / (real)s->a)
 MPL_KERNEL_1(mean_of_double, double, real, x / s->a)
-static const mpl_kernel mean_of[MPL_N_ARITH] = {mean_of_float, mean_of_double, NULL};
+static const mpl_kernel mean_of[MPL_N_ARITH] = {mean_of_float, mean_of_double, NULL, NULL};
 
 /* NaN on either side gives NaN. */
-VARIADIC(min, nothing, x < z || x != x ? x : z, x < z ? x : z)
-VARIADIC(max, nothing, x > z || x != x ? x : z, x > z ? x : z)
-VARIADIC(sum, nothing, x + z, (uint64_t)x + (uint64_t)z)
-VARIADIC(mean, mean_of, x + z, (uint64_t)x + (uint64_t)z)
+VARIADIC(min, nothing, x < z || x != x ? x : z, x < z ? x : z, x < z ? x : z)
+VARIADIC(max, nothing, x > z || x != x ? x : z, x > z ? x : z, x > z ? x : z)
+VARIADIC(sum, nothing, x + z, (uint64_t)x + (uint64_t)z, x + z)
+VARIADIC(mean, mean_of, x + z, (uint64_t)x + (uint64_t)z, x + z)
 
 /* ---- fma, div_sqrt ---- */
 
@@ -193,8 +195,8 @@ MPL_KERNEL_2(over_double, double, real, x / z)
 static void fma_piece(const mpl_op_call *call, mpl_arith arith, const void *const *x, int64_t n,
                       mpl_piece *y)
 {
-    static const mpl_kernel times[MPL_N_ARITH] = {times_float, times_double, times_int};
-    static const mpl_kernel plus[MPL_N_ARITH] = {sum_float, sum_double, sum_int};
+    static const mpl_kernel times[MPL_N_ARITH] = {times_float, times_double, times_int, times_int};
+    static const mpl_kernel plus[MPL_N_ARITH] = {sum_float, sum_double, sum_int, sum_uint};
 
     (void)call;
     times[arith](x[0], x[1], y, n, NULL);
@@ -204,8 +206,8 @@ static void fma_piece(const mpl_op_call *call, mpl_arith arith, const void *cons
 static void div_sqrt_piece(const mpl_op_call *call, mpl_arith arith, const void *const *x,
                            int64_t n, mpl_piece *y)
 {
-    static const mpl_kernel root[MPL_N_ARITH] = {root_float, root_double, NULL};
-    static const mpl_kernel over[MPL_N_ARITH] = {over_float, over_double, NULL};
+    static const mpl_kernel root[MPL_N_ARITH] = {root_float, root_double, NULL, NULL};
+    static const mpl_kernel over[MPL_N_ARITH] = {over_float, over_double, NULL, NULL};
     mpl_scalars s = {.a = mpl_attr_float(call->graph, call->op, MPL_ATTR_epsilon, 0)};
 
     root[arith](x[1], NULL, y, n, &s);

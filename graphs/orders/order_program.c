@@ -61,7 +61,7 @@ static mpl_status compare_plain(program *x, const mpl_problem_options *o, mpl_op
     MPL_TRY(mpl_new(ctx, other, x->g->n_ops));
     MPL_TRY(mpl_new(ctx, shared, x->g->n_ops));
     MPL_TRY(mpl_order_live(ctx, x->g, o, order, shared, live));
-    for (size_t i = 0; i<sizeof plain / sizeof *plain && * live> x->models->need[0]; i++) {
+    for (size_t i = 0; x->models->need[0] < *live && i < sizeof plain / sizeof *plain; i++) {
         MPL_TRY(mpl_order_of(ctx, x->g, mpl_order_find(plain[i]), other));
         MPL_TRY(mpl_order_live(ctx, x->g, o, other, shared, &peak));
         x->ticks += x->g->n_ops;

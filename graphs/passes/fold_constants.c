@@ -20,7 +20,7 @@ typedef struct operation {
 
 static uint64_t count_of(const mpl_graph *g, mpl_value v)
 {
-    return g->value_bytes[v] / mpl_type_bytes((mpl_type)g->value_type[v]);
+    return (uint64_t)mpl_count(&g->value_shape[v]);
 }
 
 static bool is_constant(const mpl_graph *g, mpl_value v)
@@ -95,13 +95,8 @@ out:
 /* Expands constant v of g into newly allocated memory. */
 static mpl_status expand_data(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, void **data)
 {
-    size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
-    uint64_t n = count_of(g, v);
-    char *at;
-
-    MPL_PASS((at = *data = mpl_alloc(ctx, n, size)) != NULL ? MPL_OK : MPL_EMEM);
-    for (uint64_t i = 0; i < n; i++)
-        memcpy(at + i * size, g->value_data[v], size);
+    MPL_PASS((*data = mpl_alloc(ctx, g->value_bytes[v], 1)) != NULL ? MPL_OK : MPL_EMEM);
+    mpl_type_repeat((mpl_type)g->value_type[v], count_of(g, v), g->value_data[v], *data);
     return MPL_OK;
 }
 

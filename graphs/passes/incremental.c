@@ -159,6 +159,23 @@ static mpl_status joined(mpl_ctx *ctx, const char *name, const char *behind, cha
     return MPL_OK;
 }
 
+/* The name of the second copy: a number follows where the graph has that name already, as for what
+ * a loop of its own runs again. Outputs are found by theirs, so that they get none. */
+static mpl_status name_again(const twice *t, const char *name, bool is_output, char **out)
+{
+    char behind[sizeof MPL_AGAIN + 12] = MPL_AGAIN;
+
+    for (uint32_t k = 2;; k++) {
+        MPL_PASS(joined(t->ctx, name, behind, out));
+        if (is_output || (mpl_graph_find(t->to, *out) == MPL_NONE &&
+                          mpl_graph_find_block(t->to, *out) == MPL_NONE))
+            return MPL_OK;
+        mpl_free(t->ctx, *out);
+        *out = NULL;
+        snprintf(behind, sizeof behind, MPL_AGAIN "%" PRIu32, k);
+    }
+}
+
 /* Whether the operation is an update that depends on the change. */
 static bool is_deferred(const twice *t, mpl_op op)
 {
@@ -269,22 +286,6 @@ static bool reads_updated(const twice *t, mpl_op op, mpl_op by)
     return false;
 }
 
-/* A result of a loop may share its memory with what its rounds carry, so an update cannot wait for
- * it. */
-static mpl_status check_updates(const twice *t)
-{
-    const mpl_graph *g = t->g;
-
-    for (mpl_op update = 0; update < g->n_ops; update++)
-        for (mpl_op op = 0; op < g->n_ops && is_deferred(t, update); op++)
-            if (g->op_block[op] != 0 && t->again[op] && reads_updated(t, op, update))
-                return MPL_REFUSE(t->ctx,
-                                  "graph '%s': '%s' updates what '%s' reads within a loop or "
-                                  "branch, which would run a second time; without updates it can",
-                                  g->name, g->op_name[update], g->op_name[op]);
-    return MPL_OK;
-}
-
 /* If `update` is one, fills in[] with a first result of each operation that is evaluated twice and
  * reads what the second update overwrites. */
 static uint32_t await_first(const twice *t, mpl_op update, mpl_value *in)
@@ -293,13 +294,14 @@ static uint32_t await_first(const twice *t, mpl_op update, mpl_value *in)
     uint32_t n_in = 0;
 
     for (mpl_op op = 0; op < g->n_ops && mpl_n_updates((mpl_op_kind)g->op_kind[update]) > 0; op++) {
-        uint32_t i = g->op_out_begin[op];
+        uint32_t i = g->op_out_begin[t->unit[op]];
 
         if (!t->again[op] || !reads_updated(t, op, update))
             continue;
         while (g->op_out[i] == MPL_NONE)
             i++;
-        in[n_in++] = t->first[g->op_out[i]];
+        if (n_in == 0 || in[n_in - 1] != t->first[g->op_out[i]]) /* once for a unit */
+            in[n_in++] = t->first[g->op_out[i]];
     }
     return n_in;
 }
@@ -320,7 +322,8 @@ static mpl_status copy_again(twice *t, mpl_op op)
     MPL_TRY(joined(ctx, g->op_name[op], MPL_AGAIN, &name));
     for (uint32_t i = 0; i < n_out; i++)
         if (from_out[i] != MPL_NONE)
-            MPL_TRY(joined(ctx, g->value_name[from_out[i]], MPL_AGAIN, &out_name[i]));
+            MPL_TRY(name_again(t, g->value_name[from_out[i]],
+                               g->value_role[from_out[i]] == MPL_OUTPUT, &out_name[i]));
     n_more = await_first(t, op, more);
     MPL_TRY(
         mpl_copy_op_as(ctx, g, op, t->to, t->second, t->block,
@@ -339,14 +342,14 @@ static mpl_status open_again(twice *t, uint32_t b)
     const mpl_graph *g = t->g;
     char *name = NULL;
 
-    MPL_TRY(joined(t->ctx, g->block_name[b], MPL_AGAIN, &name));
+    MPL_TRY(name_again(t, g->block_name[b], false, &name));
     MPL_TRY(mpl_graph_open_block(t->ctx, t->to, name, &t->block[b]));
     for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
         mpl_value v = g->block_param[g->block_param_begin[b] + i];
 
         mpl_free(t->ctx, name);
         name = NULL;
-        MPL_TRY(joined(t->ctx, g->value_name[v], MPL_AGAIN, &name));
+        MPL_TRY(name_again(t, g->value_name[v], false, &name));
         MPL_TRY(mpl_graph_add_param(t->ctx, t->to, name, (mpl_type)g->value_type[v],
                                     &g->value_shape[v], &t->second[v]));
     }
@@ -406,7 +409,6 @@ mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         MPL_TRY(mark_input(&t, changed[i]));
     MPL_TRY(mark(&t));
-    MPL_TRY(check_updates(&t));
     MPL_TRY(copy_first(&t));
     MPL_TRY(add_changed_inputs(&t));
     MPL_TRY(copy_second(&t));

@@ -21,11 +21,12 @@ typedef struct mpl_incremental_facts {
  * they are pinned or live to the end. A view is kept as its root.
  * Updates that depend on a changed input, those of running statistics included, run in the second
  * evaluation only, after all readers of the old contents. So weights end as after one evaluation
- * with the new contents. A loop or branch is evaluated again as a whole, or not at all.
- * MPL_EINPUT: no such input, a name twice, an update within a block that would run again, or of
- * what such a block reads, a graph with views that are written through, or that reads what a later
- * update leaves. Constants' data moves, as in mpl_graph_prune; free *graph on failure. facts may be
- * NULL. O(size). */
+ * with the new contents. A loop or branch is evaluated again as a whole, or not at all; an update
+ * of what it reads waits for a result of it, as it does in training. Second values are called
+ * NAME.again, and where that is taken, outputs apart, NAME.again2, ..
+ * MPL_EINPUT: no such input, a name twice, an update within a block that would run again, a graph
+ * with views that are written through, or that reads what a later update leaves. Constants' data
+ * moves, as in mpl_graph_prune; free *graph on failure. facts may be NULL. O(size). */
 mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
                                  const char *const *changed, mpl_incremental_facts *facts);
 

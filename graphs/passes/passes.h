@@ -27,6 +27,16 @@ mpl_status mpl_graph_prune(mpl_ctx *ctx, mpl_graph **g);
  * mpl_graph_free may be called on *g. O(size). */
 mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **g);
 
+/* Makes *out of g, named `name`: all f32 values have this floating type, constants are rounded, and
+ * a cast to f32 becomes one to it. MPL_EINPUT: an operator does not take the type. O(size). */
+mpl_status mpl_graph_retype(mpl_ctx *ctx, const mpl_graph *g, const char *name, mpl_type type,
+                            mpl_graph **out);
+
+/* Makes *out of g, named `name`: activations and weights are int8, with fixed scales; an operator
+ * without a quantised form computes in f32 between a dequantize and a quantize. MPL_EINPUT: loops,
+ * branches, a program. O(size). */
+mpl_status mpl_graph_int8(mpl_ctx *ctx, const mpl_graph *g, const char *name, mpl_graph **out);
+
 /* How much of tensor_ssa to do. */
 typedef enum mpl_ssa_level {
     MPL_SSA_COPY,  /* each read of a view copies it, each write goes to its root */

@@ -16,7 +16,7 @@ static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint
     unsigned traits = mpl_op_table[g->op_kind[op]].traits;
     mpl_value out = mpl_op_output(g, op, 0);
 
-    if (!(traits & MPL_IN_PLACE_ANY) && (!(traits & MPL_IN_PLACE_0) || i > 0))
+    if (!mpl_op_overwrites(g, op, i))
         return false;
     if (in[i] == MPL_NONE || g->value_type[in[i]] != g->value_type[out])
         return false;
@@ -28,7 +28,7 @@ static bool may_be_written(const mpl_graph *g, const mpl_value *root, const uint
     for (uint32_t j = 0; j < n_in; j++)
         if (j != i && in[j] != MPL_NONE && root[in[j]] == root[in[i]] &&
             (!part || have_common_bytes(g, offset, in[j], in[i])) &&
-            !((traits & MPL_ELEMENTWISE) && (offset == NULL || offset[in[j]] == offset[in[i]]) &&
+            !(mpl_op_reads_along(g, op, j) && (offset == NULL || offset[in[j]] == offset[in[i]]) &&
               mpl_shape_equal(&g->value_shape[in[j]], &g->value_shape[in[i]])))
             return false;
     return true;

@@ -27,6 +27,20 @@ out:
     return st;
 }
 
+mpl_status mpl_problem_add_pool(mpl_ctx *ctx, mpl_problem *p, const char *name)
+{
+    mpl_status st = MPL_OK;
+    uint32_t n = p->n_pools;
+
+    MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_name, n, n + 1, sizeof *p->pool_name));
+    MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, n, n + 1, sizeof *p->pool_capacity));
+    MPL_TRY(mpl_copy_text(ctx, p->pool_name[n], name));
+    p->pool_capacity[n] = MPL_NO_CAPACITY;
+    p->n_pools++;
+out:
+    return st;
+}
+
 void mpl_access_free(mpl_ctx *ctx, mpl_access *access)
 {
     if (access == NULL)

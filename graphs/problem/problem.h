@@ -106,6 +106,9 @@ void mpl_access_free(mpl_ctx *ctx, mpl_access *access);
  * arrays; the caller fills bytes, birth, death. */
 mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_problem **out);
 
+/* Appends an unlimited pool. */
+mpl_status mpl_problem_add_pool(mpl_ctx *ctx, mpl_problem *p, const char *name);
+
 /* Sets births and deaths from times, birth[b] < death[b]. Sparse times are replaced by their ranks;
  * this changes no overlap. Sets n_steps. O(n log n), 16 n bytes of scratch. */
 mpl_status mpl_problem_set_times(mpl_ctx *ctx, const uint64_t *birth, const uint64_t *death,

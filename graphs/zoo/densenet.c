@@ -5,7 +5,7 @@
  * Differs  As the Caffe model in the ONNX zoo: the classifier is a 1x1 convolution, its result
  *          keeps four dims, and there is no softmax. densenet121 equals it operator by operator,
  *          once the model's constant Mul and Add are merged into the batch norm before. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 typedef struct family {
     const char *name;

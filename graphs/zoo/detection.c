@@ -22,7 +22,7 @@
  *          positions or the selection of boxes.
  * Owl      form=owl takes layers apart as Owl does (owl_networks.c); `--optimise all` then matches
  *          Owl's optimiser. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
  *          the paper has them, and pools that round down, so that sizes run 112, 55, 27, 13, 6
  *          where the paper has 112, 56, 28, 14, 7, and the last pool pads one row and column. v3
  *          and v4: average pools leave the padding out. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 /* A network is a list of modules, a module a list of rows, a row one operation. `from`: 0 is the
  * module's input, k the k-th row above. A JOIN concatenates the `from` rows above it. A module's

@@ -9,7 +9,7 @@
  * Train    seq2seq: the right answer is an input, and each round reads its previous word instead of
  *          the decoder's (R. Williams, D. Zipser, 1989, teacher forcing), without arg-max. The loss
  *          is the mean softmax cross-entropy over all words, including the 0s after the end. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 static mpl_value add_round(mpl_net *net)
 {

@@ -13,7 +13,7 @@
  *
  * An operation makes what is written to, since an input could not be overwritten. */
 #include "graphs/passes/passes.h"
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 #include <stdarg.h>
 

@@ -7,7 +7,7 @@
  *          or two to four branches that read one value and end in one sum. layered: rows of nodes;
  * a node reads the one above it and up to two more of that row. The last row ends in one sum. */
 #include "graphs/core/rng.h"
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 typedef struct grower {
     mpl_net *net;

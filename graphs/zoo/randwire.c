@@ -11,7 +11,7 @@
  * Differs  The positive weights in the sums and the division of the last sum are omitted: no size
  *          depends on them. K is always 4. Order: by node; in a node, from sum to norm. */
 #include "graphs/core/rng.h"
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 enum { SMALL, REGULAR, CELL };
 enum { MAX_NODES = 256 };

@@ -8,7 +8,7 @@
  *          tanh(x W + (r h) U + b), h' = z h + (1 - z) n.
  * Differs  A matrix for each gate and side, none is split: values are [batch, hidden], as in the
  *          NNC allocator's own benchmark. Order: time, then layer. The first h and c are inputs. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 enum { MAX_LAYERS = 64, MAX_GATES = 4, MAX_STATES = 2, UNROLL = 0 };
 

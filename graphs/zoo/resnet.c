@@ -8,7 +8,7 @@
  *          on the first 1x1. The paper's shortcuts of resnet_cifar pad with zeros (option A).
  * stride=1x1 is the paper's, and that of the training problem recorded from libnnc
  * (results/published.tsv): fewer bytes, as the 3x3 reads less. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 typedef struct family {
     const char *name;

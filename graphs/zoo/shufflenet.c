@@ -2,7 +2,7 @@
  *
  * Source   N. Ma et al., "ShuffleNet V2: Practical Guidelines for Efficient CNN Architecture
  *          Design", ECCV 2018: figure 3 (c, d), table 5. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 static const double epsilon = 1e-5;
 

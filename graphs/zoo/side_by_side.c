@@ -6,7 +6,7 @@
  * Differs  No masks and layer norms; scores are not scaled, as no size depends on it. Order: head
  * by head; the first network, then the second. */
 #include "graphs/passes/copy.h"
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 static mpl_value product(mpl_net *net, const char *name, mpl_value a, mpl_value b, int64_t turned)
 {

@@ -3,7 +3,7 @@
  * Source   mlp: none. mnist_conv: the MNIST example of Owl ("Functional Design of Computation
  *          Graph"): one 5x5 convolution, one pool, two dense layers; Owl's default padding keeps
  *          sizes. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 static mpl_status build_mlp(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {

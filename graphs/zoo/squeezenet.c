@@ -4,7 +4,7 @@
  *          <0.5MB model size", arXiv 1602.07360: table 1; version=11 is 1.1 of the authors'
  *          repository, with smaller kernels and earlier pools.
  * Differs  Pools round down; the paper's framework rounds up. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 /* Channels of the squeeze and of each expansion, and a pool before; versions 1.0 and 1.1. */
 static const struct {

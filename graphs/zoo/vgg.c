@@ -2,7 +2,7 @@
  *
  * Source   K. Simonyan, A. Zisserman, "Very Deep Convolutional Networks for Large-Scale Image
  *          Recognition", ICLR 2015: table 1. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 enum { POOL = 0 };
 

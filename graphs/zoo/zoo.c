@@ -1,6 +1,7 @@
 /* zoo.c -- the list of networks; builds a network, or its training, from "name:key=value,..". */
 #include "graphs/passes/autodiff/autodiff.h"
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/passes/passes.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 #define ZOO(name) extern const mpl_zoo_entry mpl_zoo_##name;
 #include "graphs/zoo/zoo.def"
@@ -13,17 +14,20 @@ const mpl_zoo_entry *const mpl_zoo[] = {
     NULL,
 };
 
-enum { MODE, UPDATE, GRADIENTS, ACCUMULATE, PRODUCTS, RATE, N_TRAINING };
+enum { F32, INT8 = 3 }; /* of dtypes */
+enum { DTYPE, MODE, UPDATE, GRADIENTS, ACCUMULATE, PRODUCTS, RATE, N_TRAINING };
 
+static const char *const dtypes[] = {"f32", "f16", "bf16", "int8"};
 static const char *const modes[] = {"inference", "train"};
-static const char *const updates[] = {"none", "sgd", "momentum", "adagrad", "adam"};
+static const char *const updates[] = {"none", "sgd", "momentum", "adagrad", "adam", "adamw"};
 static const char *const gradients[] = {"by_update", "pinned", "planned"};
 static const char *const accumulates[] = {"sum", "chain"};
 static const char *const products[] = {"joint", "apart"};
 
 const mpl_zoo_param mpl_zoo_training[] = {
+    [DTYPE] = {"dtype", 0, 0, INT8, "of all that is f32; sums are wider", dtypes},
     [MODE] = {"mode", 0, 0, 1, "train: forward, loss, backward", modes},
-    [UPDATE] = {"update", 0, 0, 4, "of the weights, in place", updates},
+    [UPDATE] = {"update", 0, 0, 5, "of the weights, in place", updates},
     [GRADIENTS] =
         {"gradients", 0, 0, 2,
          "of weights: pinned outputs, or planned and read by the update; by_update chooses",
@@ -58,7 +62,7 @@ static const char *list_params(const mpl_zoo_entry *entry, char *text, size_t si
 }
 
 /* A decimal number of n characters, with an optional minus. */
-static bool parse_number(const char *text, size_t n, int64_t *out)
+static bool parse_whole(const char *text, size_t n, int64_t *out)
 {
     bool minus = n > 0 && text[0] == '-';
     int64_t number = 0;
@@ -74,11 +78,30 @@ static bool parse_number(const char *text, size_t n, int64_t *out)
     return true;
 }
 
+/* The same; `hundredths`: with up to two decimals, times 100. */
+static bool parse_number(const char *text, size_t n, bool hundredths, int64_t *out)
+{
+    const char *point = memchr(text, '.', n);
+    size_t n_whole = point != NULL ? (size_t)(point - text) : n, n_part = n - n_whole;
+    int64_t part = 0;
+
+    if (!hundredths)
+        return parse_whole(text, n, out);
+    if (text[0] == '-' || n_part > 3 || n_whole > 16 || !parse_whole(text, n_whole, out) ||
+        (n_part > 0 && !parse_whole(point + 1, n_part - 1, &part)))
+        return false;
+    *out = 100 * *out + (n_part == 2 ? 10 * part : part);
+    return part >= 0;
+}
+
 static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mpl_zoo_param *p,
                               const char *text, size_t n, int64_t *out)
 {
-    if (p->choices != NULL) {
-        char words[200];
+    bool hundredths = p->choices == mpl_zoo_hundredths;
+    char words[200];
+    char low[MPL_ZOO_NUMBER], high[MPL_ZOO_NUMBER];
+
+    if (p->choices != NULL && !hundredths) {
         size_t at = 0;
 
         for (int64_t i = 0; i <= p->max; i++) {
@@ -91,9 +114,10 @@ static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mp
         return MPL_REFUSE(ctx, "%s: %s=%.*s is none of %s", entry->name, p->key,
                           (int)(n < 64 ? n : 64), text, words);
     }
-    if (!parse_number(text, n, out) || *out < p->min || *out > p->max)
-        return MPL_REFUSE(ctx, "%s: %s=%.*s is no number from %" PRId64 " to %" PRId64, entry->name,
-                          p->key, (int)(n < 64 ? n : 64), text, p->min, p->max);
+    if (!parse_number(text, n, hundredths, out) || *out < p->min || *out > p->max)
+        return MPL_REFUSE(ctx, "%s: %s=%.*s is no number from %s to %s", entry->name, p->key,
+                          (int)(n < 64 ? n : 64), text, mpl_zoo_value_text(p, p->min, low),
+                          mpl_zoo_value_text(p, p->max, high));
     return MPL_OK;
 }
 
@@ -146,19 +170,15 @@ static mpl_status parse_param(mpl_ctx *ctx, const char *text, size_t n, spec *s)
 static void name_training(const spec *s, const char *name, char *text, size_t size)
 {
     size_t at = (size_t)snprintf(text, size, "%s", name);
-    char mark = strchr(name, ':') != NULL ? ',' : ':';
+    char mark = strchr(name, ':') != NULL ? ',' : ':', number[MPL_ZOO_NUMBER];
 
     for (uint32_t i = 0; i < N_TRAINING && at < size; i++) {
         const mpl_zoo_param *p = &mpl_zoo_training[i];
 
         if (s->training[i] == p->otherwise)
             continue;
-        if (p->choices != NULL)
-            at += (size_t)snprintf(text + at, size - at, "%c%s=%s", mark, p->key,
-                                   p->choices[s->training[i]]);
-        else
-            at += (size_t)snprintf(text + at, size - at, "%c%s=%" PRId64, mark, p->key,
-                                   s->training[i]);
+        at += (size_t)snprintf(text + at, size - at, "%c%s=%s", mark, p->key,
+                               mpl_zoo_value_text(p, s->training[i], number));
         mark = ',';
     }
 }
@@ -176,22 +196,37 @@ static mpl_autodiff_options options_of(const spec *s)
     };
 }
 
-static mpl_status train(mpl_ctx *ctx, const spec *s, const mpl_graph *network, mpl_graph **out)
+/* *network, of the type and trained as asked for. */
+static mpl_status make_form(mpl_ctx *ctx, const spec *s, mpl_graph **network, mpl_graph **out)
 {
+    static const mpl_type types[] = {MPL_TYPE_f32, MPL_TYPE_f16, MPL_TYPE_bf16};
     char name[400];
     mpl_autodiff_options options = options_of(s);
+    mpl_graph *plain = *network;
 
     options.name = name;
-    name_training(s, network->name, name, sizeof name);
-    return mpl_autodiff(ctx, network, &options, out);
+    name_training(s, plain->name, name, sizeof name);
+    if (s->training[DTYPE] != F32) {
+        MPL_PASS(s->training[DTYPE] == INT8
+                     ? mpl_graph_int8(ctx, plain, name, network)
+                     : mpl_graph_retype(ctx, plain, name, types[s->training[DTYPE]], network));
+        mpl_graph_free(ctx, plain);
+    }
+    if (s->args.train)
+        return mpl_autodiff(ctx, *network, &options, out);
+    *out = *network, *network = NULL;
+    return MPL_OK;
 }
 
 static mpl_status check_training(mpl_ctx *ctx, const spec *s)
 {
     for (uint32_t i = 0; i < N_TRAINING; i++)
-        if (s->training[MODE] == 0 && i != MODE && s->training_seen[i])
+        if (s->training[MODE] == 0 && i > MODE && s->training_seen[i])
             return MPL_REFUSE(ctx, "%s: parameter '%s' is for training; add mode=train",
                               s->args.entry->name, mpl_zoo_training[i].key);
+    if (s->training[MODE] == 1 && s->training[DTYPE] == INT8)
+        return MPL_REFUSE(ctx, "%s: dtype=int8 is for inference, not for mode=train",
+                          s->args.entry->name);
     return MPL_OK;
 }
 
@@ -226,10 +261,7 @@ mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *text, mpl_graph **out)
                  (int)(n < 100 ? n : 100), text);
     MPL_TRY(parse_spec(ctx, text + n, &s));
     MPL_TRY(s.args.entry->build(ctx, &s.args, &network));
-    if (s.args.train)
-        MPL_TRY(train(ctx, &s, network, out));
-    else
-        *out = network, network = NULL;
+    MPL_TRY(make_form(ctx, &s, &network, out));
 out:
     mpl_graph_free(ctx, network);
     return st;
@@ -249,6 +281,8 @@ mpl_status mpl_file_params(mpl_ctx *ctx, const char *file, const char *text, mpl
     spec s = {.args = {.entry = &entry}};
 
     MPL_PASS(parse_spec(ctx, text, &s));
+    if (s.training_seen[DTYPE])
+        return MPL_REFUSE(ctx, "%s: parameter 'dtype' is for networks of the zoo", file);
     if (s.seen[1] && !s.args.train)
         return MPL_REFUSE(ctx, "%s: parameter 'layers' is for training; add mode=train", file);
     *out = (mpl_file_spec){

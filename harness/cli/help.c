@@ -42,8 +42,9 @@ void mpl_help(FILE *to)
                     mpl_commands[i].about);
     fputs("  memplan --version\n\n"
           "GRAPH is a network of the zoo with parameters (resnet50:batch=16,image=224;\n"
-          "memplan list graphs), or a file: .onnx, .graph text, or a list of buffers (CSV:\n"
-          "id,lower,upper,size). memplan COMMAND --help lists the options of a command.\n"
+          "memplan list graphs), or a file: .onnx, .tflite, .hlo (XLA's text, .gz too),\n"
+          ".graph text, or a list of buffers (CSV: id,lower,upper,size).\n"
+          "memplan COMMAND --help lists its options.\n"
           "Exit status: 0 good; 1 a plan was refused or an output differed; 2 wrong usage\n"
           "or input; 3 the budget ended before any answer; 4 not available here.\n",
           to);
@@ -174,7 +175,7 @@ void mpl_help_man(FILE *to)
         "Makes plans of the memory of neural networks, checks them, runs them and measures.\n.PP\n"
         "GRAPH is a network of the zoo with parameters (resnet50:batch=16,image=224; memplan list "
         "graphs), or a "
-        "file: .onnx, .graph text, a list of buffers (CSV: id,lower,upper,size), or "
+        "file: .onnx, .tflite, .hlo, .graph text, a list of buffers (CSV: id,lower,upper,size), or "
         "NAME.tensors.csv "
         "with its "
         "partial order in NAME.before.csv.\n.SH COMMANDS\n",

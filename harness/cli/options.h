@@ -44,9 +44,10 @@ typedef struct mpl_options {
 #define OPTION(id, letter, kind, arg, initial, commands, about, details) mpl_kind_##kind id;
 #include "harness/cli/options.def"
     bool given[MPL_N_OPTIONS];
-    mpl_strings args;              /* arguments that are not options */
-    const struct mpl_watch *watch; /* set by a command that observes planning; NULL: none */
-    char *result;                  /* owned: the object of --json, which main prints */
+    mpl_strings args;                /* arguments that are not options */
+    const struct mpl_watch *watch;   /* set by a command that observes planning; NULL: none */
+    const struct mpl_opener *opener; /* set by a command that opens GRAPH its own way; NULL: none */
+    char *result;                    /* owned: the object of --json, which main prints */
 } mpl_options;
 
 typedef struct mpl_option_info {

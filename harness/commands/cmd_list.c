@@ -35,15 +35,16 @@ out:
 /* Prints "key=default  what it is (what it may be)". */
 static void graph_param(const mpl_zoo_param *p)
 {
-    if (p->choices == NULL) {
-        printf("%-14s   %s=%" PRId64 "  %s (%" PRId64 "..%" PRId64 ")\n", "", p->key, p->otherwise,
-               p->about, p->min, p->max);
-        return;
-    }
-    printf("%-14s   %s=%s  %s (", "", p->key, p->choices[p->otherwise], p->about);
-    for (int64_t i = 0; i <= p->max; i++)
-        printf("%s%s", i > 0 ? "|" : "", p->choices[i]);
-    printf(")\n");
+    char text[3][MPL_ZOO_NUMBER];
+
+    printf("%-14s   %s=%s  %s (", "", p->key, mpl_zoo_value_text(p, p->otherwise, text[0]),
+           p->about);
+    if (p->choices == NULL || p->choices == mpl_zoo_hundredths)
+        printf("%s..%s)\n", mpl_zoo_value_text(p, p->min, text[1]),
+               mpl_zoo_value_text(p, p->max, text[2]));
+    else
+        for (int64_t i = 0; i <= p->max; i++)
+            printf("%s%s", p->choices[i], i < p->max ? "|" : ")\n");
 }
 
 static mpl_status list_graphs(mpl_ctx *ctx, bool json)
@@ -54,7 +55,7 @@ static mpl_status list_graphs(mpl_ctx *ctx, bool json)
             graph_param(p);
     }
     if (!json)
-        printf("any of them, to be trained:\n");
+        printf("any of them; from update on, to be trained:\n");
     for (const mpl_zoo_param *p = mpl_zoo_training; !json && p->key != NULL; p++)
         graph_param(p);
     return MPL_OK;

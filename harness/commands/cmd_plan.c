@@ -4,6 +4,7 @@
 #include "graphs/core/size.h"
 #include "harness/cli/command.h"
 #include "harness/cli/interrupt.h"
+#include "harness/entries/entries.h"
 #include "harness/report/grid.h"
 #include "harness/job/job.h"
 #include "planners/ilp/ilp.h"
@@ -132,7 +133,8 @@ static void show_progress(void *arg, uint64_t planned, uint64_t bound)
 }
 
 /* Plans. The first Ctrl-C ends the search with its best plan, the second ends the program. */
-static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_made *made)
+static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, const char *graph,
+                               mpl_made *made)
 {
     bool shown = isatty(STDERR_FILENO) != 0 && !options->quiet && !options->json;
     mpl_watch watch = {.progress = shown ? show_progress : NULL,
@@ -141,7 +143,7 @@ static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, mpl_made *mad
     mpl_status st;
 
     options->watch = &watch;
-    st = mpl_make(ctx, options, options->args.item[0], MPL_TO_PLAN, made);
+    st = mpl_make(ctx, options, graph, MPL_TO_PLAN, made);
     mpl_interrupt_restore();
     options->watch = NULL;
     if (shown)
@@ -153,14 +155,19 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     mpl_made made = {0};
+    mpl_entries *entries = NULL;
     char *json = NULL;
+    const char *graph = options->args.item[0];
 
-    st = plan_watched(ctx, options, &made);
+    MPL_TRY(mpl_entries_start(ctx, options, options->args.n, &graph, &entries));
+    st = plan_watched(ctx, options, graph, &made);
     if (st != MPL_OK && options->json && made.row != NULL)
         keep_failure(ctx, made.row, &options->result);
     if (st == MPL_EINVALID && made.plan != NULL && options->output != NULL)
         st = write_refusal(ctx, options, &made.job, made.row, made.plan);
     MPL_TRY(st);
+    if (entries != NULL)
+        MPL_TRY(mpl_entries_finish(ctx, options, entries, &made));
     if (options->reproducible)
         mpl_row_forget_origin(made.row);
     MPL_TRY(mpl_record_write(ctx, made.row, &json));
@@ -172,8 +179,11 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
         options->result = json, json = NULL;
     else if (!options->quiet)
         print_summary(&made.job, made.plan, made.row);
+    if (entries != NULL && !options->json && !options->quiet)
+        mpl_entries_print(entries);
 out:
     mpl_free(ctx, json);
     mpl_made_fini(ctx, &made);
+    mpl_entries_free(ctx, entries);
     return st;
 }

@@ -2,6 +2,7 @@
  * measures. */
 #include "graphs/core/size.h"
 #include "harness/cli/command.h"
+#include "harness/entries/entries.h"
 #include "harness/job/execute.h"
 #include "harness/job/train.h"
 
@@ -58,9 +59,9 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_e
         printf(" (largest relative error %.3g)", o->error);
     printf("\n");
     if (o->expected)
-        printf("expected: %s (largest relative error %.3g)\n",
-               o->expect_error <= MPL_REL_TOLERANCE ? "within 1e-4" : "differ", o->expect_error);
-    if (o->early.text[0] != '\0')
+        printf("expected: %s %.3g (largest relative error %.3g)\n",
+               o->expect_share <= 1 ? "within" : "not within", o->expect_allowed, o->expect_error);
+    if (o->early.text != NULL && o->early.text[0] != '\0')
         printf("early     %s\n", o->early.text);
     if (job->twice.n_ops > 0)
         printf("again     %u of %u operations, equal to a whole evaluation, bit for bit; %s kept "
@@ -96,6 +97,8 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     mpl_made made = {0};
+    mpl_entries *entries = NULL;
+    const char *graph = options->args.item[0];
     bool train = options->given[MPL_OPT_iterations];
 
     if (options->backend == NULL && options->plan == NULL)
@@ -104,7 +107,16 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(mpl_job_default_safety(ctx, MPL_CMD_run, options));
     if (options->data != NULL && !train)
         MPL_FAIL(ctx, MPL_EINPUT, "run: --data is for --iterations");
-    MPL_TRY(mpl_make(ctx, options, options->args.item[0], train ? MPL_TO_PLAN : MPL_TO_RUN, &made));
+    MPL_TRY(mpl_entries_start(ctx, options, options->args.n, &graph, &entries));
+    if (options->calls != NULL && entries == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "--calls: %s is one graph; several, or --shared, make entries",
+                 graph);
+    MPL_TRY(
+        mpl_make(ctx, options, graph, train || entries != NULL ? MPL_TO_PLAN : MPL_TO_RUN, &made));
+    if (entries != NULL) {
+        MPL_TRY(mpl_entries_finish(ctx, options, entries, &made));
+        MPL_TRY(mpl_calls_make(ctx, options, entries, &made));
+    }
     if (train) {
         MPL_TRY(mpl_execute_check(ctx, &made.job));
         MPL_TRY(mpl_train(ctx, options, &made.job, made.plan));
@@ -114,8 +126,11 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(mpl_record_write(ctx, made.row, &options->result));
     else if (!options->quiet)
         print_outcome(&made.job, made.row, made.executed);
+    if (entries != NULL && !options->json && !options->quiet)
+        mpl_entries_print(entries);
     MPL_TRY(mpl_executed_judge(ctx, made.job.text, made.executed));
 out:
     mpl_made_fini(ctx, &made);
+    mpl_entries_free(ctx, entries);
     return st;
 }

@@ -1,9 +1,9 @@
 /* cmd_show.c -- memplan show: contents of a graph or a list of buffers, its bounds, its live bytes
  * over time. */
 #include <langinfo.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "graphs/ir/counts.h"
 #include "graphs/problem/before.h"
 #include "graphs/core/size.h"
 #include "graphs/problem/bounds/bounds.h"
@@ -14,28 +14,61 @@
 
 enum { WIDTH = 64, HEIGHT = 8, LARGEST = 5 };
 
+/* Operations of one kind; of opaque ones, of one name in the file they come from. */
+typedef struct kind {
+    uint16_t op_kind;
+    const char *name;
+    uint32_t n;
+} kind;
+
+static int by_name(const void *left, const void *right)
+{
+    const kind *x = left, *y = right;
+
+    return x->op_kind != y->op_kind ? (x->op_kind < y->op_kind ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const kind *x = left, *y = right;
+
+    return x->n != y->n ? (x->n > y->n ? -1 : 1) : by_name(left, right);
+}
+
 /* Prints operations by kind, most frequent first. */
+static mpl_status show_kinds(mpl_ctx *ctx, const mpl_graph *g)
+{
+    uint32_t n = 0;
+    kind *k = NULL;
+
+    MPL_PASS(mpl_new(ctx, k, (size_t)g->n_ops + 1));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        const char *usual = mpl_op_table[g->op_kind[op]].name;
+
+        k[op] = (kind){g->op_kind[op], mpl_attr_text(g, op, MPL_ATTR_opcode, usual), 1};
+    }
+    qsort(k, g->n_ops, sizeof *k, by_name);
+    for (uint32_t i = 0; i < g->n_ops; i++)
+        if (n > 0 && by_name(&k[n - 1], &k[i]) == 0)
+            k[n - 1].n++;
+        else
+            k[n++] = k[i];
+    qsort(k, n, sizeof *k, by_number);
+    printf("operations   %" PRIu32 ":", g->n_ops);
+    for (uint32_t i = 0; i < n; i++)
+        printf(" %s %" PRIu32, mpl_shown(k[i].name), k[i].n);
+    printf("\n");
+    mpl_free(ctx, k);
+    return MPL_OK;
+}
+
 static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
 {
-    mpl_status st = MPL_OK;
-    uint32_t *count = NULL, n_role[MPL_N_ROLES] = {0};
+    uint32_t n_role[MPL_N_ROLES] = {0};
     uint64_t role_bytes[MPL_N_ROLES] = {0};
     static const char *const role[] = {"inputs", "weights", "temporaries", "outputs", "parameters"};
 
-    MPL_TRY(mpl_new(ctx, count, MPL_N_OPS));
-    for (mpl_op i = 0; i < g->n_ops; i++)
-        count[g->op_kind[i]]++;
-    printf("operations   %" PRIu32 ":", g->n_ops);
-    for (uint32_t left = g->n_ops; left > 0;) {
-        uint32_t best = 0;
-
-        for (uint32_t k = 1; k < MPL_N_OPS; k++)
-            best = count[k] > count[best] ? k : best;
-        printf(" %s %" PRIu32, mpl_op_table[best].name, count[best]);
-        left -= count[best];
-        count[best] = 0;
-    }
-    printf("\n");
+    MPL_PASS(show_kinds(ctx, g));
     for (mpl_value v = 0; v < g->n_values; v++) {
         n_role[g->value_role[v]]++;
         role_bytes[g->value_role[v]] += g->value_bytes[v];
@@ -46,9 +79,7 @@ static mpl_status show_graph(mpl_ctx *ctx, const mpl_graph *g)
     for (uint32_t i = 0; i < g->n_bound; i++)
         printf("bound        input '%s' decided shapes and was folded\n",
                mpl_shown(g->bound_input[i]));
-out:
-    mpl_free(ctx, count);
-    return st;
+    return MPL_OK;
 }
 
 /* Prints the memory of training: the optimiser's state, counted among the weights, and the

@@ -1,32 +1,67 @@
-/* bindings.c -- --input and --expect: "[NAME|INDEX=]FILE|ramp". See job.h. */
+/* bindings.c -- what --input and --expect name. See job.h. */
 #include "harness/job/job.h"
+#include "harness/job/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 #include <unistd.h>
+
+/* One number that is not below 0, and what follows it; NULL: none. */
+static char *read_allowed(const char *text, double *out)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    return end > text && isfinite(*out) && *out >= 0 ? end : NULL;
+}
+
+/* Cuts ":REL[,ABS]" off a file's name, unless there is a file of the whole name. */
+static void take_allowed(char *file, mpl_binding *b)
+{
+    char *colon = strrchr(file, ':'), *end;
+    double relative, absolute;
+
+    if (colon == NULL || access(file, F_OK) == 0 ||
+        (end = read_allowed(colon + 1, &relative)) == NULL)
+        return;
+    absolute = relative * (MPL_ABS_TOLERANCE / MPL_REL_TOLERANCE);
+    if (*end == ',')
+        end = read_allowed(end + 1, &absolute);
+    if (end == NULL || *end != '\0')
+        return;
+    *colon = '\0';
+    b->relative = relative, b->absolute = absolute;
+}
 
 /* Fills one binding. A text with '=' that names an existing file is that file. */
 static mpl_status read_one(mpl_ctx *ctx, const char *what, const char *text, mpl_binding *b)
 {
-    const char *file = text, *cut = strchr(text, '=');
+    mpl_status st = MPL_OK;
+    char *file = NULL;
+    const char *cut = strchr(text, '=');
     uint64_t index = 0;
 
     if (cut != NULL && access(text, F_OK) != 0) {
-        file = cut + 1;
-        if ((b->name = mpl_strdup(ctx, text)) == NULL)
-            MPL_PASS(MPL_EMEM);
+        MPL_TRY(mpl_copy_text(ctx, b->name, text));
         b->name[cut - text] = '\0';
-        if (b->name[0] != '\0' && strspn(b->name, "0123456789") == strlen(b->name)) {
-            MPL_PASS(mpl_parse_count(ctx, what, b->name, 0, UINT32_MAX - 1, &index));
-            mpl_free(ctx, b->name);
-            b->name = NULL;
-        }
+        index = MPL_NONE;
+        if (b->name[0] != '\0' && strspn(b->name, "0123456789") == strlen(b->name))
+            MPL_TRY(mpl_parse_count(ctx, what, b->name, 0, UINT32_MAX - 1, &index));
     }
     b->index = (uint32_t)index;
+    b->relative = MPL_REL_TOLERANCE, b->absolute = MPL_ABS_TOLERANCE;
+    MPL_TRY(mpl_copy_text(ctx, file, b->name != NULL ? cut + 1 : text));
     if (*file == '\0' || (b->name != NULL && b->name[0] == '\0'))
-        return MPL_REFUSE(ctx, "%s %s: it takes [NAME|INDEX=]FILE", what, text);
+        MPL_FAIL(ctx, MPL_EINPUT, "%s %s: it takes [NAME|INDEX=]FILE", what, text);
     b->ramp = strcmp(file, "ramp") == 0;
+    if (strcmp(what, "--expect") == 0)
+        take_allowed(file, b);
     if (!b->ramp)
-        MPL_PASS(mpl_tensor_read(ctx, file, &b->tensor));
-    return MPL_OK;
+        MPL_TRY(mpl_tensor_read(ctx, file, &b->tensor));
+out:
+    mpl_free(ctx, file);
+    return st;
 }
 
 mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts,

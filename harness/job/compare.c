@@ -1,6 +1,7 @@
 /* compare.c -- compares two arrays of one type. See measure.h. */
 #include <math.h>
 
+#include "graphs/ops/ops_priv.h"
 #include "harness/job/measure.h"
 
 static double from_f16(uint16_t bits)
@@ -42,16 +43,14 @@ static double element(mpl_type type, const void *data, uint64_t i)
     case MPL_TYPE_u8:
     case MPL_TYPE_bool:
         return (double)((const uint8_t *)data)[i];
-    case MPL_N_TYPES:
-        break;
+    default:
+        return mpl_get(type, data, (int64_t)i);
     }
-    mpl_assert(!"a type");
-    return 0;
 }
 
-double mpl_compare(mpl_type type, uint64_t n, const void *got, const void *want)
+double mpl_compare_within(mpl_type type, uint64_t n, const void *got, const void *want,
+                          double relative, double absolute)
 {
-    const double floor = MPL_ABS_TOLERANCE / MPL_REL_TOLERANCE;
     double worst = 0;
 
     for (uint64_t i = 0; i < n; i++) {
@@ -61,8 +60,13 @@ double mpl_compare(mpl_type type, uint64_t n, const void *got, const void *want)
             continue;
         if (!isfinite(a) || !isfinite(b))
             return INFINITY;
-        error = fabs(a - b) / fmax(fabs(b), floor);
+        error = fabs(a - b) / fmax(relative * fabs(b), absolute);
         worst = error > worst ? error : worst;
     }
     return worst;
+}
+
+double mpl_compare(mpl_type type, uint64_t n, const void *got, const void *want)
+{
+    return mpl_compare_within(type, n, got, want, 1, MPL_ABS_TOLERANCE / MPL_REL_TOLERANCE);
 }

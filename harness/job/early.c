@@ -1,5 +1,7 @@
-/* early.c -- counts rows of loops that end early. See early.h. */
+/* early.c -- counts slices of outputs that may have fewer than planned. See early.h. */
 #include "harness/job/early.h"
+
+#include "harness/job/measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,18 +39,51 @@ static bool is_output(const mpl_graph *g, mpl_value v)
     return false;
 }
 
-bool mpl_early_may(const mpl_graph *g, uint32_t i)
+bool mpl_early_may(const mpl_graph *g, uint32_t i, uint32_t *axis)
 {
-    return stacks_rows(g, g->output[i]);
+    *axis = 0;
+    return mpl_length_of(g, g->output[i], axis) != MPL_NONE || stacks_rows(g, g->output[i]);
 }
 
 mpl_shape mpl_early_shape(const mpl_graph *g, const uint64_t *rows, uint32_t i)
 {
     mpl_shape shape = g->value_shape[g->output[i]];
+    uint32_t axis;
 
-    if (rows != NULL && rows[i] != UINT64_MAX)
-        shape.dim[0] = (int64_t)rows[i];
+    if (mpl_early_may(g, i, &axis) && rows != NULL && rows[i] != UINT64_MAX)
+        shape.dim[axis] = (int64_t)rows[i];
     return shape;
+}
+
+void mpl_early_cut(const mpl_graph *g, const uint64_t *rows, void *outputs)
+{
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        mpl_value v = g->output[i];
+        mpl_tensor t = {(mpl_type)g->value_type[v], g->value_shape[v],
+                        (void *)(uintptr_t)mpl_outputs_at(g, outputs, i)};
+        uint32_t axis;
+
+        if (rows != NULL && mpl_early_may(g, i, &axis) && rows[i] != UINT64_MAX)
+            mpl_tensor_cut(&t, axis, (int64_t)rows[i]);
+    }
+}
+
+/* The slices of an output whose length depends on data; UINT64_MAX: as planned, or no such one. */
+static mpl_status read_length(mpl_exec *exec, const mpl_graph *g, uint32_t i, uint64_t *out)
+{
+    uint32_t axis = 0, k = 0;
+    mpl_value length = mpl_length_of(g, g->output[i], &axis);
+    int64_t n = 0, most = length != MPL_NONE ? g->value_shape[g->output[i]].dim[axis] : 0;
+
+    *out = UINT64_MAX;
+    while (k < g->n_outputs && (length == MPL_NONE || g->output[k] != length))
+        k++;
+    if (k == g->n_outputs)
+        return MPL_OK;
+    MPL_PASS(mpl_exec_output(exec, k, &n));
+    if (n >= 0 && n < most)
+        *out = (uint64_t)n;
+    return MPL_OK;
 }
 
 /* Describes the rows of one loop that ended early. */
@@ -78,7 +113,7 @@ static bool has_rows(const mpl_graph *g, mpl_op op)
            g->op_out_begin[op + 1] - g->op_out_begin[op] > mpl_n_carried(g, op);
 }
 
-mpl_status mpl_early_new(mpl_ctx *ctx, const mpl_exec *exec, const mpl_graph *g, mpl_early *out)
+mpl_status mpl_early_new(mpl_ctx *ctx, mpl_exec *exec, const mpl_graph *g, mpl_early *out)
 {
     mpl_status st = MPL_OK;
     size_t size;
@@ -86,10 +121,18 @@ mpl_status mpl_early_new(mpl_ctx *ctx, const mpl_exec *exec, const mpl_graph *g,
 
     MPL_TRY(f != NULL ? MPL_OK : MPL_EMEM);
     MPL_TRY(mpl_new(ctx, out->rows, g->n_outputs));
-    for (uint32_t i = 0; i < g->n_outputs; i++)
-        out->rows[i] = stacks_rows(g, g->output[i])
-                           ? mpl_exec_fewest_rounds(exec, g->value_op[g->output[i]])
-                           : UINT64_MAX;
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        mpl_value v = g->output[i];
+        uint32_t axis;
+
+        MPL_TRY(read_length(exec, g, i, &out->rows[i]));
+        if (out->rows[i] != UINT64_MAX && mpl_early_may(g, i, &axis))
+            fprintf(f, "%soutput '%s' has %" PRIu64 " of %" PRId64 " slices along axis %u",
+                    ftell(f) > 0 ? "; " : "", g->value_name[v], out->rows[i],
+                    g->value_shape[v].dim[axis], axis);
+        if (stacks_rows(g, v))
+            out->rows[i] = mpl_exec_fewest_rounds(exec, g->value_op[v]);
+    }
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (has_rows(g, op) &&
             mpl_exec_fewest_rounds(exec, op) < (uint64_t)mpl_while_most_rounds(g, op))

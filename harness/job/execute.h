@@ -14,9 +14,11 @@ typedef struct mpl_executed {
                           operations at once */
     void *outputs;
     mpl_early early;
-    double error;        /* against the run without memory sharing */
-    bool expected;       /* --expect is given */
-    double expect_error; /* against the values of --expect */
+    double error;  /* against the run without memory sharing */
+    bool expected; /* --expect is given */
+    /* Of the output that comes closest to what --expect allows, or passes it by most. */
+    double expect_error, expect_allowed; /* relative */
+    double expect_share;                 /* of what is allowed; above 1: it differs */
     mpl_measured measured;
 } mpl_executed;
 

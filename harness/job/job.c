@@ -34,7 +34,9 @@ mpl_status mpl_make(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_s
     } else {
         MPL_TRY(mpl_planner_spec_parse(
             ctx, options->planner != NULL ? options->planner : "portfolio", &planner));
-        MPL_TRY(mpl_job_read(ctx, options, graph, job));  /* FILE or NAME -> graph */
+        MPL_TRY(mpl_job_read(ctx, options, graph, job)); /* FILE or NAME -> graph */
+        if (last == MPL_TO_RUN && job->source.graph != NULL)
+            MPL_TRY(mpl_graph_check_computed(ctx, job->source.graph));
         MPL_TRY(mpl_job_passes(ctx, options, job));       /* graph -> graph */
         MPL_TRY(mpl_job_order(ctx, options, job));        /* graph -> order */
         MPL_TRY(mpl_job_problem_here(ctx, options, job)); /* order -> problem, its bound */

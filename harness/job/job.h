@@ -17,12 +17,13 @@
 #include "runtime/backend.h"
 #include "runtime/machine.h"
 
-/* --input and --expect: "[NAME|INDEX=]FILE|ramp". */
+/* --input: "[NAME|INDEX=]FILE|ramp"; --expect: "[NAME|INDEX=]FILE[:REL[,ABS]]". */
 typedef struct mpl_binding {
-    char *name; /* owned; NULL: by index */
-    uint32_t index;
-    bool ramp;         /* arange(n)/n, without a tensor */
-    mpl_tensor tensor; /* data owned */
+    char *name;                /* owned; NULL: by index */
+    uint32_t index;            /* if nothing has the name; MPL_NONE: the name is no number */
+    double relative, absolute; /* what --expect allows: either */
+    bool ramp;                 /* arange(n)/n, without a tensor */
+    mpl_tensor tensor;         /* data owned */
 } mpl_binding;
 
 typedef struct mpl_bindings {
@@ -36,6 +37,12 @@ typedef struct mpl_order_found {
     const char *method, *scope;
     int64_t ns;
 } mpl_order_found;
+
+/* A command's own way to open GRAPH: as a list of buffers. */
+typedef struct mpl_opener {
+    mpl_status (*open)(void *arg, mpl_ctx *ctx, const mpl_options *options, mpl_problem **list);
+    void *arg;
+} mpl_opener;
 
 /* One GRAPH under the options of the command line. */
 typedef struct mpl_job {
@@ -61,6 +68,7 @@ typedef struct mpl_job {
     mpl_streams *streams;  /* of the order, or of a plan file; NULL: not asked for, or not made yet
                             */
     mpl_machine machine;
+    const uint8_t *held; /* [n_values] of mpl_problem_options; borrowed; NULL: nothing is */
     uint64_t work_limit; /* of one run, and for mpl_job_check_claims; 0: none */
 
     /* Valid after mpl_job_problem. */
@@ -121,12 +129,13 @@ mpl_status mpl_order_spec_parse(mpl_ctx *ctx, const char *text, const mpl_order_
 /* The `order` of a row whose plan file holds the order itself. */
 #define MPL_ORDER_LEAST "least"
 
-/* "M", "M:BYTES", "M:P%", "revolve:SLOTS" or "none". */
+/* "M", "M:BYTES", "M:P%", "revolve:SLOTS" or "none"; without= and loops= follow with commas. */
 typedef struct mpl_recompute_spec {
     const mpl_recompute_method *method; /* NULL: none */
     uint64_t budget;                    /* [byte]; MPL_LEAST_PEAK: none */
     double part;                        /* of the peak without recomputation; 0: use budget */
     uint32_t without;                   /* bit set of disabled rules */
+    const mpl_recompute_method *loops;  /* of their tapes; NULL: as they are */
     uint32_t slots;                     /* of revolve; 0: its own number */
 } mpl_recompute_spec;
 

@@ -55,9 +55,11 @@ static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
         mpl_field field;
     } texts[] = {
 #define SAME(id) {MPL_OPT_##id, MPL_FIELD_##id}
-        SAME(safety),     SAME(order),   SAME(concat),    SAME(loop),      SAME(ssa),
-        SAME(optimise),   SAME(changed), SAME(recompute), SAME(layout),    SAME(workspaces),
-        SAME(algorithms), SAME(backend), SAME(loss),      SAME(trainable),
+        SAME(safety),     SAME(order),      SAME(concat),
+        SAME(loop),       SAME(ssa),        SAME(optimise),
+        SAME(changed),    SAME(recompute),  SAME(layout),
+        SAME(workspaces), SAME(algorithms), SAME(backend),
+        SAME(loss),       SAME(trainable),  {MPL_OPT_shared, MPL_FIELD_shared_state},
 #undef SAME
     };
     mpl_status st = MPL_OK;

@@ -58,6 +58,8 @@ mpl_status mpl_job_read(mpl_ctx *ctx, const mpl_options *options, const char *gr
     MPL_PASS(mpl_job_check_options(ctx, options));
     MPL_PASS(mpl_machine_get(ctx, &job->machine));
     MPL_PASS(mpl_bindings_read(ctx, "--input", &options->input, &job->inputs));
+    if (options->opener != NULL)
+        return options->opener->open(options->opener->arg, ctx, options, &job->source.problem);
     MPL_PASS(open_source(ctx, options, graph, job));
     return mpl_program_to_ssa(ctx, options, &job->source, &job->is_program, &job->ssa);
 }

@@ -55,6 +55,7 @@ mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
     po->plan_workspaces = options->workspaces == MPL_workspaces_plan;
     if (backend != NULL)
         po->align = (uint32_t)mpl_max_u64(po->align, backend->align);
+    po->held = job->held;
     po->boxes = backend == NULL || backend->strided;
     if (po->plan_workspaces && backend == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "--workspaces plan needs --backend: workspaces are a backend's");

@@ -74,6 +74,7 @@ static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record 
 static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *row)
 {
     const mpl_graph *g = job->source.graph;
+    bool ordered = g != NULL || o->opener != NULL; /* one graph, or several as one list */
     char name[200];
 
     mpl_record_text(row, MPL_FIELD_safety, job->safety.text);
@@ -81,7 +82,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_simulated_ns, job->simulated_ns);
         mpl_record_text(row, MPL_FIELD_simulated_by, "work");
     }
-    mpl_record_text(row, MPL_FIELD_order, g != NULL ? o->order : NULL);
+    mpl_record_text(row, MPL_FIELD_order, ordered ? o->order : NULL);
     if (job->order_found.ns > 0) {
         mpl_record_int(row, MPL_FIELD_order_live_bytes, job->order_found.live_bytes);
         mpl_record_int(row, MPL_FIELD_order_bound_bytes, job->order_found.bound_bytes);
@@ -95,14 +96,15 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_bool(row, MPL_FIELD_in_place, o->in_place);
     mpl_record_bool(row, MPL_FIELD_views, o->views);
     mpl_record_text(row, MPL_FIELD_concat,
-                    g == NULL  ? NULL
+                    !ordered   ? NULL
                     : o->views ? mpl_word_text[o->concat]
                                : "copy");
-    mpl_record_text(row, MPL_FIELD_loop,
-                    g != NULL && mpl_graph_has_loop(g) ? mpl_word_text[o->loop] : NULL);
+    mpl_record_text(
+        row, MPL_FIELD_loop,
+        (g != NULL && mpl_graph_has_loop(g)) || o->opener != NULL ? mpl_word_text[o->loop] : NULL);
     mpl_record_text(row, MPL_FIELD_ssa, job->is_program ? mpl_word_text[o->ssa] : NULL);
     mpl_record_text(row, MPL_FIELD_optimise,
-                    g != NULL && strcmp(o->optimise, "none") != 0 ? o->optimise : NULL);
+                    ordered && strcmp(o->optimise, "none") != 0 ? o->optimise : NULL);
     if (job->twice.n_ops > 0) {
         mpl_record_text(row, MPL_FIELD_changed, o->changed);
         mpl_record_int(row, MPL_FIELD_changed_ops, job->twice.n_again);
@@ -112,8 +114,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_text(row, MPL_FIELD_loss, o->loss);
     mpl_record_text(row, MPL_FIELD_trainable, o->trainable);
     put_recomputed(o, job, row);
-    mpl_record_text(row, MPL_FIELD_layout,
-                    g != NULL && o->layout == MPL_layout_auto ? "auto" : NULL);
+    mpl_record_text(row, MPL_FIELD_layout, ordered && o->layout == MPL_layout_auto ? "auto" : NULL);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name,
@@ -136,7 +137,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_text(row, MPL_FIELD_algorithms, o->algorithms);
     if (o->compare == MPL_compare_malloc)
         mpl_record_text(row, MPL_FIELD_malloc_by, mpl_malloc_by(name, sizeof name));
-    if (g != NULL) {
+    if (ordered) {
         mpl_row_words(row, MPL_FIELD_pinned, MPL_OPT_pin, o->pin);
         mpl_row_words(row, MPL_FIELD_own_pools, MPL_OPT_pools, o->pools);
     }

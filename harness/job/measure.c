@@ -11,7 +11,7 @@ static mpl_status no_such_input(mpl_ctx *ctx, const mpl_job *job, const mpl_bind
 {
     const mpl_graph *g = job->source.graph;
 
-    if (b->name != NULL)
+    if (b->index == MPL_NONE)
         return MPL_REFUSE(ctx, "--input: %s has no input '%s'; its first is '%s'", job->text,
                           b->name, g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
     return MPL_REFUSE(ctx, "--input: %s has %" PRIu32 " inputs, there is no index %" PRIu32,
@@ -26,19 +26,28 @@ static bool names_bound(const mpl_graph *g, const mpl_binding *b)
     return false;
 }
 
-/* The input named by a binding; n_inputs: it was folded away. An index counts the file's inputs. */
-static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, uint32_t *out)
+static uint32_t input_number(const mpl_graph *g, mpl_value v)
 {
-    const mpl_graph *g = job->source.graph;
-    mpl_value v = b->name == NULL ? mpl_graph_file_input(g, b->index) : mpl_graph_find(g, b->name);
     uint32_t i = 0;
 
     while (i < g->n_inputs && g->input[i] != v)
         i++;
-    if (v == MPL_NONE || (i == g->n_inputs && b->name != NULL && !names_bound(g, b)))
-        return no_such_input(ctx, job, b);
-    *out = i;
-    return MPL_OK;
+    return i;
+}
+
+/* The input named by a binding; n_inputs: it was folded away. An index counts the file's inputs; a
+ * name that exists wins over it. */
+static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, uint32_t *out)
+{
+    const mpl_graph *g = job->source.graph;
+    mpl_value v = b->name != NULL ? mpl_graph_find(g, b->name) : MPL_NONE;
+
+    *out = input_number(g, v);
+    if (*out < g->n_inputs || (v != MPL_NONE && names_bound(g, b)))
+        return MPL_OK;
+    v = b->index != MPL_NONE ? mpl_graph_file_input(g, b->index) : MPL_NONE;
+    *out = input_number(g, v);
+    return v != MPL_NONE ? MPL_OK : no_such_input(ctx, job, b);
 }
 
 static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b,
@@ -78,6 +87,7 @@ mpl_status mpl_inputs_make(mpl_ctx *ctx, const mpl_options *options, const mpl_j
     mpl_inputs inputs = {.n = g->n_inputs};
     bool *given = NULL;
 
+    MPL_TRY(mpl_graph_check_computed(ctx, g));
     MPL_TRY(mpl_job_check_claims(ctx, options, job));
     MPL_TRY(mpl_new_each(ctx, g->n_inputs, inputs.data, given));
     for (uint32_t i = 0; i < g->n_inputs; i++) {

@@ -56,6 +56,9 @@ double mpl_outputs_error(const mpl_graph *g, const void *got, const void *want);
  * 1e-5 absolute. Infinity if only one of two is a number. Equal infinities, and two NaNs, count as
  * equal. */
 double mpl_compare(mpl_type type, uint64_t n, const void *got, const void *want);
+/* The same in parts of what is allowed: largest |got - want| / max(relative * |want|, absolute). */
+double mpl_compare_within(mpl_type type, uint64_t n, const void *got, const void *want,
+                          double relative, double absolute);
 
 /* "equal", "within 1e-4" or "differ". */
 const char *mpl_outputs_word(double error);

@@ -158,19 +158,40 @@ static mpl_status parse_slots(mpl_ctx *ctx, const char *text, mpl_recompute_spec
     return MPL_OK;
 }
 
-/* "BUDGET", "without=A+B", or both with a comma between. */
+/* "revolve", "revolve:SLOTS" or "sqrt". */
+static mpl_status parse_loops(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
+{
+    char name[32];
+    size_t n = strcspn(text, ":");
+
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
+    spec->loops = mpl_recompute_find(name);
+    if (spec->loops == NULL || spec->loops->loops == NULL ||
+        (text[n] != '\0' && spec->loops->loops != mpl_schedule_revolve))
+        return MPL_REFUSE(ctx, "--recompute: loops=%.40s is not revolve, revolve:SLOTS or sqrt",
+                          text);
+    return text[n] == ':' ? parse_slots(ctx, text + n + 1, spec) : MPL_OK;
+}
+
+/* "BUDGET", "without=A+B" and "loops=M", with commas between. */
 static mpl_status parse_rest(mpl_ctx *ctx, const char *text, mpl_recompute_spec *spec)
 {
-    const char *without = strstr(text, "without=");
-    char budget[64];
-    size_t n = without == NULL ? strlen(text) : without == text ? 0 : (size_t)(without - text) - 1;
+    char part[64];
 
-    snprintf(budget, sizeof budget, "%.*s", (int)(n < sizeof budget ? n : sizeof budget - 1), text);
-    if (without != NULL)
-        MPL_PASS(mpl_recompute_without(ctx, without + strlen("without="), &spec->without));
-    if (without == NULL || n > 0)
-        MPL_PASS(parse_budget(ctx, budget, spec));
-    return MPL_OK;
+    for (const char *at = text;; at++) {
+        size_t n = strcspn(at, ",");
+
+        snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : sizeof part - 1), at);
+        if (strncmp(part, "without=", 8) == 0)
+            MPL_PASS(mpl_recompute_without(ctx, part + 8, &spec->without));
+        else if (strncmp(part, "loops=", 6) == 0)
+            MPL_PASS(parse_loops(ctx, part + 6, spec));
+        else
+            MPL_PASS(parse_budget(ctx, part, spec));
+        at += n;
+        if (*at == '\0')
+            return MPL_OK;
+    }
 }
 
 mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recompute_spec *out)
@@ -211,16 +232,15 @@ mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
                                .options = options,
                                .budget = spec->budget,
                                .without = spec->without,
-                               .slots = spec->slots};
+                               .slots = spec->slots,
+                               .loops = spec->loops};
     uint64_t before;
     int64_t begin = mpl_clock_ns();
 
     *ns = 0;
     if (spec->method == NULL)
         return MPL_OK;
-    if (spec->part > 0 && (*g)->n_blocks > 1) {
-        task.budget = 0; /* there is none in graphs with blocks */
-    } else if (spec->part > 0) {
+    if (spec->part > 0) {
         MPL_PASS(mpl_given_peak(ctx, *g, options, &before));
         task.budget = (uint64_t)floor((double)before * spec->part);
     }

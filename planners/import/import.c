@@ -48,12 +48,6 @@ mpl_status mpl_plan_import(mpl_ctx *ctx, const char *path, const mpl_problem *be
     in.text = text;
     if (in.size == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%.200s: the file is empty; it should hold a plan", path);
-    if (in.size >= 8 && memcmp(text + 4, "TFL3", 4) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.200s: a .tflite model; take the buffer of its OfflineMemoryAllocation "
-                 "metadata, and name "
-                 "the list of its tensors as GRAPH",
-                 path);
     if ((format = format_of(&in)) == NULL)
         MPL_TRY(fail_unknown(ctx, path));
     got.format = format->name;

@@ -2,6 +2,7 @@
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/core/names.h"
+#include "graphs/orders/work.h"
 
 #include "mpl_config.h"
 
@@ -145,8 +146,9 @@ const mpl_recompute_method *mpl_recompute_find(const char *name)
 static mpl_status keep_as_it_is(mpl_recompute_task *task)
 {
     MPL_PASS(mpl_new(task->ctx, task->run, task->g->n_ops));
-    for (task->n = 0; task->n < task->g->n_ops; task->n++)
-        task->run[task->n] = task->n;
+    for (mpl_op op = 0; op < task->g->n_ops; op++)
+        if (task->g->op_block[op] == 0)
+            task->run[task->n++] = op;
     task->found.has_bound = true;
     task->found.claim = MPL_RECOMPUTE_OPTIMAL;
     return MPL_OK;
@@ -156,8 +158,46 @@ static mpl_status choose(const mpl_recompute_method *method, mpl_recompute_task 
 {
     bool fits = task->budget != MPL_LEAST_PEAK && task->found.before_bytes <= task->budget;
 
-    return fits && method->choose != mpl_recompute_sqrt ? keep_as_it_is(task)
-                                                        : method->choose(task);
+    if (fits && method->choose != mpl_recompute_sqrt)
+        return keep_as_it_is(task);
+    return task->g->n_blocks > 1 ? mpl_recompute_units(method->choose, task) : method->choose(task);
+}
+
+/* Loops first, then the rest, within the budget together. */
+static mpl_status choose_both(const mpl_recompute_method *method, mpl_recompute_task *task,
+                              mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_recompute_task loops = *task, rest = *task;
+    mpl_recompute_found *found = &task->found;
+    mpl_graph *made = NULL;
+
+    if (method->loops != NULL || task->g->n_blocks == 1)
+        return MPL_REFUSE(task->ctx,
+                          "graph '%s' %s: loops= is for graphs with loops, by budget, "
+                          "round or pebble",
+                          task->g->name,
+                          task->g->n_blocks == 1 ? "has no loop" : "keeps its tape by the method");
+    loops.budget = MPL_LEAST_PEAK, loops.without = 0;
+    MPL_TRY(mpl_recompute_loops(task->loops, &loops, &made));
+    rest.g = made, rest.loops = NULL;
+    MPL_TRY(mpl_recompute(method, &rest, out));
+    *found = rest.found;
+    found->before_bytes = loops.found.before_bytes;
+    found->facts = loops.found.facts;
+    found->facts.n_again += rest.found.facts.n_again;
+    found->facts.extra_work = mpl_add_work(found->facts.extra_work, rest.found.facts.extra_work);
+    found->has_bound = false;
+    found->claim = MPL_RECOMPUTE_FEASIBLE;
+    found->n_taped = loops.found.n_taped;
+    found->n_loops = loops.found.n_loops;
+    memcpy(found->why, loops.found.why, sizeof found->why);
+    found->forward_rounds = loops.found.forward_rounds;
+    found->tape_before_bytes = loops.found.tape_before_bytes;
+    found->tape_bytes = loops.found.tape_bytes;
+out:
+    mpl_graph_free(task->ctx, made);
+    return st;
 }
 
 mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task *task,
@@ -178,7 +218,9 @@ mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task 
                  method->name, method->name);
     if (g->program)
         MPL_FAIL(ctx, MPL_EINPUT, "graph '%s' is a program: nothing of it can run again", g->name);
-    if (g->n_blocks > 1)
+    if (task->loops != NULL)
+        return choose_both(method, task, out);
+    if (g->n_blocks > 1 && method->loops != NULL)
         return mpl_recompute_loops(method, task, out);
     MPL_TRY(mpl_given_peak(ctx, g, task->options, &found->before_bytes));
     MPL_TRY(choose(method, task));

@@ -42,8 +42,11 @@ typedef struct mpl_recompute_task {
     uint64_t budget;                    /* of peak live bytes, or MPL_LEAST_PEAK */
     uint32_t without;                   /* bits by mpl_recompute_without; 0: use every rule */
     uint32_t slots;                     /* of each loop, for revolve; 0: its own number */
-    uint32_t n;                         /* written by the method, like the rest */
-    mpl_op *run;                        /* [n] the operations to run, owned by the caller */
+    /* Loops keep their tape by the schedule of this method, whether or not that alone lowers the
+     * peak; then the other method chooses. NULL: as they are. */
+    const struct mpl_recompute_method *loops;
+    uint32_t n;  /* written by the method, like the rest */
+    mpl_op *run; /* [n] the operations to run, owned by the caller */
     mpl_recompute_found found;
 } mpl_recompute_task;
 
@@ -65,8 +68,10 @@ const mpl_recompute_method *mpl_recompute_find(const char *name);
 mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *without);
 
 /* Makes the graph that the method chooses for a training graph within the budget, its operations in
- * their new order. Frees task->run. Of a graph with blocks: loops keep their tape by the method's
- * schedule, where that lowers the peak of all; nothing outside of loops runs again. MPL_EINPUT: no
+ * their new order. Frees task->run. Of a graph with blocks, methods with a schedule let loops keep
+ * their tape by it, where that lowers the peak of all, and nothing outside of loops runs again;
+ * the others choose among outermost operations, each with its blocks, and prove nothing.
+ * MPL_EINPUT: no
  * training graph, a missing budget, or a method that does not apply to the graph;
  * MPL_EINVALID, MPL_ELIMIT as above; MPL_EUNAVAIL: GLPK is not in this build. */
 mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task *task,

@@ -112,9 +112,16 @@ static void add_waits(builder *x, mpl_op op)
     mpl_board *b = x->b;
     uint32_t at = local(x, m->group_of[op]);
 
-    for (uint32_t i = m->g->op_in_begin[op]; i < m->g->op_in_begin[op + 1]; i++) {
-        uint32_t maker = m->g->op_in[i] != MPL_NONE ? maker_of(m, m->g->op_in[i]) : MPL_NONE;
-        mpl_op update = mpl_stage_update(m, op, i);
+    for (uint32_t i = 0; i < mpl_op_n_in(m->g, op); i++) { /* updates wait for what they do not read
+                                                            */
+        mpl_value v = mpl_op_input(m->g, op, i);
+
+        b->waits[at] |=
+            v != MPL_NONE && maker_of(m, v) != MPL_NONE ? bit(local(x, maker_of(m, v))) : 0;
+    }
+    for (uint32_t i = m->reads.begin[op]; i < m->reads.begin[op + 1]; i++) {
+        uint32_t maker = maker_of(m, m->reads.value[i]);
+        mpl_op update = mpl_stage_update(m, op, m->reads.value[i]);
         uint32_t spoils = update != MPL_NONE ? local(x, m->group_of[update]) : MPL_NONE;
 
         b->waits[at] |= maker != MPL_NONE ? bit(local(x, maker)) : 0;

@@ -6,7 +6,7 @@
  *          of its search, stopped early, holds for all runs. The moments that need most memory are
  *          tried.
  * Limits   First runs are in the order of the graph. No bound where concats, splits or slices share
- *          storage: the model counts their bytes twice. */
+ *          storage: the model counts their bytes twice; none of graphs with blocks. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static bool may_share(const mpl_stage_model *m)
 {
     const mpl_graph *g = m->g;
 
-    for (mpl_op op = 0; op < g->n_ops; op++) {
+    for (mpl_op op = 0; op < g->n_ops && g->n_blocks == 1; op++) {
         bool view = m->options->views && mpl_may_be_view(g, op) && m->group_of[op] != MPL_NONE;
         bool inside = g->op_kind[op] == MPL_OP_concat && m->options->concat != MPL_CONCAT_COPY;
         bool update = mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0 &&
@@ -49,7 +49,7 @@ static bool may_share(const mpl_stage_model *m)
         if (view || inside || update)
             return true;
     }
-    return false;
+    return g->n_blocks > 1;
 }
 
 static uint32_t last_user(const mpl_stage_model *m, uint32_t v)
@@ -73,7 +73,8 @@ static uint64_t saved(const mpl_stage_model *m, mpl_op op)
     mpl_value out =
         g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
     bool in_place =
-        (mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY)) != 0;
+        (mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY)) != 0 ||
+        g->op_kind[op] == MPL_OP_opaque;
     uint64_t bytes = in_place && m->options->in_place && out != MPL_NONE
                          ? (g->value_bytes[out] + rest) & ~rest
                          : 0;

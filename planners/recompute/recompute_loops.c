@@ -1,5 +1,5 @@
-/* recompute_loops.c -- recomputation in graphs with loops: each keeps its tape by a schedule. See
- * recompute.h and revolve.h. */
+/* recompute_loops.c -- recomputation in graphs with loops: each keeps its tape by a schedule, or
+ * runs again as a whole. See recompute.h and revolve.h. */
 #include "planners/recompute/recompute_priv.h"
 
 #include "graphs/orders/work.h"
@@ -11,16 +11,12 @@ static bool is_shortened(const mpl_taped_loop *l)
 
 static mpl_status check(const mpl_recompute_method *method, const mpl_recompute_task *task)
 {
-    if (method->loops == NULL)
-        return MPL_REFUSE(task->ctx,
-                          "graph '%s' has loops or branches: method %s is for graphs without; sqrt "
-                          "and revolve[:SLOTS] apply",
-                          task->g->name, method->name);
     if (task->budget != MPL_LEAST_PEAK || task->without != 0)
         return MPL_REFUSE(task->ctx,
                           "graph '%s' has loops or branches: there, %s takes no budget and no "
-                          "without=; revolve:SLOTS says how many states are kept",
-                          task->g->name, method->name);
+                          "without=; revolve:SLOTS says how many states are kept, and "
+                          "budget:BYTES,loops=%s is within a budget",
+                          task->g->name, method->name, method->name);
     return MPL_OK;
 }
 
@@ -110,7 +106,8 @@ mpl_status mpl_recompute_loops(const mpl_recompute_method *method, mpl_recompute
     MPL_TRY(schedule(method, task, &loops));
     MPL_TRY(mpl_taped_graph(ctx, task->g, &loops, &made));
     MPL_TRY(mpl_given_peak(ctx, made, task->options, &found->peak_bytes));
-    if (found->peak_bytes >= found->before_bytes) { /* few rounds, or the peak is elsewhere */
+    if (found->peak_bytes >= found->before_bytes && task->loops == NULL) { /* few rounds, or the
+                                                                              peak is elsewhere */
         mpl_graph_free(ctx, made);
         made = NULL;
         keep_all(ctx, &loops);
@@ -126,4 +123,61 @@ out:
     mpl_graph_free(ctx, made);
     mpl_taped_loops_fini(ctx, &loops);
     return st;
+}
+
+/* ---- outermost operations ---- */
+
+enum { TRIES = 6, CLOSE = 128 }; /* a peak is close to the budget within such a part */
+
+/* Chooses within `budget` of the model; keeps the run in *task if it is better and within the
+ * task's. *peak: of its graph; UINT64_MAX: no run. */
+static mpl_status try_model(mpl_recompute_choose *choose, mpl_recompute_task *task, uint64_t budget,
+                            uint64_t *peak)
+{
+    mpl_status st = MPL_OK;
+    mpl_recompute_task now = *task;
+    mpl_rerun_facts facts;
+
+    *peak = UINT64_MAX;
+    now.budget = budget, now.run = NULL, now.n = 0;
+    now.found.has_bound = false, now.found.n_regions = now.found.n_plain = 0;
+    st = choose(&now);
+    task->found.ticks = now.found.ticks;
+    if (st == MPL_ELIMIT || st == MPL_EINVALID)
+        return MPL_OK;
+    MPL_TRY(st);
+    MPL_TRY(mpl_rerun_peak(now.ctx, now.g, now.n, now.run, now.options, peak, &facts));
+    if (*peak > task->budget ||
+        (task->run != NULL && facts.extra_work >= task->found.facts.extra_work))
+        goto out;
+    mpl_free(task->ctx, task->run);
+    task->run = now.run, now.run = NULL;
+    task->n = now.n;
+    task->found = now.found;
+    task->found.facts = facts;
+    task->found.has_bound = false;
+    task->found.claim = MPL_RECOMPUTE_FEASIBLE;
+out:
+    mpl_free(now.ctx, now.run);
+    return st;
+}
+
+mpl_status mpl_recompute_units(mpl_recompute_choose *choose, mpl_recompute_task *task)
+{
+    const uint64_t want = task->budget;
+    uint64_t low = 0, high = 2 * task->found.before_bytes, budget = want, peak;
+
+    for (int i = 0; i < TRIES && budget > low && budget < high; i++) {
+        MPL_PASS(try_model(choose, task, budget, &peak));
+        if (want == MPL_LEAST_PEAK || (peak <= want && want - peak < want / CLOSE))
+            break;
+        if (peak <= want || peak == UINT64_MAX)
+            low = budget;
+        else
+            high = budget;
+        budget = peak == UINT64_MAX ? budget + budget / 8 : budget + want - peak;
+        if (budget <= low || budget >= high)
+            budget = low + (high - low) / 2;
+    }
+    return task->run != NULL ? MPL_OK : mpl_recompute_refuse(task, want, false);
 }

@@ -47,23 +47,23 @@ static mpl_status find_readers(builder *b)
 {
     mpl_ctx *ctx = b->m->ctx;
     const mpl_graph *g = b->m->g;
+    const mpl_unit_reads *reads = &b->m->reads;
 
     MPL_PASS(mpl_new(ctx, b->reader_at, (size_t)g->n_values + 1));
     MPL_PASS(mpl_new_each(ctx, g->n_values, b->n_readers, b->final));
-    MPL_PASS(mpl_new(ctx, b->reader, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
-    for (uint32_t i = 0; i < g->op_in_begin[g->n_ops]; i++)
-        if (g->op_in[i] != MPL_NONE)
-            b->reader_at[b->root[g->op_in[i]] + 1]++;
+    MPL_PASS(mpl_new(ctx, b->reader, (size_t)reads->begin[g->n_ops] + g->n_values));
+    for (uint32_t i = 0; i < reads->begin[g->n_ops]; i++)
+        b->reader_at[b->root[reads->value[i]] + 1]++;
     for (mpl_value v = 0; v < g->n_values; v++) {
         b->reader_at[v + 1] += b->reader_at[v] + 1; /* one more entry, for values kept to the end */
         b->final[v] = g->value_op[v];
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
-            mpl_value v = g->op_in[i] != MPL_NONE ? b->root[g->op_in[i]] : MPL_NONE;
-            uint32_t *n = v != MPL_NONE ? &b->n_readers[v] : NULL, group = b->m->group_of[op];
+        for (uint32_t i = reads->begin[op]; i < reads->begin[op + 1]; i++) {
+            mpl_value v = b->root[reads->value[i]];
+            uint32_t *n = &b->n_readers[v], group = b->m->group_of[op];
 
-            if (v == MPL_NONE || group == MPL_NONE)
+            if (group == MPL_NONE)
                 continue;
             b->final[v] = op;
             if (group != group_of(b, v) &&
@@ -134,7 +134,7 @@ static mpl_status make_lumps(builder *b)
 
     MPL_PASS(mpl_new_each(m->ctx, g->n_values, m->maker, m->bytes, m->fixed, m->stays, m->last));
     MPL_PASS(mpl_new(m->ctx, m->user_begin, (size_t)g->n_values + 1));
-    MPL_PASS(mpl_new(m->ctx, m->user, (size_t)g->op_in_begin[g->n_ops] + g->n_values));
+    MPL_PASS(mpl_new(m->ctx, m->user, (size_t)m->reads.begin[g->n_ops] + g->n_values));
     MPL_PASS(mpl_new(m->ctx, b->lump_of, g->n_values));
     memset(b->lump_of, 0xff, g->n_values * sizeof *b->lump_of);
     for (mpl_op op = 0; op < g->n_ops; op++) {
@@ -150,7 +150,7 @@ static mpl_status make_lumps(builder *b)
         }
     }
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_op[v] == MPL_NONE)
+        if (g->value_op[v] == MPL_NONE && g->value_role[v] != MPL_PARAMETER)
             m->base += slots(b, v);
     if ((uint64_t)m->n_lumps * m->n > MOST_PAIRS)
         return MPL_REFUSE(m->ctx,
@@ -167,11 +167,12 @@ static uint64_t freed(builder *b, mpl_op op)
     const mpl_graph *g = b->m->g;
     uint64_t bytes = 0;
 
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
-        mpl_value v = g->op_in[i] != MPL_NONE ? b->root[g->op_in[i]] : MPL_NONE;
+    const mpl_unit_reads *reads = &b->m->reads;
 
-        if (v != MPL_NONE && g->value_op[v] != MPL_NONE && b->final[v] == op &&
-            b->lump_of[v] == MPL_NONE) {
+    for (uint32_t i = reads->begin[op]; i < reads->begin[op + 1]; i++) {
+        mpl_value v = b->root[reads->value[i]];
+
+        if (g->value_op[v] != MPL_NONE && b->final[v] == op && b->lump_of[v] == MPL_NONE) {
             bytes += slots(b, v);
             b->final[v] = MPL_NONE;
         }
@@ -195,7 +196,7 @@ static void weigh_groups(builder *b)
             continue;
         live = m->group_of[op] == group ? live : 0;
         group = m->group_of[op];
-        m->work[group] = mpl_add_work(m->work[group], mpl_op_work(g, op));
+        m->work[group] = mpl_add_work(m->work[group], mpl_unit_work(g, op));
         for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
             if (g->op_out[o] != MPL_NONE && b->lump_of[g->op_out[o]] == MPL_NONE)
                 live += slots(b, g->op_out[o]);
@@ -204,31 +205,75 @@ static void weigh_groups(builder *b)
     }
 }
 
-/* The lumps of one value that a group of one operation may overwrite; best one that dies there. */
-static void find_over(builder *b, mpl_op op)
+/* Notes that the result `out` of a group of one operation may overwrite v, if that is a lump of one
+ * value; best one that dies there. */
+static void note_over(builder *b, mpl_op op, mpl_value v, mpl_value out)
 {
     mpl_stage_model *m = b->m;
     const mpl_graph *g = m->g;
-    unsigned traits = mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY);
-    uint32_t n = traits == 0 || !b->options->in_place ? 0
-                 : traits == MPL_IN_PLACE_0           ? 1
-                                                      : mpl_n_read(g, op);
-    mpl_value out = g->op_out[g->op_out_begin[op]];
+    uint32_t lump = v != MPL_NONE && b->root[v] == v ? b->lump_of[v] : MPL_NONE;
 
-    for (uint32_t i = 0; i < n && g->op_in_begin[op] + i < g->op_in_begin[op + 1]; i++) {
-        mpl_value v = g->op_in[g->op_in_begin[op] + i];
-        uint32_t lump = v != MPL_NONE && b->root[v] == v ? b->lump_of[v] : MPL_NONE;
+    if (lump == MPL_NONE || out == MPL_NONE || m->bytes[lump] != slots(b, v) ||
+        slots(b, v) != slots(b, out) || g->value_type[v] != g->value_type[out] ||
+        !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
+        return;
+    for (uint32_t r = m->read_begin[m->group_of[op]]; r < m->read_begin[m->group_of[op] + 1]; r++)
+        m->over[r] |= m->read[r] == lump;
+    if (m->overwrites[m->group_of[op]] == MPL_NONE || b->final[v] == op)
+        m->overwrites[m->group_of[op]] = lump;
+}
 
-        if (lump == MPL_NONE || out == MPL_NONE || m->bytes[lump] != slots(b, v) ||
-            slots(b, v) != slots(b, out) || g->value_type[v] != g->value_type[out] ||
-            !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
-            continue;
-        for (uint32_t r = m->read_begin[m->group_of[op]]; r < m->read_begin[m->group_of[op] + 1];
-             r++)
-            m->over[r] |= m->read[r] == lump;
-        if (m->overwrites[m->group_of[op]] == MPL_NONE || b->final[v] == op)
-            m->overwrites[m->group_of[op]] = lump;
-    }
+static void find_over(builder *b, mpl_op op)
+{
+    const mpl_graph *g = b->m->g;
+    uint32_t n = b->options->in_place ? mpl_n_read(g, op) : 0;
+    const mpl_unit_reads *reads = &b->m->reads;
+    bool loop = g->op_kind[op] == MPL_OP_while && !b->options->loop_copy;
+    bool branch = g->op_kind[op] == MPL_OP_case;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (mpl_op_overwrites(g, op, i))
+            note_over(b, op, mpl_op_input(g, op, i), mpl_op_output(g, op, 0));
+    for (uint32_t i = 0; loop && i < mpl_n_carried(g, op); i++) /* a carried value and its first */
+        note_over(b, op, mpl_op_input(g, op, 2 + i), mpl_op_output(g, op, i));
+    /* what a branch reads may be dead when it makes its result */
+    for (uint32_t i = reads->begin[op]; branch && i < reads->begin[op + 1]; i++)
+        note_over(b, op, reads->value[i], mpl_op_output(g, op, 0));
+}
+
+/* What group t needs besides the lumps: of a loop or branch, its peak in the problem of the graph
+ * as it is, less the lumps that are there then. */
+static void weigh_unit(mpl_stage_model *m, mpl_op op, const mpl_program *program,
+                       const uint64_t *live)
+{
+    const mpl_graph *g = m->g;
+    uint32_t t = m->group_of[op], from = program->begin_step[mpl_op_first_body(g, op)];
+    uint64_t most = 0, there = m->base;
+
+    for (uint32_t step = from; step <= program->op_step[op]; step++)
+        most = mpl_max_u64(most, live[step]);
+    for (uint32_t v = 0; v < m->n_lumps; v++)
+        if (m->maker[v] == t ||
+            (m->maker[v] < t && m->user[m->user_begin[v + 1] - 1] >= t + (m->overwrites[t] == v)))
+            there += m->bytes[v];
+    m->inner[t] = mpl_max_u64(m->inner[t], most - mpl_min_u64(most, there));
+}
+
+static mpl_status weigh_units(mpl_stage_model *m)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = m->g;
+    mpl_program *program = NULL;
+    uint64_t *live = NULL;
+
+    MPL_TRY(mpl_given_live(m->ctx, g, m->options, &program, &live));
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (m->group_of[op] != MPL_NONE && g->op_body_begin[op] < g->op_body_begin[op + 1])
+            weigh_unit(m, op, program, live);
+out:
+    mpl_program_free(m->ctx, program);
+    mpl_free(m->ctx, live);
+    return st;
 }
 
 static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *only_forward)
@@ -238,7 +283,7 @@ static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *
 
     MPL_PASS(mpl_new(m->ctx, m->group_of, g->n_ops));
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        bool view = mpl_shows_input(g, m->options, op);
+        bool view = g->op_block[op] != 0 || mpl_shows_input(g, m->options, op);
 
         m->n += !view && (begins == NULL || begins[op] || m->n == 0);
         m->group_of[op] = view ? MPL_NONE : m->n - 1;
@@ -271,11 +316,11 @@ static mpl_status find_until(mpl_stage_model *m)
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
             if (mpl_updated(g, op, i) != MPL_NONE)
-                m->update[mpl_updated(g, op, i)] = op;
+                m->update[mpl_updated(g, op, i)] = mpl_op_outermost(g, op);
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op];
-             i < g->op_in_begin[op + 1] && m->group_of[op] != MPL_NONE; i++) {
-            mpl_op update = mpl_stage_update(m, op, i);
+        for (uint32_t i = m->reads.begin[op];
+             i < m->reads.begin[op + 1] && m->group_of[op] != MPL_NONE; i++) {
+            mpl_op update = mpl_stage_update(m, op, m->reads.value[i]);
             uint32_t *until = &m->until[m->group_of[op]];
 
             if (update != MPL_NONE && m->group_of[update] < *until)
@@ -284,9 +329,9 @@ static mpl_status find_until(mpl_stage_model *m)
     return MPL_OK;
 }
 
-mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, uint32_t i)
+mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, mpl_value v)
 {
-    mpl_value v = m->g->op_in[i], w = v != MPL_NONE ? mpl_shown_by(m->g, v) : MPL_NONE;
+    mpl_value w = mpl_shown_by(m->g, v);
 
     return w != MPL_NONE && m->update[w] != op ? m->update[w] : MPL_NONE;
 }
@@ -327,6 +372,7 @@ mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
 
     MPL_TRY(mpl_run_list_init(ctx, g, options, &roots));
     b.root = roots.root;
+    MPL_TRY(mpl_unit_reads_new(ctx, g, &m.reads));
     MPL_TRY(make_groups(&b, begins, only_forward));
     MPL_TRY(find_readers(&b));
     MPL_TRY(make_lumps(&b));
@@ -340,6 +386,8 @@ mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
         if (m.group_of[op] != MPL_NONE && size[m.group_of[op]] == 1)
             find_over(&b, op);
     weigh_groups(&b);
+    if (g->n_blocks > 1)
+        MPL_TRY(weigh_units(&m));
     *out = m;
     m = (mpl_stage_model){.ctx = ctx};
 out:
@@ -351,10 +399,12 @@ out:
 
 void mpl_stage_model_fini(mpl_stage_model *m)
 {
-    if (m->ctx != NULL)
+    if (m->ctx != NULL) {
+        mpl_unit_reads_fini(m->ctx, &m->reads);
         mpl_free_each(m->ctx, m->group_of, m->may, m->work, m->inner, m->need, m->overwrites,
                       m->maker, m->bytes, m->fixed, m->last, m->user_begin, m->user, m->read_begin,
                       m->read, m->over, m->stays, m->until, m->update);
+    }
     *m = (mpl_stage_model){0};
 }
 
@@ -485,10 +535,12 @@ mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_
                 if (m->group_of[o] == i)
                     MPL_TRY(mpl_run_list_add(&list, o));
         for (; op < begin[t + 1]; op++) /* includes views */
-            MPL_TRY(mpl_run_list_add(&list, op));
+            if (g->op_block[op] == 0)
+                MPL_TRY(mpl_run_list_add(&list, op));
     }
     for (; op < g->n_ops; op++)
-        MPL_TRY(mpl_run_list_add(&list, op));
+        if (g->op_block[op] == 0)
+            MPL_TRY(mpl_run_list_add(&list, op));
     MPL_TRY(mpl_rerun_trim(m->ctx, g, &list.n, list.run));
     *n = list.n;
     *run = list.run, list.run = NULL;
@@ -500,7 +552,7 @@ out:
 
 mpl_status mpl_recompute_refuse(const mpl_recompute_task *task, uint64_t budget, bool proved)
 {
-    if (proved)
+    if (proved && task->g->n_blocks == 1) /* with blocks the model is an estimate */
         return MPL_ERROR(task->ctx, MPL_EINVALID,
                          "graph '%s' in its order needs more than %" PRIu64
                          " bytes, whatever runs again (proved); a larger budget would be right",

@@ -357,7 +357,8 @@ static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op
         mpl_value v =
             g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
 
-        if (m->group_of[op] == MPL_NONE && !list->ran[op] && g->value_op[list->root[v]] == maker)
+        if (m->group_of[op] == MPL_NONE && g->op_block[op] == 0 && !list->ran[op] &&
+            g->value_op[list->root[v]] == maker)
             MPL_PASS(mpl_run_list_add(list, op));
     }
     return MPL_OK;

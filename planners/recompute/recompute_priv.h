@@ -26,14 +26,15 @@ typedef struct mpl_stage_model {
     const mpl_graph *g;
     const mpl_problem_options *options;
     uint32_t n;           /* groups */
-    uint32_t *group_of;   /* [n_ops] MPL_NONE: a view, made wherever it is needed */
+    uint32_t *group_of;   /* [n_ops] MPL_NONE: nested, or a view, made wherever it is needed */
     uint8_t *may;         /* [n] may run again */
     uint64_t *work;       /* [n] */
     uint64_t *inner;      /* [n] peak of values that no other group reads [byte] */
     uint32_t *need;       /* [n] last stage in which a run may be useful */
     uint32_t *until;      /* [n] last stage before an update of what it reads */
     uint32_t *overwrites; /* [n] lump that its result may overwrite; or MPL_NONE */
-    mpl_op *update;       /* [n_values] the operation that updates a weight; or MPL_NONE */
+    mpl_op *update;       /* [n_values] the outermost operation that updates a weight; MPL_NONE */
+    mpl_unit_reads reads;
 
     uint32_t n_lumps;
     uint32_t *maker;      /* [n_lumps] */
@@ -55,8 +56,8 @@ typedef struct mpl_stage_model {
 mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                                const uint8_t *begins, const uint8_t *only_forward,
                                mpl_stage_model *out);
-/* The other operation that updates what input i of op (an index into op_in) shows; or MPL_NONE. */
-mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, uint32_t i);
+/* The other operation that updates what v, which op reads, shows; or MPL_NONE. */
+mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, mpl_value v);
 /* The weight or input that v is or is a view of; MPL_NONE if none. */
 mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v);
 void mpl_stage_model_fini(mpl_stage_model *m);
@@ -179,9 +180,12 @@ mpl_status mpl_recompute_regions(mpl_recompute_task *task, mpl_game_rule rule);
  * operations into segments. Each is kept, or dropped and run again as a whole where the backward
  * part first needs it: no operation runs three times. MPL_EINPUT as mpl_find_forward. */
 mpl_recompute_choose mpl_recompute_sqrt;
-/* mpl_recompute of a graph with blocks. */
+/* mpl_recompute of a graph with blocks, by a method with a schedule. */
 mpl_status mpl_recompute_loops(const mpl_recompute_method *method, mpl_recompute_task *task,
                                mpl_graph **out);
+/* choose() of a graph with blocks: the model counts bytes of loops as they were measured once, so
+ * that budgets of the model around the task's are tried. Claims nothing. */
+mpl_status mpl_recompute_units(mpl_recompute_choose *choose, mpl_recompute_task *task);
 mpl_recompute_choose mpl_recompute_round;
 /* Solves the integer program, restricted to runs better than that of `start`. */
 mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *start);

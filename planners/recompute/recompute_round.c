@@ -26,17 +26,16 @@ static uint64_t made(const mpl_graph *g, mpl_op op)
 }
 
 /* crossing[i]: bytes made by forward operations up to i and read by later ones. */
-static mpl_status find_crossing(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward,
-                                uint64_t *crossing)
+static mpl_status find_crossing(mpl_ctx *ctx, const mpl_graph *g, const mpl_unit_reads *reads,
+                                const uint8_t *forward, uint64_t *crossing)
 {
     mpl_status st = MPL_OK;
     mpl_op *last = NULL;
 
     MPL_TRY(mpl_new(ctx, last, g->n_values));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; forward[op] && i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE)
-                last[g->op_in[i]] = op;
+        for (uint32_t i = reads->begin[op]; forward[op] && i < reads->begin[op + 1]; i++)
+            last[reads->value[i]] = op;
     for (mpl_value v = 0; v < g->n_values; v++)
         for (mpl_op op = g->value_op[v]; op != MPL_NONE && op < last[v]; op++)
             crossing[op] += g->value_bytes[v];
@@ -47,8 +46,8 @@ out:
 
 /* Ends a segment where the fewest bytes cross, between half and one and a half times its share of
  * all bytes. segment[n_ops]: of a forward operation. */
-static mpl_status cut_forward(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *forward,
-                              uint32_t *segment)
+static mpl_status cut_forward(mpl_ctx *ctx, const mpl_graph *g, const mpl_unit_reads *reads,
+                              const uint8_t *forward, uint32_t *segment)
 {
     mpl_status st = MPL_OK;
     uint64_t *crossing = NULL, all = 0, now = 0, behind = 0;
@@ -56,11 +55,11 @@ static mpl_status cut_forward(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *f
     uint32_t at = 0;
 
     MPL_TRY(mpl_new(ctx, crossing, g->n_ops));
-    MPL_TRY(find_crossing(ctx, g, forward, crossing));
+    MPL_TRY(find_crossing(ctx, g, reads, forward, crossing));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        all += forward[op] ? made(g, op) : 0;
+        all += forward[op] && g->op_block[op] == 0 ? made(g, op) : 0;
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (!forward[op])
+        if (!forward[op] || g->op_block[op] != 0)
             continue;
         now += made(g, op), behind += made(g, op);
         segment[op] = at;
@@ -83,27 +82,31 @@ static mpl_status find_groups(mpl_ctx *ctx, const mpl_graph *g, const uint8_t *f
                               uint8_t *begins)
 {
     mpl_status st = MPL_OK;
+    mpl_unit_reads reads = {NULL, NULL};
     uint32_t *segment = NULL, now = MPL_NONE;
     bool was_forward = true;
 
     MPL_TRY(mpl_new(ctx, segment, g->n_ops));
-    MPL_TRY(cut_forward(ctx, g, forward, segment));
+    MPL_TRY(mpl_unit_reads_new(ctx, g, &reads));
+    MPL_TRY(cut_forward(ctx, g, &reads, forward, segment));
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint32_t reads = now;
+        uint32_t from = now;
 
-        for (uint32_t i = g->op_in_begin[op];
-             !forward[op] && i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
-            mpl_op maker = g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE;
+        if (g->op_block[op] != 0)
+            continue;
+        for (uint32_t i = reads.begin[op]; !forward[op] && i < reads.begin[op + 1]; i++) {
+            mpl_op maker = g->value_op[reads.value[i]];
 
-            if (maker != MPL_NONE && forward[maker] && segment[maker] < reads)
-                reads = segment[maker];
+            if (maker != MPL_NONE && forward[maker] && segment[maker] < from)
+                from = segment[maker];
         }
-        reads = forward[op] ? segment[op] : reads;
-        begins[op] = op == 0 || forward[op] != was_forward || reads != now;
-        now = reads;
+        from = forward[op] ? segment[op] : from;
+        begins[op] = op == 0 || forward[op] != was_forward || from != now;
+        now = from;
         was_forward = forward[op];
     }
 out:
+    mpl_unit_reads_fini(ctx, &reads);
     mpl_free(ctx, segment);
     return st;
 }

@@ -37,10 +37,11 @@ typedef struct segments {
     const mpl_graph *g;
     const mpl_problem_options *options;
     uint32_t halvings;
-    uint32_t n;      /* forward operations without views */
-    mpl_op *op;      /* [n] */
-    uint32_t *at;    /* [n_ops] index into op[]; MPL_NONE */
-    mpl_value *root; /* [n_values] the value it is a view of, or itself */
+    uint32_t n;   /* forward operations without views */
+    mpl_op *op;   /* [n] */
+    uint32_t *at; /* [n_ops] index into op[]; MPL_NONE */
+    mpl_run_list roots;
+    const mpl_value *root; /* [n_values] the value it is a view of, or itself */
     uint32_t *last;  /* [n_values] of a root: index of its last forward reader, else of its maker */
     uint8_t *back;   /* [n_values] the backward part reads the root */
     uint8_t *small;  /* [n_values] always kept */
@@ -59,10 +60,10 @@ static void note_reads(segments *s, const uint8_t *forward)
     const mpl_graph *g = s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
-            mpl_value v = g->op_in[i] != MPL_NONE ? s->root[g->op_in[i]] : MPL_NONE;
+        for (uint32_t i = s->roots.reads.begin[op]; i < s->roots.reads.begin[op + 1]; i++) {
+            mpl_value v = s->root[s->roots.reads.value[i]];
 
-            if (v == MPL_NONE || g->value_op[v] == MPL_NONE || mpl_shows_input(g, s->options, op))
+            if (g->value_op[v] == MPL_NONE || mpl_shows_input(g, s->options, op))
                 continue;
             if (!forward[op])
                 s->back[v] = 1;
@@ -144,34 +145,35 @@ static mpl_status open_segments(segments *s)
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
     uint8_t *forward = NULL;
-    mpl_run_list roots = {0};
 
     MPL_TRY(mpl_new(s->ctx, forward, g->n_ops));
     MPL_TRY(mpl_find_forward(s->ctx, g, forward));
     MPL_TRY(mpl_new_each(s->ctx, g->n_ops, s->op, s->at));
-    MPL_TRY(mpl_new_each(s->ctx, g->n_values, s->root, s->last, s->back, s->small, s->bytes));
+    MPL_TRY(mpl_new_each(s->ctx, g->n_values, s->last, s->back, s->small, s->bytes));
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        s->at[op] = forward[op] && !mpl_shows_input(g, s->options, op) ? s->n : MPL_NONE;
+        s->at[op] = forward[op] && g->op_block[op] == 0 && !mpl_shows_input(g, s->options, op)
+                        ? s->n
+                        : MPL_NONE;
         if (s->at[op] != MPL_NONE) {
             weigh(s, op);
             s->op[s->n++] = op;
         }
     }
-    MPL_TRY(mpl_run_list_init(s->ctx, g, s->options, &roots));
-    memcpy(s->root, roots.root, g->n_values * sizeof *s->root);
+    MPL_TRY(mpl_run_list_init(s->ctx, g, s->options, &s->roots));
+    s->root = s->roots.root;
     note_reads(s, forward);
     MPL_TRY(choose_cuts(s));
     MPL_TRY(mpl_new_each(s->ctx, s->n_cuts, s->reach, s->end, s->dropped));
 out:
-    mpl_run_list_fini(&roots);
     mpl_free(s->ctx, forward);
     return st;
 }
 
 static void close_segments(segments *s)
 {
-    mpl_free_each(s->ctx, s->op, s->at, s->root, s->last, s->back, s->small, s->bytes, s->cut,
-                  s->reach, s->end, s->dropped);
+    mpl_run_list_fini(&s->roots);
+    mpl_free_each(s->ctx, s->op, s->at, s->last, s->back, s->small, s->bytes, s->cut, s->reach,
+                  s->end, s->dropped);
 }
 
 /* ---- the best segments within a limit ---- */
@@ -205,7 +207,7 @@ static void grow(const segments *s, uint32_t i, uint32_t end, segment *x)
         again = again || (!crosses && !s->small[v]);
     }
     if (again)
-        x->work = mpl_add_work(x->work, mpl_op_work(g, op));
+        x->work = mpl_add_work(x->work, mpl_unit_work(g, op));
 }
 
 /* Puts a point of less work into the slot of its kept bytes; slot 0 takes the least bytes. */
@@ -329,10 +331,9 @@ static mpl_status write_needed(writer *w, mpl_op op)
     const segments *s = w->s;
     const mpl_graph *g = s->g;
 
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
-        mpl_value v = g->op_in[i] != MPL_NONE ? s->root[g->op_in[i]] : MPL_NONE;
-        uint32_t at =
-            v != MPL_NONE && g->value_op[v] != MPL_NONE ? s->at[g->value_op[v]] : MPL_NONE;
+    for (uint32_t i = s->roots.reads.begin[op]; i < s->roots.reads.begin[op + 1]; i++) {
+        mpl_value v = s->root[s->roots.reads.value[i]];
+        uint32_t at = g->value_op[v] != MPL_NONE ? s->at[g->value_op[v]] : MPL_NONE;
 
         if (at != MPL_NONE && s->dropped[w->segment_of[at]] && !w->written[w->segment_of[at]] &&
             !is_kept(w, v))
@@ -354,6 +355,8 @@ static mpl_status write_run(segments *s, uint32_t *n, mpl_op **run)
         for (uint32_t i = k + 1 < s->n_ends ? s->end[k + 1] : 0; i < s->end[k]; i++)
             w.segment_of[i] = k;
     for (mpl_op op = 0; op < g->n_ops; op++) {
+        if (g->op_block[op] != 0)
+            continue;
         if (s->at[op] == MPL_NONE && !mpl_shows_input(g, s->options, op))
             MPL_TRY(write_needed(&w, op));
         MPL_TRY(mpl_run_list_add(&w.list, op));

@@ -7,7 +7,6 @@
  * Cost     O(size of the run) for each repeat and round. */
 #include <stdlib.h>
 
-#include "graphs/orders/work.h"
 #include "planners/recompute/rerun.h"
 
 enum { ROUNDS = 4 };
@@ -17,6 +16,7 @@ typedef struct thinner {
     const mpl_graph *g;
     const mpl_problem_options *options;
     const mpl_value *root; /* [n_values] */
+    const mpl_unit_reads *reads;
     uint64_t *bytes;       /* [n_values] of a root that an operation makes; 0: pinned */
     uint32_t *made, *last; /* [n_values] where the latest copy was made, and last read */
     uint32_t room;         /* longest run */
@@ -28,16 +28,14 @@ typedef struct thinner {
 static bool lies_over(const thinner *t, mpl_op op, mpl_value v)
 {
     const mpl_graph *g = t->g;
-    unsigned traits = mpl_op_table[g->op_kind[op]].traits & (MPL_IN_PLACE_0 | MPL_IN_PLACE_ANY);
     mpl_value out =
         g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
 
-    if (traits == 0 || !t->options->in_place || out == MPL_NONE ||
-        g->value_type[v] != g->value_type[out] ||
+    if (!t->options->in_place || out == MPL_NONE || g->value_type[v] != g->value_type[out] ||
         !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
         return false;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
-        if (g->op_in[i] == v && (i == g->op_in_begin[op] || traits == MPL_IN_PLACE_ANY))
+        if (g->op_in[i] == v && mpl_op_overwrites(g, op, i - g->op_in_begin[op]))
             return true;
     return false;
 }
@@ -68,11 +66,12 @@ static uint64_t peak_of(thinner *t, uint32_t n, const mpl_op *run)
     memset(t->ran, 0, g->n_ops);
     for (uint32_t i = 0; i < n; i++) {
         mpl_op op = run[i];
-        uint32_t n_read = t->ran[op] ? mpl_n_repeat_reads(g, op) : mpl_n_read(g, op);
+        bool some = t->ran[op] && mpl_n_repeat_reads(g, op) < mpl_op_n_in(g, op);
+        uint32_t begin = t->reads->begin[op];
+        uint32_t end = some ? begin + mpl_n_repeat_reads(g, op) : t->reads->begin[op + 1];
 
-        for (uint32_t k = 0; k < n_read; k++)
-            if (g->op_in[g->op_in_begin[op] + k] != MPL_NONE)
-                t->last[t->root[g->op_in[g->op_in_begin[op] + k]]] = i;
+        for (uint32_t k = begin; k < end; k++)
+            t->last[t->root[t->reads->value[k]]] = i;
         for (uint32_t k = 0; k < g->op_out_begin[op + 1] - g->op_out_begin[op]; k++) {
             mpl_value v = g->op_out[g->op_out_begin[op] + k];
 
@@ -92,19 +91,20 @@ static uint64_t peak_of(thinner *t, uint32_t n, const mpl_op *run)
     return peak;
 }
 
-static mpl_status open_thinner(thinner *t, const mpl_value *root, uint32_t room)
+static mpl_status open_thinner(thinner *t, const mpl_run_list *roots, uint32_t room)
 {
     const mpl_graph *g = t->g;
     uint64_t rest = t->options->align - 1;
 
-    t->root = root;
+    t->root = roots->root;
+    t->reads = &roots->reads;
     t->room = room;
     MPL_PASS(mpl_new_each(t->ctx, g->n_values, t->bytes, t->made, t->last));
     MPL_PASS(mpl_new(t->ctx, t->live, (size_t)room + 1));
     MPL_PASS(mpl_new(t->ctx, t->slid, room));
     MPL_PASS(mpl_new(t->ctx, t->ran, g->n_ops));
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_op[v] != MPL_NONE && root[v] == v &&
+        if (g->value_op[v] != MPL_NONE && g->op_block[g->value_op[v]] == 0 && t->root[v] == v &&
             (g->value_role[v] != MPL_OUTPUT || !t->options->pin_outputs))
             t->bytes[v] = (g->value_bytes[v] + rest) & ~rest;
     return MPL_OK;
@@ -157,7 +157,7 @@ static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, m
     MPL_TRY(mpl_new(t->ctx, list, g->n_ops));
     MPL_TRY(mpl_new(t->ctx, other, *n));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        list[op] = (heavy){mpl_op_work(g, op), op};
+        list[op] = (heavy){g->op_block[op] == 0 ? mpl_unit_work(g, op) : 0, op};
     qsort(list, g->n_ops, sizeof *list, by_work);
     for (uint32_t round = 0; round < ROUNDS && changed; round++) {
         changed = false;
@@ -189,7 +189,7 @@ mpl_status mpl_rerun_thin(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_op
     uint32_t most = UINT32_MAX, n_out, left;
 
     MPL_TRY(mpl_run_list_init(ctx, g, options, &roots));
-    MPL_TRY(open_thinner(&t, roots.root, *n));
+    MPL_TRY(open_thinner(&t, &roots, *n));
     MPL_TRY(mpl_new(ctx, other, *n));
     MPL_TRY(mpl_rerun_peak(ctx, g, *n, run, options, &first, NULL));
     if (first > budget)

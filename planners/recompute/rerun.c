@@ -18,10 +18,12 @@ typedef struct replay {
     bool bare;
     mpl_value *now, *first; /* [n_values] latest and first copy; MPL_NONE: not made yet */
     mpl_value *shows;       /* [n_values] the weight it is or is a view of */
-    uint32_t *n_runs;       /* [n_ops] copies so far */
-    uint8_t *updated;       /* [n_values] of weights */
-    bool waiting;           /* there are repeats: updates wait for every reader */
-    uint32_t *waits; /* [n_values] of a weight: its last reader so far, into wait[]; or MPL_NONE */
+    uint32_t *block;        /* [n_blocks] */
+    mpl_unit_reads reads;
+    uint32_t *n_runs; /* [n_ops] copies so far */
+    uint8_t *updated; /* [n_values] of weights */
+    bool waiting;     /* there are repeats: updates wait for every reader */
+    uint32_t *waits;  /* [n_values] of a weight: its last reader so far, into wait[]; or MPL_NONE */
     wait *wait;
     uint32_t n_waits;
     size_t wait_cap;
@@ -41,12 +43,14 @@ static bool norm_repeats(const mpl_graph *g, mpl_op op)
 
 bool mpl_may_repeat(const mpl_graph *g, mpl_op op)
 {
-    const mpl_op_info *info = &mpl_op_table[g->op_kind[op]];
-
     if (g->op_kind[op] == MPL_OP_batch_norm_train)
         return norm_repeats(g, op);
-    return (info->traits & (MPL_CONTROL | MPL_PROGRAM | MPL_MUTATES)) == 0 &&
-           mpl_n_updates((mpl_op_kind)g->op_kind[op]) == 0;
+    for (mpl_op o = mpl_unit_begin(g, op); o <= op; o++)
+        if ((mpl_op_table[g->op_kind[o]].traits & (MPL_PROGRAM | MPL_MUTATES)) != 0 ||
+            mpl_n_updates((mpl_op_kind)g->op_kind[o]) > 0 ||
+            (o != op && g->op_kind[o] == MPL_OP_dropout_train))
+            return false;
+    return true;
 }
 
 bool mpl_repeat_makes(const mpl_graph *g, mpl_op op, uint32_t i)
@@ -87,23 +91,17 @@ const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char 
     return text;
 }
 
-static bool updates(const mpl_graph *g, mpl_op op, mpl_value weight)
-{
-    for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++)
-        if (mpl_updated(g, op, i) == weight)
-            return true;
-    return false;
-}
-
 /* The update of a weight waits for every copy that reads it. */
 static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
 {
-    uint32_t n = k > 0 ? mpl_n_repeat_reads(r->g, op) : mpl_n_read(r->g, op);
+    bool some = k > 0 && mpl_n_repeat_reads(r->g, op) < mpl_op_n_in(r->g, op);
+    uint32_t begin = r->reads.begin[op],
+             end = some ? begin + mpl_n_repeat_reads(r->g, op) : r->reads.begin[op + 1];
 
-    for (uint32_t i = 0; i < n; i++) {
-        mpl_value v = mpl_op_input(r->g, op, i), weight = v != MPL_NONE ? r->shows[v] : MPL_NONE;
+    for (uint32_t i = begin; i < end; i++) {
+        mpl_value weight = r->shows[r->reads.value[i]];
 
-        if (weight == MPL_NONE || (k == 0 && updates(r->g, op, weight)))
+        if (weight == MPL_NONE || (k == 0 && mpl_unit_updates(r->g, op, weight)))
             continue;
         if (r->updated[weight])
             return MPL_REFUSE(r->ctx,
@@ -114,6 +112,12 @@ static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
         r->waits[weight] = r->n_waits++;
     }
     return MPL_OK;
+}
+
+static mpl_status too_early(const replay *r, mpl_op op, mpl_value v)
+{
+    return MPL_REFUSE(r->ctx, "operation '%.100s' would run before '%.100s' is there",
+                      r->g->op_name[op], r->g->value_name[v]);
 }
 
 /* The inputs in[] of the k-th copy: of the first or of a repeat. */
@@ -127,8 +131,7 @@ static mpl_status gather_in(replay *r, mpl_op op, uint32_t k, mpl_value *in, uin
 
         in[i] = v == MPL_NONE ? MPL_NONE : i < mpl_n_read(g, op) ? r->now[v] : r->first[v];
         if (v != MPL_NONE && in[i] == MPL_NONE)
-            return MPL_REFUSE(r->ctx, "operation '%.100s' would run before '%.100s' is there",
-                              g->op_name[op], g->value_name[v]);
+            return too_early(r, op, v);
     }
     if (k > 0 && g->op_kind[op] == MPL_OP_dropout_train)
         in[n++] = r->first[mpl_op_output(g, op, 1)];
@@ -213,19 +216,49 @@ static void note_outputs(replay *r, mpl_op op, uint32_t k, const mpl_value *out)
     }
 }
 
-static mpl_status add_copy(replay *r, mpl_op op)
+/* The value that those wait for who wait for the operation: its first result; MPL_NONE: none. */
+static mpl_value first_result(const replay *r, mpl_op op)
+{
+    mpl_value out = MPL_NONE;
+
+    for (uint32_t i = 0; i < mpl_op_n_out(r->g, op) && out == MPL_NONE; i++)
+        if (mpl_op_output(r->g, op, i) != MPL_NONE)
+            out = r->now[mpl_op_output(r->g, op, i)];
+    return out;
+}
+
+/* The k-th copy of an operation with blocks, which reads the latest copies. */
+static mpl_status add_control(replay *r, mpl_op op, uint32_t k)
+{
+    const mpl_graph *g = r->g;
+
+    for (uint32_t i = r->reads.begin[op]; i < r->reads.begin[op + 1]; i++)
+        if (r->now[r->reads.value[i]] == MPL_NONE)
+            return too_early(r, op, r->reads.value[i]);
+    if (r->waiting && mpl_unit_updates(g, op, MPL_NONE))
+        return MPL_REFUSE(r->ctx,
+                          "operation '%.100s' updates a weight in its block, which cannot "
+                          "wait for what runs again",
+                          g->op_name[op]);
+    MPL_PASS(k == 0 ? mpl_copy_unit(r->ctx, g, op, r->to, r->now, r->block)
+                    : mpl_repeat_op(r->ctx, g, op, r->to, r->now, r->block));
+    for (uint32_t i = 0; k == 0 && i < mpl_op_n_out(g, op); i++)
+        if (mpl_op_output(g, op, i) != MPL_NONE)
+            r->first[mpl_op_output(g, op, i)] = r->now[mpl_op_output(g, op, i)];
+    return MPL_OK;
+}
+
+/* The k-th copy of an operation without blocks. */
+static mpl_status add_plain(replay *r, mpl_op op, uint32_t k)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = r->g;
-    uint32_t k = r->n_runs[op]++, n_out = mpl_op_n_out(g, op), n_in = 0, n_names, n_attr, any = 0;
+    uint32_t n_out = mpl_op_n_out(g, op), n_in = 0, n_names, n_attr;
     mpl_value *in = NULL, *out = NULL;
     const char **name = NULL;
     char(*text)[MPL_REPEAT_NAME] = NULL;
     mpl_attr *attr = NULL;
 
-    if (k > 0 && !mpl_may_repeat(g, op))
-        MPL_FAIL(r->ctx, MPL_EINPUT, "operation '%.100s' (%s) must not run again", g->op_name[op],
-                 mpl_op_table[g->op_kind[op]].name);
     MPL_TRY(mpl_new(r->ctx, in, (size_t)mpl_op_n_in(g, op) + 1 + count_waits(r, op)));
     MPL_TRY(mpl_new_each(r->ctx, n_out, out, name));
     MPL_TRY(mpl_new(r->ctx, text, k > 0 ? n_out : 0));
@@ -235,17 +268,35 @@ static mpl_status add_copy(replay *r, mpl_op op)
     n_names = name_outputs(r, op, k, name, text);
     MPL_TRY(mpl_graph_add_op(r->ctx, r->to, kind_of(g, op, k), g->op_name[op], n_in, in, n_attr,
                              attr, n_names, name, out));
-    while (any + 1 < n_names && out[any] == MPL_NONE)
-        any++;
-    if (r->waiting && any < n_names)
-        MPL_TRY(note_readers(r, op, k, out[any]));
     note_outputs(r, op, k, out);
 out:
     mpl_free_each(r->ctx, in, out, name, text, attr);
     return st;
 }
 
+static mpl_status add_copy(replay *r, mpl_op op)
+{
+    const mpl_graph *g = r->g;
+    uint32_t k = r->n_runs[op]++;
+
+    if (g->op_block[op] != 0)
+        return MPL_REFUSE(r->ctx, "operation '%.100s' runs with the loop or branch around it",
+                          g->op_name[op]);
+    if (k > 0 && !mpl_may_repeat(g, op))
+        return MPL_REFUSE(r->ctx, "operation '%.100s' (%s) must not run again", g->op_name[op],
+                          mpl_op_table[g->op_kind[op]].name);
+    if (g->op_body_begin[op] < g->op_body_begin[op + 1])
+        MPL_PASS(add_control(r, op, k));
+    else
+        MPL_PASS(add_plain(r, op, k));
+    return r->waiting && first_result(r, op) != MPL_NONE
+               ? note_readers(r, op, k, first_result(r, op))
+               : MPL_OK;
+}
+
 /* ---- the graph ---- */
+
+enum { KNOWN = 64 }; /* bytes of a constant that a loop may take its rounds from */
 
 mpl_status mpl_repeat_source(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, bool bare,
                              mpl_graph *to, mpl_value *made)
@@ -254,7 +305,7 @@ mpl_status mpl_repeat_source(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, bool
     mpl_type type = (mpl_type)g->value_type[v];
     const mpl_shape *shape = &g->value_shape[v];
 
-    if (g->value_data[v] != NULL && !bound && !bare)
+    if (g->value_data[v] != NULL && !bound && (!bare || g->value_bytes[v] <= KNOWN))
         MPL_PASS(mpl_graph_add_const(ctx, to, g->value_name[v], type, shape, g->value_data[v],
                                      g->value_splat[v], made));
     else
@@ -277,6 +328,8 @@ static mpl_status allocate(replay *r)
     const mpl_graph *g = r->g;
 
     MPL_PASS(mpl_new_each(r->ctx, g->n_values, r->now, r->first, r->shows));
+    MPL_PASS(mpl_new(r->ctx, r->block, g->n_blocks));
+    MPL_PASS(mpl_unit_reads_new(r->ctx, g, &r->reads));
     MPL_PASS(mpl_new(r->ctx, r->n_runs, g->n_ops));
     MPL_PASS(mpl_new_each(r->ctx, g->n_values, r->updated, r->waits));
     memset(r->now, 0xff, g->n_values * sizeof *r->now);
@@ -289,19 +342,22 @@ static mpl_status allocate(replay *r)
 static mpl_status build(replay *r, uint32_t n, const mpl_op *run)
 {
     const mpl_graph *g = r->g;
+    uint32_t n_units = 0;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_op[v] == MPL_NONE)
+        if (g->value_op[v] == MPL_NONE && g->value_role[v] != MPL_PARAMETER)
             MPL_PASS(copy_value(r, v));
     for (mpl_op op = 0; op < g->n_ops; op++) /* views come after what they show */
         for (uint32_t i = 0; mpl_may_be_view(g, op) && i < mpl_op_n_out(g, op); i++)
             if (mpl_op_output(g, op, i) != MPL_NONE)
                 r->shows[mpl_op_output(g, op, i)] = r->shows[mpl_op_input(g, op, 0)];
-    r->waiting = n > g->n_ops;
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n_units += g->op_block[op] == 0;
+    r->waiting = n > n_units;
     for (uint32_t i = 0; i < n; i++)
         MPL_PASS(add_copy(r, run[i]));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        if (r->n_runs[op] == 0)
+        if (g->op_block[op] == 0 && r->n_runs[op] == 0)
             return MPL_REFUSE(r->ctx, "operation '%.100s' never runs", g->op_name[op]);
     for (uint32_t i = 0; i < g->n_outputs; i++)
         MPL_PASS(mpl_graph_add_output(r->ctx, r->to, r->first[g->output[i]]));
@@ -321,13 +377,13 @@ static mpl_status count_work(const replay *r, mpl_rerun_facts *facts)
     if (mpl_find_forward(r->ctx, g, forward) == MPL_EINPUT)
         memset(forward, 1, g->n_ops);
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        uint64_t work = mpl_op_work(g, op);
+        uint64_t work = g->op_block[op] == 0 ? mpl_unit_work(g, op) : 0;
 
         facts->all_work = mpl_add_work(facts->all_work, work);
         facts->forward_work = mpl_add_work(facts->forward_work, forward[op] ? work : 0);
         for (uint32_t k = 1; k < r->n_runs[op]; k++)
             facts->extra_work = mpl_add_work(facts->extra_work, work);
-        if ((mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
+        if (g->op_block[op] == 0 && (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
             facts->n_again += r->n_runs[op] - 1;
     }
 out:
@@ -340,9 +396,9 @@ static mpl_status replay_run(replay *r, uint32_t n, const mpl_op *run, mpl_graph
 {
     mpl_status st = MPL_OK;
 
-    if (r->g->n_blocks > 1 || r->g->program)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "graph '%s' %s: nothing of it can run again", r->g->name,
-                 r->g->program ? "is a program" : "has control flow");
+    if (r->g->program)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "graph '%s' is a program: nothing of it can run again",
+                 r->g->name);
     MPL_TRY(allocate(r));
     MPL_TRY(mpl_graph_new(r->ctx, r->g->name, &r->to));
     MPL_TRY(build(r, n, run));
@@ -351,7 +407,9 @@ static mpl_status replay_run(replay *r, uint32_t n, const mpl_op *run, mpl_graph
     *out = r->to, r->to = NULL;
 out:
     mpl_graph_free(r->ctx, r->to);
-    mpl_free_each(r->ctx, r->now, r->first, r->shows, r->n_runs, r->updated, r->waits, r->wait);
+    mpl_unit_reads_fini(r->ctx, &r->reads);
+    mpl_free_each(r->ctx, r->now, r->first, r->shows, r->block, r->n_runs, r->updated, r->waits,
+                  r->wait);
     return st;
 }
 
@@ -370,8 +428,10 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
 {
     mpl_status st = MPL_OK;
     uint8_t *needed = NULL, *vain = NULL, *seen = NULL;
+    mpl_unit_reads reads = {NULL, NULL};
     uint32_t left = 0;
 
+    MPL_TRY(mpl_unit_reads_new(ctx, g, &reads));
     MPL_TRY(mpl_new(ctx, needed, g->n_values));
     MPL_TRY(mpl_new(ctx, vain, *n));
     MPL_TRY(mpl_new(ctx, seen, g->n_ops));
@@ -381,8 +441,8 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
     }
     for (uint32_t i = *n; i-- > 0;) {
         mpl_op op = run[i];
-        bool repeat = vain[i];
-        uint32_t n_read = repeat ? mpl_n_repeat_reads(g, op) : mpl_n_read(g, op);
+        bool repeat = vain[i], some = repeat && mpl_n_repeat_reads(g, op) < mpl_op_n_in(g, op);
+        uint32_t end = some ? reads.begin[op] + mpl_n_repeat_reads(g, op) : reads.begin[op + 1];
 
         for (uint32_t k = 0; k < mpl_op_n_out(g, op); k++) {
             mpl_value v = mpl_op_output(g, op, k);
@@ -392,15 +452,15 @@ mpl_status mpl_rerun_trim(mpl_ctx *ctx, const mpl_graph *g, uint32_t *n, mpl_op 
             vain[i] = vain[i] && !needed[v];
             needed[v] = 0;
         }
-        for (uint32_t k = 0; k < n_read && !vain[i]; k++)
-            if (mpl_op_input(g, op, k) != MPL_NONE)
-                needed[mpl_op_input(g, op, k)] = 1;
+        for (uint32_t k = reads.begin[op]; k < end && !vain[i]; k++)
+            needed[reads.value[k]] = 1;
     }
     for (uint32_t i = 0; i < *n; i++)
         if (!vain[i])
             run[left++] = run[i];
     *n = left;
 out:
+    mpl_unit_reads_fini(ctx, &reads);
     mpl_free_each(ctx, needed, vain, seen);
     return st;
 }
@@ -427,8 +487,9 @@ mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forwar
     return MPL_OK;
 }
 
-mpl_status mpl_given_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                          uint64_t *peak)
+/* program and live may be NULL. */
+static mpl_status given(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                        uint64_t *peak, mpl_program **program, uint64_t **live)
 {
     mpl_status st = MPL_OK;
     mpl_problem_options serial = *options;
@@ -443,12 +504,30 @@ mpl_status mpl_given_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_op
     for (mpl_op op = 0; op < g->n_ops; op++)
         order[op] = op;
     MPL_TRY(mpl_problem_from_graph(ctx, g, order, &serial, &p, &map));
-    MPL_TRY(mpl_peak_live(ctx, p, 0, peak, NULL, NULL));
+    if (live != NULL)
+        MPL_TRY(mpl_new(ctx, *live, p->n_steps));
+    MPL_TRY(mpl_peak_live(ctx, p, 0, peak, live != NULL ? *live : NULL, NULL));
+    if (program != NULL)
+        MPL_TRY(mpl_program_new(ctx, g, order, program));
 out:
     mpl_free(ctx, order);
     mpl_problem_free(ctx, p);
     mpl_value_map_free(ctx, map);
     return st;
+}
+
+mpl_status mpl_given_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          uint64_t *peak)
+{
+    return given(ctx, g, options, peak, NULL, NULL);
+}
+
+mpl_status mpl_given_live(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
+                          mpl_program **program, uint64_t **live)
+{
+    uint64_t peak;
+
+    return given(ctx, g, options, &peak, program, live);
 }
 
 mpl_status mpl_rerun_peak(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_op *run,

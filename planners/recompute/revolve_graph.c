@@ -256,69 +256,6 @@ out:
 
 /* ---- rounds that run again ---- */
 
-static mpl_status clone_op(weaver *w, mpl_op op, mpl_value *map, uint32_t *block);
-
-static mpl_status clone_ops(weaver *w, uint32_t b, const uint8_t *makes, mpl_value *map,
-                            uint32_t *block)
-{
-    for (mpl_op op = w->g->block_op_begin[b]; op < w->g->block_op_end[b]; op++)
-        if (w->g->op_block[op] == b && makes[op])
-            MPL_PASS(clone_op(w, op, map, block));
-    return MPL_OK;
-}
-
-/* A copy of a nested block under new names. */
-static mpl_status clone_block(weaver *w, uint32_t b, mpl_value *map, uint32_t *block)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = w->g;
-    char text[MPL_REPEAT_NAME];
-    mpl_value *result = NULL;
-    uint8_t *all = NULL;
-
-    MPL_TRY(mpl_new(w->ctx, all, g->n_ops));
-    MPL_TRY(mpl_new(w->ctx, result, g->block_n_results[b]));
-    memset(all, 1, g->n_ops);
-    MPL_TRY(mpl_graph_open_block(w->ctx, w->to,
-                                 mpl_repeat_name(g, w->to, g->block_name[b], ".again", NULL, text),
-                                 &block[b]));
-    for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
-        mpl_value v = mpl_param(g, b, i);
-
-        MPL_TRY(mpl_graph_add_param(
-            w->ctx, w->to, mpl_repeat_name(g, w->to, g->value_name[v], ".again", NULL, text),
-            (mpl_type)g->value_type[v], &g->value_shape[v], &map[v]));
-    }
-    MPL_TRY(clone_ops(w, b, all, map, block));
-    for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-        result[i] = mpl_result(g, b, i) != MPL_NONE ? map[mpl_result(g, b, i)] : MPL_NONE;
-    MPL_TRY(mpl_graph_close_block(w->ctx, w->to, g->block_n_results[b], result));
-out:
-    mpl_free_each(w->ctx, all, result);
-    return st;
-}
-
-static mpl_status clone_op(weaver *w, mpl_op op, mpl_value *map, uint32_t *block)
-{
-    mpl_status st = MPL_OK;
-    const mpl_graph *g = w->g;
-    uint32_t n = mpl_op_n_out(g, op);
-    const char **name = NULL;
-    char(*text)[MPL_REPEAT_NAME] = NULL;
-
-    for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        MPL_TRY(clone_block(w, g->op_body[k], map, block));
-    MPL_TRY(mpl_new_each(w->ctx, n, name, text));
-    for (uint32_t i = 0; i < n; i++)
-        if (mpl_op_output(g, op, i) != MPL_NONE)
-            name[i] = mpl_repeat_name(g, w->to, g->value_name[mpl_op_output(g, op, i)], ".again",
-                                      NULL, text[i]);
-    MPL_TRY(mpl_copy_op_as(w->ctx, g, op, w->to, map, block, &(mpl_copy_as){.out_name = name}));
-out:
-    mpl_free_each(w->ctx, name, text);
-    return st;
-}
-
 /* Numbers and tables of one loop's way back. */
 typedef struct tables {
     mpl_value zero, one, last, to;
@@ -380,7 +317,9 @@ static mpl_status again_body(weaver *w, const mpl_taped_loop *l, const change *c
         map[state] = row_of(w, g->value_name[state], ".again", block_slots[k], row);
     }
     MPL_TRY(w->st);
-    MPL_TRY(clone_ops(w, b, l->makes, map, block));
+    for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
+        if (g->op_block[op] == b && l->makes[op])
+            MPL_TRY(mpl_repeat_op(w->ctx, g, op, w->to, map, block));
     to = row_of(w, base, ".row", t->to, at);
     result[0] = MPL_NONE, result[1] = to;
     result[2] = binary(w, MPL_OP_add, base, ".place", at, t->one);

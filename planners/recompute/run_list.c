@@ -10,6 +10,7 @@ mpl_status mpl_run_list_init(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
     MPL_TRY(mpl_reserve(ctx, list->run, list->cap, g->n_ops));
     MPL_TRY(mpl_new_each(ctx, g->n_values, list->root, list->version, list->shown));
     MPL_TRY(mpl_new(ctx, list->ran, g->n_ops));
+    MPL_TRY(mpl_unit_reads_new(ctx, g, &list->reads));
     for (mpl_value v = 0; v < g->n_values; v++)
         list->root[v] = v;
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -23,9 +24,11 @@ out:
 
 void mpl_run_list_fini(mpl_run_list *list)
 {
-    if (list->ctx != NULL)
+    if (list->ctx != NULL) {
+        mpl_unit_reads_fini(list->ctx, &list->reads);
         mpl_free_each(list->ctx, list->run, list->root, list->version, list->shown, list->ran,
                       list->chain);
+    }
     *list = (mpl_run_list){0};
 }
 
@@ -64,10 +67,8 @@ static mpl_status refresh(mpl_run_list *l, mpl_value v)
 
 mpl_status mpl_run_list_add(mpl_run_list *l, mpl_op op)
 {
-    const mpl_graph *g = l->g;
-
-    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
-        if (g->op_in[i] != MPL_NONE && l->root[g->op_in[i]] != g->op_in[i])
-            MPL_PASS(refresh(l, g->op_in[i]));
+    for (uint32_t i = l->reads.begin[op]; i < l->reads.begin[op + 1]; i++)
+        if (l->root[l->reads.value[i]] != l->reads.value[i])
+            MPL_PASS(refresh(l, l->reads.value[i]));
     return append(l, op);
 }

@@ -43,4 +43,34 @@ mpl_status mpl_verify_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_ma
 mpl_status mpl_verify_places(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
                              const mpl_problem *p, const mpl_plan *plan);
 
+/* States of several graphs over one arena. */
+typedef struct mpl_states_at {
+    uint32_t n;
+    const char *const *name;
+    const uint64_t *at, *bytes; /* [n] [byte] */
+    uint64_t arena_bytes;
+} mpl_states_at;
+
+/* One of the graphs, as it is planned and executed. */
+typedef struct mpl_called {
+    const char *name;
+    const mpl_graph *g;
+    const mpl_value_map *map;
+    const mpl_problem *p;            /* serial; without what is held */
+    const mpl_plan *plan;            /* of p, in the common arena; verified */
+    const mpl_value *before, *after; /* [states] input and output of each; MPL_NONE: none */
+    const uint64_t *held_at;         /* [n_values] of roots held in the arena; UINT64_MAX: none */
+} mpl_called;
+
+/* Checks that any sequence of calls computes with the contents of states that the calls before
+ * left: each state lies at one offset in all graphs; when a value in it is read, its contents are
+ * there; an output that is a state's new contents is written where the state lies, over old
+ * contents that nothing needs any more, or by an operation that may; at the end of each call,
+ * whatever lies over the state has not touched it, or it was written anew. By one walk over each
+ * graph's steps; ranges of the plan and of the graphs themselves, which the caller verifies with
+ * mpl_verify and its like, are taken as right. MPL_EINVALID names the entry, the value and the
+ * state. O(states * (buffers + steps)) and states * steps bytes. */
+mpl_status mpl_verify_calls(mpl_ctx *ctx, const mpl_states_at *states, uint32_t n,
+                            const mpl_called *called);
+
 #endif

@@ -30,9 +30,8 @@ static bool may_overwrite(const mpl_flow_run *f, mpl_op op, uint32_t i)
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     mpl_value out = mpl_op_output(g, op, 0);
     uint32_t n_in = mpl_op_n_in(g, op);
-    bool any = (traits & MPL_IN_PLACE_ANY) != 0 || ((traits & MPL_IN_PLACE_0) != 0 && i == 0);
 
-    if (!any || g->value_type[in[i]] != g->value_type[out] ||
+    if (!mpl_op_overwrites(g, op, i) || g->value_type[in[i]] != g->value_type[out] ||
         g->value_bytes[in[i]] != g->value_bytes[out] ||
         ((traits & MPL_VIEW) == 0 &&
          !mpl_shape_equal(&g->value_shape[in[i]], &g->value_shape[out])))
@@ -42,7 +41,7 @@ static bool may_overwrite(const mpl_flow_run *f, mpl_op op, uint32_t i)
         if (k != i && in[k] != MPL_NONE &&
             mpl_flow_holder(&f->map, in[k]) == mpl_flow_holder(&f->map, in[i]) &&
             !apart(f, in[k], in[i]) &&
-            ((traits & MPL_ELEMENTWISE) == 0 ||
+            (!mpl_op_reads_along(g, op, k) ||
              !mpl_shape_equal(&g->value_shape[in[k]], &g->value_shape[in[i]])))
             return false;
     return true;

@@ -151,9 +151,7 @@ static bool may_overwrite(const checker *c, mpl_buffer in, mpl_buffer out)
         return false;
     for (uint32_t i = g->op_in_begin[maker]; i < g->op_in_begin[maker + 1]; i++) {
         mpl_value v = g->op_in[i];
-        unsigned traits = mpl_op_table[g->op_kind[maker]].traits;
-        bool allowed = (traits & MPL_IN_PLACE_ANY) != 0 ||
-                       ((traits & MPL_IN_PLACE_0) != 0 && i == g->op_in_begin[maker]);
+        bool allowed = mpl_op_overwrites(g, maker, i - g->op_in_begin[maker]);
 
         reads |= v != MPL_NONE && c->map->value_buffer[v] == in && n_buffers(c, v) == 1 &&
                  !mpl_value_strided(c->map, v) && c->map->value_offset[v] == at && allowed &&

@@ -2,19 +2,23 @@
  * that runs repeat bit for bit.
  *
  * Primitives and their memory objects are made once, by prepare; a run only sets their pointers.
- * Scratchpads are workspaces of the caller. What oneDNN lacks, and types other than f32, run by the
- * plain loops of graphs/ops on one thread, named "ref loops". oneDNN's matrix product allocates
- * pack buffers of its own during a call. */
+ * Scratchpads are workspaces of the caller. 16-bit floats are computed in f32 (halves.h). What
+ * oneDNN lacks, and other types, run by the plain loops of graphs/ops on one thread, named "ref
+ * loops". oneDNN's matrix product allocates pack buffers of its own during a call. */
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
 #include "runtime/cpu/chain.h"
 #include "runtime/cpu/cpu_priv.h"
+#include "runtime/cpu/cpu_quant.h"
+#include "runtime/cpu/halves.h"
 #include "runtime/cpu/host_priv.h"
 #include "runtime/cpu/images.h"
 #include "runtime/machine.h"
 
+#include <float.h>
 #include <math.h>
 
+extern const mpl_backend mpl_backend_cpu;
 void omp_set_num_threads(int n); /* of libgomp, which oneDNN uses; its header may be absent */
 
 struct mpl_library {
@@ -26,10 +30,12 @@ struct mpl_library {
 struct mpl_prepared {
     dnnl_primitive_t primitive; /* NULL: copies output 0's bytes, or runs loops */
     bool copy;
-    mpl_chain *chain;   /* or NULL */
-    mpl_images *images; /* or NULL */
-    int64_t n_images;   /* runs of the primitive; each argument advances a step between them */
-    uint64_t *step;     /* [n_args] [byte] */
+    mpl_chain *chain;     /* or NULL */
+    mpl_images *images;   /* or NULL */
+    mpl_halves *halves;   /* or NULL */
+    mpl_cpu_quant *quant; /* or NULL */
+    int64_t n_images;     /* runs of the primitive; each argument advances a step between them */
+    uint64_t *step;       /* [n_args] [byte] */
     int n_args;
     dnnl_exec_arg_t *arg;  /* [n_args] */
     mpl_cpu_arg *source;   /* [n_args] */
@@ -39,7 +45,7 @@ struct mpl_prepared {
     bool is_packed;
     void (*begin)(const mpl_op_call *call);  /* before the primitive, or NULL */
     void (*finish)(const mpl_op_call *call); /* after the primitive, or NULL */
-    bool drops_nan;                          /* as in the recipe */
+    bool drops_nan, drops_infinity;          /* as in the recipe */
     mpl_activation activation;               /* applied to the primitive's result */
     int64_t n_made;            /* elements of output 0 from one run of the primitive */
     struct mpl_prepared *next; /* the operation's next primitive, or NULL */
@@ -84,6 +90,7 @@ static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, m
     MPL_TRY(mpl_new(ctx, dev->library, 1));
     MPL_TRY(mpl_machine_get(ctx, &machine));
     dev->n_threads = options->n_threads > 0 ? options->n_threads : machine.n_cores;
+    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_vnni); /* 2.6 crashes on small shapes by AMX */
     MPL_TRY(status_of(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening",
                       "engine"));
     MPL_TRY(status_of(
@@ -136,6 +143,8 @@ static void release_one(mpl_device *dev, mpl_prepared *prepared)
         dnnl_memory_destroy(prepared->packed);
     mpl_chain_free(dev->ctx, prepared->chain);
     mpl_images_free(dev->ctx, prepared->images);
+    mpl_halves_free(dev, prepared->halves);
+    mpl_cpu_quant_free(dev->ctx, prepared->quant);
     mpl_free_each(dev->ctx, prepared->step, prepared->arg, prepared->source, prepared);
 }
 
@@ -235,6 +244,7 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepare
     p->begin = r->begin;
     p->finish = r->finish;
     p->drops_nan = r->drops_nan;
+    p->drops_infinity = r->drops_infinity;
     p->activation = r->activation;
     if (bytes > 0)
         r->arg[r->n_args++] = (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
@@ -288,7 +298,7 @@ static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *
         r->n_args = 0;
         r->more = false;
         r->begin = r->finish = NULL;
-        r->drops_nan = false;
+        r->drops_nan = r->drops_infinity = false;
         r->activation = MPL_ACT_NONE;
         describe(r);
         if (r->pd == NULL)
@@ -391,7 +401,8 @@ static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
 /* Whether p has an implementation. */
 static bool is_ready(const mpl_prepared *p)
 {
-    return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL;
+    return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL ||
+           p->halves != NULL || p->quant != NULL;
 }
 
 /* ---- operands of concats, which may lie inside the result ---- */
@@ -542,10 +553,15 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &p->chain, &name));
+    if (!is_ready(p))
+        MPL_TRY(mpl_cpu_quant_new(ctx, dev->library->engine, g, op, &p->quant, &workspace, &name));
+    if (!is_ready(p) && !r.last)
+        MPL_TRY(mpl_halves_new(dev, &mpl_backend_cpu, MPL_HALVES_PIECE, g, op, &p->halves,
+                               &workspace, &name));
     if (r.last && !is_ready(p) && !is_flat(g, op, r.last))
         MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels last",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
-    *workspace_bytes = workspace;
+    *workspace_bytes = is_ready(p) ? workspace : mpl_eval_workspace(g, op);
     if (how != NULL)
         *how = name;
     *out = p, p = NULL;
@@ -614,6 +630,8 @@ static uint64_t packed_bytes(const mpl_prepared *prepared)
     for (const mpl_prepared *p = prepared; p != NULL; p = p->next) {
         const dnnl_memory_desc_t *md;
 
+        sum += p->halves != NULL ? mpl_halves_packed_bytes(p->halves) : 0;
+        sum += p->quant != NULL ? mpl_cpu_quant_packed_bytes(p->quant) : 0;
         if (p->packed != NULL && dnnl_memory_get_memory_desc(p->packed, &md) == dnnl_success)
             sum += dnnl_memory_desc_get_size(md);
     }
@@ -651,8 +669,8 @@ static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_c
     return MPL_OK;
 }
 
-/* Whether an element is a NaN or positive infinity. */
-static bool has_special(const float *x, int64_t n)
+/* Whether an element is a NaN, positive infinity or below `least`. */
+static bool has_special(const float *x, int64_t n, float least)
 {
     enum { AT_ONCE = 512 }; /* a constant count, so that compilers vectorise */
     unsigned any = 0;
@@ -660,9 +678,9 @@ static bool has_special(const float *x, int64_t n)
 
     for (; k + AT_ONCE <= n && any == 0; k += AT_ONCE)
         for (int64_t i = 0; i < AT_ONCE; i++)
-            any |= !(x[k + i] < INFINITY);
+            any |= !(x[k + i] >= least && x[k + i] < INFINITY);
     for (; k < n && any == 0; k++)
-        any |= !(x[k] < INFINITY);
+        any |= !(x[k] >= least && x[k] < INFINITY);
     return any != 0;
 }
 
@@ -677,7 +695,7 @@ static mpl_status run_image(mpl_device *dev, mpl_prepared *p, const mpl_op_call 
         in.shape.dim[0] = out.shape.dim[0] = 1;
     in.data = (char *)in.data + (uint64_t)image * p->step[0];
     out.data = (char *)out.data + (uint64_t)image * p->step[1];
-    if (!has_special(in.data, mpl_count(&in.shape)))
+    if (!has_special(in.data, mpl_count(&in.shape), p->drops_infinity ? -FLT_MAX : -INFINITY))
         return run_primitive(dev, p, call, image);
     loops.in = &in, loops.out = &out;
     loops.n_in = loops.n_out = 1;
@@ -695,6 +713,10 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
         mpl_chain_run(p->chain, call, dev->n_threads);
         return MPL_OK;
     }
+    if (p->halves != NULL)
+        return mpl_halves_run(dev, p->halves, call);
+    if (p->quant != NULL)
+        return mpl_cpu_quant_run(dev->ctx, dev->library->stream, p->quant, call);
     if (p->images != NULL) {
         mpl_images_run(p->images, call, dev->n_threads);
         return MPL_OK;

@@ -505,7 +505,7 @@ static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
     dnnl_pooling_v2_desc_t desc;
     dnnl_memory_desc_t src = image(r, r->in[0]), dst = image(r, r->out[0]);
 
-    r->drops_nan = algorithm == dnnl_pooling_max;
+    r->drops_nan = r->drops_infinity = algorithm == dnnl_pooling_max;
     if (r->drops_nan && r->last) /* images.h computes it; plain loops are row-major */
         return;
     if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst,
@@ -596,10 +596,27 @@ static void product_dims(const mpl_shape *s, uint32_t operand, uint32_t rank, in
         dim[i] = dim_from_right(&matrix, rank, i);
 }
 
+/* A stack of matrices of these dims in memory, each transposed where `turned`. */
+static dnnl_memory_desc_t matrices(uint32_t rank, const int64_t *dim, bool turned)
+{
+    int64_t of[MPL_MAX_RANK], stride[MPL_MAX_RANK], n = 1;
+
+    if (!turned)
+        return mpl_cpu_plain(rank, dim);
+    memcpy(of, dim, sizeof of);
+    of[rank - 2] = dim[rank - 1], of[rank - 1] = dim[rank - 2];
+    for (uint32_t i = rank; i-- > 0; n *= dim[i])
+        stride[i] = n;
+    stride[rank - 1] = stride[rank - 2], stride[rank - 2] = 1;
+    return strided(rank, of, stride);
+}
+
 static void matmul(recipe *r)
 {
+    bool trans_a = attr_int(r, MPL_ATTR_trans_a, 0) != 0 && r->in[0]->rank > 1;
+    bool trans_b = attr_int(r, MPL_ATTR_trans_b, 0) != 0 && r->in[1]->rank > 1;
     uint32_t rank = 2;
-    int64_t a[MPL_MAX_RANK], b[MPL_MAX_RANK], y[MPL_MAX_RANK];
+    int64_t a[MPL_MAX_RANK] = {0}, b[MPL_MAX_RANK] = {0}, y[MPL_MAX_RANK];
     dnnl_memory_desc_t a_md, b_md, y_md;
 
     for (uint32_t i = 0; i < 2; i++)
@@ -607,15 +624,16 @@ static void matmul(recipe *r)
     product_dims(r->in[0], 0, rank, a);
     product_dims(r->in[1], 1, rank, b);
     for (uint32_t i = 0; i < rank; i++)
-        y[i] = i == rank - 1 ? b[i] : i == rank - 2 ? a[i] : a[i] > b[i] ? a[i] : b[i];
-    if (r->in[1]->rank <= 2 && rank > 2) { /* a single right matrix: merge left rows */
+        y[i] = a[i] > b[i] ? a[i] : b[i];
+    y[rank - 2] = a[rank - (trans_a ? 1 : 2)], y[rank - 1] = b[rank - (trans_b ? 2 : 1)];
+    if (r->in[1]->rank <= 2 && rank > 2 && !trans_a) { /* a single right matrix: merge left rows */
         a[0] = y[0] = mpl_count_dims(r->in[0], 0, rank - 1);
         a[1] = a[rank - 1], y[1] = y[rank - 1];
         b[0] = b[rank - 2], b[1] = b[rank - 1];
         rank = 2;
     }
-    a_md = mpl_cpu_plain(rank, a);
-    b_md = mpl_cpu_plain(rank, b);
+    a_md = matrices(rank, a, trans_a);
+    b_md = matrices(rank, b, trans_b);
     y_md = mpl_cpu_plain(rank, y);
     product(r, 0, &a_md, &b_md, NULL, &y_md);
 }
@@ -810,6 +828,7 @@ static void reduce(recipe *r)
         return;
     choose_one_to_one(r, &desc, &src, &dst);
     r->drops_nan = kind == MPL_OP_reduce_max || kind == MPL_OP_reduce_min;
+    r->drops_infinity = kind == MPL_OP_reduce_max;
 }
 
 /* ---- elements moved ---- */

@@ -41,6 +41,7 @@ typedef struct mpl_cpu_recipe {
     void (*begin)(const mpl_op_call *call);  /* runs before the primitive, or NULL */
     void (*finish)(const mpl_op_call *call); /* runs after the primitive, or NULL */
     bool drops_nan;            /* loses or makes NaNs of input 0, its only one; our loops do not */
+    bool drops_infinity;       /* and makes its negative infinities finite */
     mpl_activation activation; /* applied to output 0 after the primitive; see mpl_chain_activate */
     uint32_t n_args;
     mpl_cpu_arg *arg;        /* [n_in + n_out + 2] */

@@ -381,6 +381,7 @@ static mpl_status matmul(mpl_maker *m)
 {
     mpl_shape a = *in_shape(m, 0), b = *in_shape(m, 1), stack_a, stack_b, stack = *out_shape(m, 0);
     int64_t matrix_a, matrix_b;
+    bool trans_a, trans_b;
     mpl_cuda_part *p;
     mpl_cuda_product *d;
 
@@ -393,10 +394,13 @@ static mpl_status matmul(mpl_maker *m)
         a = (mpl_shape){2, {1, a.dim[0]}};
     if (b.rank == 1)
         b = (mpl_shape){2, {b.dim[0], 1}};
-    d->rows = a.dim[a.rank - 2];
-    d->columns = d->b_row = b.dim[b.rank - 1];
-    d->terms = d->a_row = a.dim[a.rank - 1];
-    d->a_column = d->b_column = 1;
+    trans_a = a.rank > 1 && attr_int(m, MPL_ATTR_trans_a, 0) != 0;
+    trans_b = b.rank > 1 && attr_int(m, MPL_ATTR_trans_b, 0) != 0;
+    d->rows = a.dim[a.rank - (trans_a ? 1 : 2)];
+    d->columns = b.dim[b.rank - (trans_b ? 2 : 1)];
+    d->terms = a.dim[a.rank - (trans_a ? 2 : 1)];
+    d->a_row = trans_a ? 1 : d->terms, d->a_column = trans_a ? d->rows : 1;
+    d->b_row = trans_b ? 1 : d->columns, d->b_column = trans_b ? d->terms : 1;
     d->alpha = 1;
     stack_a = a, stack_a.rank -= 2;
     stack_b = b, stack_b.rank -= 2;
@@ -452,6 +456,19 @@ static mpl_describe *describe_of(mpl_op_kind kind)
     return other != NULL ? other : mpl_describe_train(kind);
 }
 
+/* Whether an operand has a type of which the kernels know nothing. */
+static bool has_newer_type(const mpl_maker *m)
+{
+    bool newer = false;
+
+    for (uint32_t i = 0; i < m->n_in + m->n_out; i++) {
+        mpl_value v = i < m->n_in ? in_of(m, i) : out_of(m, i - m->n_in);
+
+        newer = newer || (v != MPL_NONE && type_of(m, v) > MPL_TYPE_bool);
+    }
+    return newer;
+}
+
 mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cuda_part **part,
                              uint32_t *n)
 {
@@ -467,7 +484,7 @@ mpl_status mpl_cuda_describe(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_cu
     mpl_describe *describe = describe_of(m.kind);
 
     *part = NULL, *n = 0;
-    if (describe == NULL)
+    if (describe == NULL || has_newer_type(&m))
         goto out;
     MPL_TRY(describe(&m));
     if (m.refused)

@@ -90,7 +90,8 @@ static mpl_status update(mpl_maker *m)
         .momentum = attr_float(m, MPL_ATTR_momentum, 0.9),
         .epsilon = attr_float(m, MPL_ATTR_epsilon, 1e-8),
         .beta1 = attr_float(m, MPL_ATTR_beta1, 0.9),
-        .beta2 = attr_float(m, MPL_ATTR_beta2, 0.999)};
+        .beta2 = attr_float(m, MPL_ATTR_beta2, 0.999),
+        .decay = attr_float(m, MPL_ATTR_decay, 0)};
     return MPL_OK;
 }
 

@@ -126,7 +126,7 @@ typedef struct mpl_cuda_drop {
 } mpl_cuda_drop;
 
 typedef struct mpl_cuda_update {
-    double rate, momentum, epsilon, beta1, beta2;
+    double rate, momentum, epsilon, beta1, beta2, decay;
 } mpl_cuda_update;
 
 typedef struct mpl_cuda_kernel {

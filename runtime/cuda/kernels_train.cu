@@ -412,7 +412,8 @@ KERNEL update(const mpl_cuda_kernel k)
             second = u->beta2 * get(type, k.in[4], i) + (1 - u->beta2) * g * g;
             put(type, k.out[0], i,
                 get(type, k.in[2], i) -
-                    u->rate * (state / correct1) / (sqrt(second / correct2) + u->epsilon));
+                    u->rate * (state / correct1) / (sqrt(second / correct2) + u->epsilon) -
+                    u->rate * u->decay * get(type, k.in[2], i));
             put(type, k.out[1], i, state);
             put(type, k.out[2], i, second);
             break;

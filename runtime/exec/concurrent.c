@@ -439,8 +439,9 @@ mpl_status mpl_exec_set_workers(mpl_exec *exec, uint32_t n)
                           name, n);
     if (n > 1 && exec->options.checked && exec->control != NULL)
         return MPL_REFUSE(exec->ctx,
-                          "graph '%s': loops and branches are checked in a run by one worker, not "
-                          "by %u",
+                          "graph '%s': --checked by %u workers is for graphs without loops and "
+                          "branches: within these, what bytes are dead is known of one operation "
+                          "after the other; --workers 1 checks the same plan",
                           name, n);
     if (n > 1 && exec->backend->sequence_new == NULL) {
         if (exec->backend->share == NULL)

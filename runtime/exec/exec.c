@@ -194,6 +194,10 @@ static mpl_status allocate(mpl_exec *exec)
         mpl_slab *s = &exec->slab[i];
         uint64_t bytes;
 
+        if (i == 0 && exec->options.within != NULL) { /* the caller frees it */
+            s->base = exec->options.within->arena;
+            continue;
+        }
         if (!mpl_add_bytes(s->bytes, 2 * guard, &bytes))
             return MPL_ERROR(exec->ctx, MPL_EMEM, "out of memory: an arena of %" PRIu64 " bytes",
                              s->bytes);
@@ -249,8 +253,8 @@ static mpl_status make_arrivals(mpl_exec *exec)
     MPL_PASS(mpl_new_each(exec->ctx, g->n_values, exec->arrival_value, exec->arrival_home));
     for (mpl_value v = 0; v < g->n_values; v++) {
         if ((g->value_role[v] != MPL_INPUT && g->value_role[v] != MPL_WEIGHT) ||
-            exec->value_slab[v] >= exec->n_pools)
-            continue;
+            exec->value_slab[v] >= exec->n_pools || exec->value_block[v] == MPL_NONE)
+            continue; /* it stays where it is from run to run */
         exec->arrival_value[exec->n_arrivals] = v;
         MPL_PASS(mpl_new(exec->ctx, exec->arrival_home[exec->n_arrivals], g->value_bytes[v]));
         exec->n_arrivals++;
@@ -411,6 +415,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
     MPL_TRY(make_calls(exec));
     MPL_TRY(make_arrivals(exec));
     MPL_TRY(fill_weights(exec));
+    exec->options.within = NULL; /* the executor needs no more of it */
     if (exec->options.checked)
         MPL_TRY(mpl_checked_init(exec));
     if (options->checked && exec->control != NULL)

@@ -132,6 +132,34 @@ static mpl_status take_buffers(mpl_exec *exec, const mpl_problem *p, const mpl_p
         exec->block[b] = block_at(arena, plan->offset[b], p->bytes[b]);
     }
     exec->n_blocks = p->n;
+    if (exec->options.within == NULL)
+        return MPL_OK;
+    if (exec->slab[0].bytes > exec->options.within->bytes)
+        return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                         "graph '%s' is planned in %" PRIu64
+                         " bytes; the memory given has %" PRIu64,
+                         exec->g->name, exec->slab[0].bytes, exec->options.within->bytes);
+    exec->slab[0].bytes = exec->options.within->bytes;
+    return MPL_OK;
+}
+
+static uint64_t held_at(const mpl_exec *exec, mpl_value v)
+{
+    return exec->options.within != NULL ? exec->options.within->held_at[v] : UINT64_MAX;
+}
+
+/* A root that the caller has placed in the arena, for good. */
+static mpl_status place_held(mpl_exec *exec, mpl_value v)
+{
+    uint64_t end, at = held_at(exec, v);
+
+    if (!mpl_add_bytes(at, exec->g->value_bytes[v], &end) || end > exec->slab[0].bytes ||
+        at % exec->backend->align != 0)
+        return MPL_ERROR(exec->ctx, MPL_EINVALID,
+                         "value '%s' at offset %" PRIu64
+                         " lies outside of the arena, or not at a multiple of %u bytes",
+                         exec->g->value_name[v], at, (unsigned)exec->backend->align);
+    place(exec, v, 0, at, MPL_NONE);
     return MPL_OK;
 }
 
@@ -157,7 +185,8 @@ static mpl_status place_holder(mpl_exec *exec, const mpl_value_map *map, mpl_val
         return MPL_OK;
     }
     if (b == MPL_NONE)
-        return place_alone(exec, v, own_slab(exec, v));
+        return held_at(exec, v) != UINT64_MAX ? place_held(exec, v)
+                                              : place_alone(exec, v, own_slab(exec, v));
     place(exec, v, exec->block[b].slab, exec->block[b].offset, b);
     if (exec->block[b].value == MPL_NONE)
         exec->block[b].value = v;

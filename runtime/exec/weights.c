@@ -24,6 +24,7 @@ typedef struct range {
 #define SCALE ((range){0.5, 1.5, true})
 #define SHIFT ((range){-0.1, 0.1, true})
 #define FIXED ((range){-1, 1, false})
+#define STEPS ((range){-127, 127, true}) /* of int8 */
 
 static range he(double fan_in)
 {
@@ -44,9 +45,7 @@ static double product(const mpl_shape *s, uint32_t from)
 /* Number of terms in the sums in which a weight of a matrix product takes part. */
 static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
 {
-    bool gemm = mpl_is_gemm((mpl_op_kind)g->op_kind[op]);
-    bool turned =
-        gemm && mpl_attr_int(g, op, operand == 0 ? MPL_ATTR_trans_a : MPL_ATTR_trans_b, 0) != 0;
+    bool turned = mpl_attr_int(g, op, operand == 0 ? MPL_ATTR_trans_a : MPL_ATTR_trans_b, 0) != 0;
 
     if (s->rank < 2)
         return product(s, 0);
@@ -120,6 +119,9 @@ static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl
     case MPL_OP_gemm_sum:
         return operand == 0 ? arithmetic(single, SHIFT)
                             : product_range(g, op, operand - 1, s, single);
+    case MPL_OP_qconv:
+    case MPL_OP_qmatmul:
+        return operand == 1 ? STEPS : FIXED;
     case MPL_OP_batch_norm:
     case MPL_OP_batch_norm_train:
     case MPL_OP_batch_norm_again:
@@ -174,7 +176,7 @@ static bool moves(mpl_op_kind kind)
 /* Chosen by the first operation that computes with it. */
 static range weight_range(const mpl_graph *g, mpl_value v)
 {
-    bool single = g->value_bytes[v] == mpl_type_bytes((mpl_type)g->value_type[v]);
+    bool single = mpl_count(&g->value_shape[v]) == 1;
     mpl_value read = v;
 
     for (;;) {
@@ -206,13 +208,18 @@ static bool is_float(mpl_type type)
     return type <= MPL_TYPE_bf16;
 }
 
-/* The next n elements: uniform in the range; 0 and 1 for types that are not floating. */
+/* The next n elements: uniform in the range; 0 and 1 for types that are not floating, unless the
+ * range is STEPS. */
 static void put_random(mpl_rng *rng, mpl_type type, const range *r, void *array, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
         double u = mpl_rng_float(rng);
 
-        put(type, array, i, is_float(type) ? r->low + (r->high - r->low) * u : u < 0.5 ? 0 : 1);
+        if (is_float(type))
+            put(type, array, i, r->low + (r->high - r->low) * u);
+        else
+            put(type, array, i,
+                r->high == STEPS.high ? rint(r->low + (r->high - r->low) * u) : u >= 0.5);
     }
 }
 
@@ -231,24 +238,26 @@ mpl_status mpl_weights_make(const mpl_graph *g, const mpl_exec_options *options,
                             mpl_weight_sink *sink, void *arg)
 {
     mpl_type type = (mpl_type)g->value_type[v];
-    uint64_t size = mpl_type_bytes(type), n = g->value_bytes[v] / size;
+    uint64_t n = (uint64_t)mpl_count(&g->value_shape[v]), bytes = 0;
     range r = weight_range(g, v);
     bool random = mpl_exec_is_random(g, options, v);
     mpl_rng rng;
     double piece[2048]; /* aligned for every type */
-    uint64_t piece_n = sizeof piece / size;
+    uint64_t piece_n = 8 * sizeof piece / mpl_type_bits(type);
 
     if (!random && !g->value_splat[v])
         return sink(arg, v, 0, g->value_data[v], g->value_bytes[v]);
     seed_by_name(&rng, options->weight_seed, g->value_name[v]);
-    for (uint64_t i = 0; !random && i < piece_n; i++)
-        memcpy((char *)piece + i * size, g->value_data[v], size);
-    for (uint64_t i = 0; i < n; i += piece_n) {
+    memset(piece, 0, sizeof piece);
+    if (!random)
+        mpl_type_repeat(type, piece_n, g->value_data[v], piece);
+    for (uint64_t i = 0, at = 0; i < n; i += piece_n, at += bytes) {
         uint64_t count = mpl_min_u64(piece_n, n - i);
 
         if (random)
             put_random(&rng, type, &r, piece, count);
-        MPL_PASS(sink(arg, v, i * size, piece, count * size));
+        mpl_type_size(type, count, &bytes);
+        MPL_PASS(sink(arg, v, at, piece, bytes));
     }
     return MPL_OK;
 }
@@ -281,7 +290,9 @@ mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uin
                           g->n_inputs, i);
     v = g->input[i];
     type = (mpl_type)g->value_type[v];
-    n = g->value_bytes[v] / mpl_type_bytes(type);
+    n = (uint64_t)mpl_count(&g->value_shape[v]);
+    if (g->value_bytes[v] > 0)
+        memset(data, 0, g->value_bytes[v]); /* what pads packed elements */
     if (seed != 0) {
         seed_by_name(&rng, seed, g->value_name[v]);
         put_random(&rng, type, &FIXED, data, n);

@@ -115,7 +115,7 @@ static mpl_status add_operand(mpl_tape *tape, const mpl_tape_call *call, uint32_
 
     snprintf(name, sizeof name, "in%u", i);
     /* Backends look at constants of one element: bounds of a clip. */
-    return is_constant && tape->store[s->store].bytes == mpl_type_bytes(s->type)
+    return is_constant && mpl_count(&s->shape) == 1
                ? mpl_graph_add_const(tape->ctx, g, name, s->type, &s->shape,
                                      tape->store[s->store].at, false, out)
                : mpl_graph_add_value(tape->ctx, g, name, role, s->type, &s->shape, out);

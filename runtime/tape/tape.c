@@ -227,7 +227,7 @@ static mpl_status add_outer(mpl_tape *tape, const char *name, mpl_type type, con
     void *at = NULL;
 
     if (shape->rank > MPL_MAX_RANK || !mpl_shape_count(shape, &count) ||
-        !mpl_mul_bytes(count, mpl_type_bytes(type), &bytes))
+        !mpl_type_size(type, count, &bytes))
         MPL_FAIL(tape->ctx, MPL_EINPUT, "tape: tensor '%.100s' has no such shape",
                  name != NULL ? name : "");
     MPL_TRY(keep_name(tape, name, &kept));

@@ -537,7 +537,7 @@ def check_generators():
 
     with open(OPERATORS, encoding="utf-8") as text:
         read = set(re.findall(r"^ONNX\((\w+),", text.read(), re.MULTILINE))
-    drawn = {name for names, _ in random_onnx.GENERATORS for name in names}
+    drawn = {name for names, _ in random_onnx.GENERATORS for name in names if not name.startswith("ms.")}
     if read != drawn:
         raise common.Failed(f"without a generator: {sorted(read - drawn)}; not read by memplan: {sorted(drawn - read)}")
     return read

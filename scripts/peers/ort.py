@@ -27,9 +27,19 @@ RUNS = 7
 ZOO = ["resnet50", "mobilenet_v2", "squeezenet", "inception_v3"]
 
 
+def feeds_of(session):
+    """Each input's name and contents of one seed: numbers below 1, or identifiers below 100."""
+    import numpy as np
+
+    draw = np.random.default_rng(1)
+    for value in session.get_inputs():
+        shape = [d if isinstance(d, int) else 1 for d in value.shape]
+        yield value.name, (draw.integers(0, 100, shape).astype(np.int64) if "int64" in value.type
+                           else draw.random(shape, dtype=np.float32))
+
+
 def measure(path, threads, strategy):
     """One session; prints {"resident", "ns": [..]}, the log goes to standard error, a line "run N" before each of the first runs."""
-    import numpy as np
     import onnxruntime as ort
 
     ort.set_default_logger_severity(1)
@@ -44,10 +54,7 @@ def measure(path, threads, strategy):
                              "max_dead_bytes_per_chunk": choose, "initial_growth_chunk_size_bytes": choose}))
         options.add_session_config_entry("session.use_env_allocators", "1")
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    feeds = {}
-    for value in session.get_inputs():
-        shape = [d if isinstance(d, int) else 1 for d in value.shape]
-        feeds[value.name] = np.random.default_rng(1).random(shape, dtype=np.float32)
+    feeds = dict(feeds_of(session))
     for run in range(3):
         print(f"run {run}", file=sys.stderr, flush=True)
         session.run(None, feeds)

@@ -73,7 +73,8 @@ def make_model(nodes, inputs, outputs, initializers, opset):
         nodes, "g", [info(name, data) for name, data in inputs.items()],
         [bare(name) if isinstance(name, str) else name for name in outputs],
         [numpy_helper.from_array(np.asarray(data), name) for name, data in initializers.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return helper.make_model(graph, opset_imports=[
+        helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
 
 
 def free_names(node):
@@ -240,8 +241,12 @@ class Builder:
 
     # ---- nodes
     def add(self, op, inputs, n_out=1, outputs=None, final=False, **attributes):
-        """Adds a node and computes it; the values of its outputs, None for one that was not asked for."""
-        if since(op) > self.opset:
+        """Adds a node and computes it; the values of its outputs, None for one that was not asked for.
+
+        "ms.NAME" is ONNX Runtime's NAME."""
+        if op.startswith("ms."):
+            op, attributes["domain"] = op[3:], "com.microsoft"
+        elif since(op) > self.opset:
             raise Skip
         attributes = {key: value for key, value in attributes.items() if value is not None and value != []}
         names = [self.fresh() for _ in range(n_out)]

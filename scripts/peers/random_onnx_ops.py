@@ -614,6 +614,111 @@ def normalise(b, op):
         b.add(op, operands, n_out, axis=b.of(axis, None) if len(shape) == 1 else axis, epsilon=epsilon)
 
 
+# ---- transformers
+
+
+def finite(b, *shape):
+    return b.value("f32", shape=shape, test=lambda v: np.all(np.isfinite(v.data)))
+
+
+def more_than_nothing(b, n):
+    return [max(1, b.dim()) for _ in range(n)]
+
+
+@operators("Attention", "ms.MultiHeadAttention", "ms.Attention")
+def attention(b, op):
+    batch, steps, total, width = more_than_nothing(b, 4)
+    groups = b.int(1, 2)
+    heads = groups * (b.int(1, 3) if op == "Attention" else 1)
+    mask = b.of(None, None, "bias", "bool" if op == "Attention" else "keys")
+    if op == "ms.Attention":
+        total = steps
+        x = [finite(b, batch, steps, 3), finite(b, 3, 3 * heads * width), finite(b, 3 * heads * width)]
+    elif op == "Attention" and b.chance(0.5):
+        x = [finite(b, batch, h, s, width) for h, s in ((heads, steps), (groups, total), (groups, total))]
+    else:
+        x = [finite(b, batch, s, h * width) for h, s in ((heads, steps), (groups, total), (groups, total))]
+    cached = b.int(0, 3) if b.chance(0.4) else 0
+    draw_attention(b, op, x, batch, heads, groups, width, cached, steps, total + cached, mask)
+
+
+def draw_attention(b, op, x, batch, heads, groups, width, cached, steps, total, mask):
+    bias = finite(b, b.of(1, batch), b.of(1, heads), steps, total) if mask == "bias" else None
+    keys = b.enter(b.rng.integers(0, 2, (batch, total)).astype(np.int32)) if mask == "keys" else None
+    scale = b.of(None, b.real(0.2, 1))
+    if op == "Attention":
+        mask = b.value("bool", shape=(steps, total)) if mask == "bool" else bias
+        past = [finite(b, batch, groups, cached, width) for _ in range(2)] if cached else []
+        three = {} if x[0].rank == 4 else {"q_num_heads": heads, "kv_num_heads": groups}
+        b.add(op, x + ([mask] if mask or past else []) + past, 3 if past else 1, scale=scale,
+              softcap=b.of(None, None, b.real(0.5, 3)), is_causal=b.of(None, 0, 1), **three)
+    elif op == "ms.Attention":
+        past = finite(b, 2, batch, heads, cached, width) if cached else None
+        b.add(op, x + [keys, past, bias], 2 if past else 1, num_heads=heads, scale=scale,
+              unidirectional=b.of(None, 0, 1))
+    else:
+        past = [finite(b, batch, heads, cached, width) for _ in range(2)] if cached else []
+        projected = finite(b, 3 * heads * width) if b.chance(0.4) else None
+        b.add(op, x + [projected, keys, bias] + past, 3 if past else 1, num_heads=heads, scale=scale,
+              unidirectional=b.of(None, 0, 1) if steps == total - cached else None)
+
+
+@operators("RotaryEmbedding", "TensorScatter", "ms.RotaryEmbedding", "ms.GroupQueryAttention")
+def by_positions(b, op):
+    batch, steps = more_than_nothing(b, 2)
+    if op == "TensorScatter":
+        x = b.value(NUMBERS, least=2, test=lambda v: 0 not in v.shape)
+        axis = b.int(1, x.rank - 1)
+        n = b.int(1, x.shape[axis])
+        at = b.rng.integers(0, x.shape[axis] - n + 1, x.shape[:1])
+        b.add(op, [x, b.value((x.type,), shape=x.shape[:axis] + (n,) + x.shape[axis + 1:]), b.enter(at)], axis=axis,
+              mode=b.of(None, "linear", "circular"))
+    elif op == "ms.GroupQueryAttention":
+        groups, group, width, cached = b.int(1, 2), b.int(1, 2), 16, b.int(1, 4)
+        x = [finite(b, batch, 1, h * width) for h in (groups * group, groups, groups)]
+        past = [finite(b, batch, groups, cached, width) for _ in range(2)]
+        angles = [finite(b, 9, width // 2) for _ in range(2)] if b.chance(0.5) else []
+        b.add(op, x + past + [b.enter(np.full(batch, cached, np.int32)), b.settled(cached + 1, "i32")] + angles, 3,
+              num_heads=groups * group, kv_num_heads=groups, do_rotary=int(bool(angles)),
+              local_window_size=b.of(None, b.int(1, 4)), softcap=b.of(None, b.real(0.5, 3)))
+    else:
+        heads, width, four, looked = b.int(1, 3), b.of(2, 4, 8), b.chance(0.5), b.chance(0.5) or op[:2] == "ms"
+        x = finite(b, batch, heads, steps, width) if four else finite(b, batch, steps, heads * width)
+        part = b.of(None, 2) if op[:2] != "ms" else None
+        half = (part or width) // 2
+        angles = [finite(b, *((6, half) if looked else (batch, steps, half))) for _ in range(2)]
+        at = [b.enter(b.rng.integers(0, 6, (batch, steps)))] if looked else []
+        b.add(op, [x] + (at + angles if op[:2] == "ms" else angles + at), interleaved=b.of(None, 0, 1),
+              num_heads=None if four or op[:2] == "ms" else heads, rotary_embedding_dim=part)
+
+
+@operators("ms.Gelu", "ms.BiasGelu", "ms.FastGelu", "ms.QuickGelu", "ms.FusedMatMul", "ms.FusedGemm", "ms.FusedConv",
+           "ms.SkipLayerNormalization", "ms.SkipSimplifiedLayerNormalization")
+def fused(b, op):
+    if op.endswith("Gelu"):
+        x = b.value("f32", least=1)
+        bias = [finite(b, x.shape[-1])] if op == "ms.BiasGelu" or (op == "ms.FastGelu" and b.chance(0.5)) else []
+        b.add(op, [x] + bias, alpha=b.real(0.5, 2) if op == "ms.QuickGelu" and b.chance(0.5) else None)
+    elif op.startswith("ms.Skip"):
+        x = finite(b, *more_than_nothing(b, 3))
+        rms = "Simplified" in op
+        rows = [finite(b, x.shape[-1]) for _ in range(b.int(1, 2 if rms else 3))]
+        b.add(op, [x, finite(b, *x.shape)] + rows, 4, b.of([True, False, False, False], [True, False, False, True]),
+              epsilon=b.of(None, 1e-3))
+    elif op == "ms.FusedConv":
+        x = finite(b, *more_than_nothing(b, 2), b.int(3, 6), b.int(3, 6))
+        b.add(op, [x, finite(b, 2, x.shape[1], 3, 3), finite(b, 2)], activation=b.of("Relu", "Tanh", "Sigmoid"),
+              pads=b.of(None, [1, 1, 1, 1]))
+    else:
+        stack = tuple(more_than_nothing(b, b.int(0, 2))) if op == "ms.FusedMatMul" else ()
+        m, k, n = more_than_nothing(b, 3)
+        ta, tb = b.of(0, 1), b.of(0, 1)
+        x = [finite(b, *stack, *((k, m) if ta else (m, k))), finite(b, *stack, *((n, k) if tb else (k, n)))]
+        third = [finite(b, n)] if op == "ms.FusedGemm" else []
+        b.add(op, x + third, transA=ta, transB=tb, alpha=b.of(None, b.real(0.5, 2)),
+              activation=b.of("Relu", "Tanh", "LeakyRelu") if third else None)
+
+
 # ---- images
 
 

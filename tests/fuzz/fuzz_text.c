@@ -14,6 +14,32 @@ static void must(bool holds, const mpl_ctx *ctx)
     abort();
 }
 
+/* The entries of a text, each read alone. */
+static void read_entries(const uint8_t *data, size_t size)
+{
+    mpl_ctx ctx;
+    mpl_text_entries entries;
+
+    mpl_ctx_init(&ctx);
+    if (mpl_text_entries_read_memory(&ctx, "fuzz", (const char *)data, size, &entries) != MPL_OK) {
+        must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0, &ctx);
+        return;
+    }
+    must((entries.n_entries > 0) == mpl_text_has_entries((const char *)data, size), &ctx);
+    for (uint32_t e = 0; e < entries.n_entries && e < 4; e++) {
+        char *text = malloc(size);
+        mpl_graph *g = NULL;
+
+        memcpy(text, data, size);
+        mpl_text_keep_entry(text, size, entries.entry[e]);
+        if (mpl_text_read_memory(&ctx, "fuzz", text, size, &g) == MPL_OK)
+            mpl_graph_free(&ctx, g);
+        free(text);
+    }
+    mpl_text_entries_fini(&ctx, &entries);
+    must(ctx.n_live == 0, &ctx);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mpl_ctx ctx;
@@ -21,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = NULL, *again = NULL;
     size_t n, n_again;
 
+    read_entries(data, size);
     mpl_ctx_init(&ctx);
     if (mpl_text_read_memory(&ctx, "fuzz", (const char *)data, size, &first) != MPL_OK) {
         must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0 &&

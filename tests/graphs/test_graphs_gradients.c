@@ -54,7 +54,9 @@ static void fill(interpreter *it, uint64_t seed, int64_t classes)
         for (uint64_t i = 0; i < n; i++)
             if (g->value_type[v] == MPL_TYPE_i64)
                 ((int64_t *)it->data[v])[i] =
-                    (int64_t)(i * 7 + 1) % (strcmp(name, "i") == 0 ? 3 : classes);
+                    (int64_t)(i * 7 + 1) % (ends_with(name, "segments") ? 2
+                                            : strcmp(name, "i") == 0    ? 3
+                                                                        : classes);
             else
                 mpl_put((mpl_type)g->value_type[v], it->data[v], (int64_t)i,
                         positive ? 0.5 + draw(&seed) : 2 * draw(&seed) - 1);
@@ -174,10 +176,11 @@ typedef struct row {
         MPL_OP_softmax_cross_entropy,                                                              \
             "graph t\nweight w f32 [4,3]\ninput l i64 [4]\n" lines "output y\n"                    \
     }
-#define MATMUL(a, b)                                                                               \
+#define MATMUL(a, b) TURNED(a, b, "")
+#define TURNED(a, b, attributes)                                                                   \
     {                                                                                              \
-        MPL_OP_matmul,                                                                             \
-            "graph t\nweight a f32 " a "\nweight b f32 " b "\ny = matmul(a, b)\noutput y\n"        \
+        MPL_OP_matmul, "graph t\nweight a f32 " a "\nweight b f32 " b                              \
+                       "\ny = matmul(a, b) " attributes "\noutput y\n"                             \
     }
 
 #define NORM(op, dims, scale, attributes)                                                          \
@@ -309,6 +312,9 @@ static const row rows[] = {
     MATMUL("[2,3]", "[3,4]"),
     MATMUL("[2,3,4]", "[4,2]"),
     MATMUL("[2,2,3]", "[2,3,2]"),
+    TURNED("[2,3]", "[4,3]", "trans_b=1"),
+    TURNED("[2,3,2]", "[3,4]", "trans_a=1"),
+    TURNED("[2,3,2]", "[1,4,3]", "trans_a=1 trans_b=1"),
     GEMM("[2,3]", "[3,4]", "[4]", ""),
     GEMM("[3,2]", "[4,3]", "[2,1]", "trans_a=1 trans_b=1 alpha=0.5 beta=2.0"),
     GEMM("[2,3]", "[4,3]", "[4]", "trans_b=1 alpha=0.5 beta=3.0"),
@@ -501,6 +507,16 @@ static const network networks[] = {
     {"mnist_conv:batch=2,image=4,classes=3", 2, false},
     {"lstm:batch=2,layers=2,steps=3,hidden=3", 3, false},
     {"randwire:regime=cell,batch=1,image=32,channels=1,nodes=5", 2, false},
+    {"bert:batch=2,seq=3,layers=1,hidden=6,heads=2,vocab=7,classes=3", 3, false},
+    {"gpt:cache=none,batch=2,seq=3,layers=1,hidden=6,heads=2,vocab=7,context=4", 3, false},
+    {"encoder_decoder:batch=2,seq=3,answer=4,layers=1,hidden=6,heads=2,vocab=7", 3, false},
+    {"moe:seq=5,answer=4,layers=2,hidden=6,heads=2,vocab=7,experts=3,topk=2,capacity=80", 2, false},
+    {"moe:seq=4,answer=3,layers=2,hidden=4,heads=2,vocab=7,experts=2", 2, false},
+    {"vit:batch=2,image=16,patch=8,layers=1,hidden=6,heads=2,classes=3", 3, false},
+    {"swin:image=32,window=2,layers=2,hidden=2,heads=1,classes=3", 1, false},
+    {"mamba:batch=2,seq=3,layers=1,hidden=3,state=2,vocab=5", 4, false},
+    {"mamba:batch=2,seq=3,layers=1,hidden=3,state=2,vocab=5,form=unroll", 4, false},
+    {"unet:image=8,channels=2,levels=2,blocks=1", 2, false},
 };
 
 TEST(networks_agree_with_differences)
@@ -522,9 +538,12 @@ TEST(networks_agree_with_differences)
  * readers of a weight before its update. */
 TEST(every_network_trains)
 {
-    static const char *const ways[] = {"", ",update=sgd", ",update=momentum,gradients=pinned",
+    static const char *const ways[] = {"",
+                                       ",update=sgd",
+                                       ",update=momentum,gradients=pinned",
                                        ",update=adagrad,accumulate=chain",
-                                       ",update=adam,products=apart"};
+                                       ",update=adam,products=apart",
+                                       ",update=adamw"};
     uint32_t n = 0;
 
     for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++, n++) {
@@ -537,7 +556,7 @@ TEST(every_network_trains)
         for (mpl_value v = 0; v < g->n_values; v++)
             learns = learns || (g->value_role[v] == MPL_WEIGHT && g->value_data[v] == NULL);
         mpl_graph_free(ctx, g);
-        snprintf(spec, sizeof spec, "%s:mode=train%s", (*z)->name, ways[n % 5]);
+        snprintf(spec, sizeof spec, "%s:mode=train%s", (*z)->name, ways[n % 6]);
         if (!learns || pair) { /* a program without weights; two networks side by side */
             assert_status(ctx, mpl_zoo_build(ctx, spec, &g), MPL_EINPUT);
             assert_non_null(strstr(ctx->message, learns ? "training needs exactly one"
@@ -568,7 +587,9 @@ TEST(updates_are_their_formulas)
                    {"w1, m1 = adagrad_update(g, w, m) rate=0.1 epsilon=0.0",
                     2 - 0.1 * 0.5 / 1.118033988749895, 1.25, 0},
                    {"w1, m1, v1 = adam_update(g, t, w, m, v) rate=0.1 epsilon=0.0",
-                    2 - 0.1 * (0.95 / 0.19) / 31.6168438084228, 0.95, 1.99825});
+                    2 - 0.1 * (0.95 / 0.19) / 31.6168438084228, 0.95, 1.99825},
+                   {"w1, m1, v1 = adam_update(g, t, w, m, v) rate=0.1 epsilon=0.0 decay=0.5",
+                    2 - 0.1 * (0.95 / 0.19) / 31.6168438084228 - 0.1 * 0.5 * 2, 0.95, 1.99825});
 
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         owned_graph *g = NULL;

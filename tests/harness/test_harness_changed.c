@@ -316,7 +316,6 @@ TEST(wrong_ones_are_refused)
     static const char *const cases[][3] =
         ROW({"mlp", "nobody", "no input 'nobody'"}, {"mlp", "fc.w", "no input 'fc.w'"},
             {"mlp", "data data", "twice"},
-            {"lstm:form=while,steps=3,hidden=4,mode=train,update=sgd", "labels", "without updates"},
             {"graph g\n" TWO "weight w f32 [4,8]\nx = mul(a, w)\nv = sgd_update(x, w)\ny = "
              "relu(v)\noutput y\noutput v\n",
              "a", "updated once"});

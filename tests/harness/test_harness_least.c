@@ -396,7 +396,7 @@ TEST(the_best_so_far_is_written)
     static const char *const graph = "resnet18:image=32,mode=train";
     json_t *row, *last;
 
-    assert_int_equal(interrupted(graph, "+recompute:1.2x,+optimise", 1000), 0);
+    assert_int_equal(interrupted(graph, "+recompute:1.2x,+optimise", 300), 0);
     row = json_loads(out, 0, NULL);
     assert_non_null(row);
     assert_string_equal(text(row, "stopped"), "interrupt");

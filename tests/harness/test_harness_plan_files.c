@@ -233,6 +233,43 @@ TEST(runs_report_what_they_did)
     check_error("run --expect");
 }
 
+/* Exporters name values by numbers: a name that exists wins over an index. */
+TEST(expected_outputs)
+{
+    static const struct {
+        const char *options;
+        int exit_status;
+        const char *said;
+    } rows[] = {
+        {"--expect 0=@/dump/0.npy --expect y=@/dump/y.npy", 0, "within 0.0001"},
+        {"--expect 1=@/dump/0.npy", 0, "within 0.0001"},
+        {"--expect 1=@/dump/y.npy", 1, "not within 0.0001"},
+        {"--expect @/dump/y.npy", 0, "within 0.0001"},
+        {"--expect y=@/dump/y.npy:0", 0, "within 0 "},
+        {"--expect y=@/dump/0.npy:1e3", 0, "within 1e+03"},
+        {"--expect y=@/dump/0.npy:0,100", 0, "within 0 "},
+        {"--expect y=@/dump/0.npy:0,1e-3", 1, "not within 0 "},
+        {"--expect y=@/dump/0.npy:1e3 --expect 0=@/dump/y.npy:0.1", 1, "not within 0.1"},
+        {"--input 1=@/dump/0.npy --expect y=@/dump/y.npy", 1, "not within"},
+        {"--input 1=@/dump/0.npy --expect 0=@/dump/0.npy", 0, "within"},
+        {"--input 0=@/dump/0.npy --expect y=@/dump/y.npy", 1, "not within"},
+        {"--expect y=@/dump/y.npy:-1", 2, ""},
+        {"--expect y=@/dump/y.npy:1,", 2, ""},
+        {"--expect 2=@/dump/y.npy", 2, ""},
+        {"--input 2=@/dump/y.npy", 2, ""},
+    };
+
+    folder_put_text("n.graph", "graph n\ninput 1 f32 [2]\ninput x f32 [2]\n"
+                               "y = neg(1)\n0 = exp(x)\noutput y\noutput 0\n");
+    assert_int_equal(run("run @/n.graph -p pool -b ref --repeat 1 --dump @/dump -q"), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int got = run("run @/n.graph -p pool -b ref --repeat 1 %s", rows[i].options);
+
+        if (got != rows[i].exit_status || strstr(out, rows[i].said) == NULL)
+            fail_msg("%s: exit status %d: %s%s", rows[i].options, got, out, err);
+    }
+}
+
 static void check_dims(const char *file, const char *dims)
 {
     char head[129] = "";
@@ -410,6 +447,6 @@ TEST(export_onnx)
 
 TESTS_WITHIN(begin, folder_remove, plans_survive_files, plans_that_need_no_pair,
              tampered_plans_are_refused, tampered_bindings_are_refused,
-             plan_files_are_replaced_whole, runs_report_what_they_did,
+             plan_files_are_replaced_whole, runs_report_what_they_did, expected_outputs,
              rows_of_a_loop_that_ends_early, rows_of_all_kinds_of_loops, export_and_plot,
              export_onnx)

@@ -158,7 +158,7 @@ static const char inputs[] =
     "graph small\ninput a f32 [2,6]\ninput m f32 [6,4]\ninput v f32 [1,4,6,6]\n"
     "input f f32 [4,4,3,3]\ninput c f32 [4]\ninput d f32 [6]\ninput k i32 [2,6]\n"
     "input u u8 [3]\ninput b bool [2,6]\ninput x i64 [2]\ninput i i64 [2,6]\n"
-    "input z f32 []\ninput e f32 [2]\ninput n f32 [6,6]\n";
+    "input z f32 []\ninput e f32 [2]\ninput n f32 [6,6]\ninput r f32 [1,6,2]\n";
 
 /* A line of tests/data/onnx/operators.txt. */
 static mpl_graph *one_operation(mpl_ctx *ctx, const char *line)
@@ -187,10 +187,16 @@ TEST(test_operators)
 #define ONNX(name, since, kind, rule, attrs) MPL_OP_##kind,
 #include "graphs/ir/each_op.h"
     };
+    static const mpl_op_kind unwritten[] = {
+        /* graphs/io/README.md */
+        MPL_OP_grid_sample, MPL_OP_roi_align, MPL_OP_max_roi_pool, MPL_OP_det,   MPL_OP_non_zero,
+        MPL_OP_compress,    MPL_OP_nms,       MPL_OP_unique,       MPL_OP_qconv, MPL_OP_qmatmul};
     bool met[MPL_N_OPS] = {false};
     char *text, *rest;
     size_t size;
 
+    for (size_t i = 0; i < sizeof unwritten / sizeof *unwritten; i++)
+        met[unwritten[i]] = true;
     assert_ok(ctx, mpl_file_read(ctx, "tests/data/onnx/operators.txt", &text, &size));
     rest = text;
     for (char *line; (line = strsep(&rest, "\n")) != NULL;)
@@ -316,19 +322,66 @@ static bool has_boxes(const mpl_graph *g)
     return false;
 }
 
-/* At the smallest image size: the checks do not depend on it, but weights of dense layers do. */
+/* Whether an operation reads weights alone: read back, it is folded. */
+static bool reads_weights_alone(const mpl_graph *g)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        bool alone = mpl_op_n_in(g, op) > 0;
+
+        for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
+            alone = alone && mpl_op_input(g, op, i) != MPL_NONE &&
+                    g->value_role[mpl_op_input(g, op, i)] == MPL_WEIGHT;
+        if (alone)
+            return true;
+    }
+    return false;
+}
+
+/* Tables keep their contents, which are indices; other weights are zeros. */
+static mpl_status fill_tables(void *arg, mpl_value v, void *data)
+{
+    const mpl_graph *g = arg;
+
+    if (g->value_data[v] != NULL && !g->value_splat[v])
+        memcpy(data, g->value_data[v], g->value_bytes[v]);
+    else
+        memset(data, 0, g->value_bytes[v]);
+    return MPL_OK;
+}
+
+/* Without what reads weights alone, the graph has these operations. */
+static void assert_folded(mpl_ctx *ctx, const mpl_graph *g)
+{
+    owned_graph *back = NULL;
+    char path[600];
+
+    assert_ok(ctx, mpl_onnx_write(ctx, file_of("model.onnx", path), g,
+                                  &(mpl_onnx_weights){fill_tables, (void *)g}, 0, NULL));
+    assert_ok(ctx, mpl_onnx_read(ctx, path, NULL, &back));
+    assert_true(back->n_ops < g->n_ops);
+    for (mpl_value made = 0; made < back->n_values; made++) {
+        mpl_value v = mpl_graph_find(g, back->value_name[made]);
+
+        if (back->value_op[made] == MPL_NONE)
+            continue;
+        assert_true(v != MPL_NONE && g->value_op[v] != MPL_NONE);
+        assert_int_equal(g->op_kind[g->value_op[v]], back->op_kind[back->value_op[made]]);
+        assert_true(mpl_shape_equal(&g->value_shape[v], &back->value_shape[made]));
+    }
+}
+
+/* At small sizes: the checks do not depend on them, but weights do. */
 TEST(test_networks)
 {
     for (size_t i = 0; mpl_zoo[i] != NULL; i++) {
-        const mpl_zoo_param *param = mpl_zoo[i]->params;
-        char spec[100];
+        char spec[200];
         owned_graph *g = NULL;
 
-        snprintf(spec, sizeof spec, "%s", mpl_zoo[i]->name);
-        for (; param->key != NULL; param++)
-            if (strcmp(param->key, "image") == 0)
-                snprintf(spec, sizeof spec, "%s:image=%d", mpl_zoo[i]->name, (int)param->min);
-        assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
+        assert_ok(ctx, mpl_zoo_build(ctx, small_network(mpl_zoo[i], spec), &g));
+        if (reads_weights_alone(g)) {
+            assert_folded(ctx, g);
+            continue;
+        }
         if (g->n_blocks == 1 && !has_boxes(g))
             assert_round_trip(ctx, g);
         else if (!has_boxes(g) && strcmp(mpl_zoo[i]->name, "piecewise") != 0) { /* many branches */
@@ -619,7 +672,7 @@ TEST(test_convolutions)
         {"conv_sum(v, v, f, c) pads=[1,1,1,1]", "conv add"},
         {"gemm_act(a, m, c) activation=relu", "gemm relu"},
         {"gemm_sum(a, a, n, d) activation=relu6", "gemm add clip"},
-        {"gemm_sum(a, a, n)", "gemm add"},
+        {"gemm_sum(a, a, n)", "gemm add"}, {"matmul(a, a) trans_b=1", "transpose matmul"},
         {"conv_sum(v, v, f) kernel_shape=[3,3] pads=[1,1,1,1] activation=relu", "conv add relu"},
         {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"});
 
@@ -627,16 +680,19 @@ TEST(test_convolutions)
         owned_graph *g = one_operation(ctx, rows[i].line), *back = NULL;
         interpreter a, b;
         char path[600], kinds[600] = "";
+        unsigned named = 0;
         const float *x, *y;
 
         file_of("conv.onnx", path);
         assert_ok(ctx, mpl_onnx_write(ctx, path, g, &(mpl_onnx_weights){fill_ids, g}, 0, NULL));
         assert_ok(ctx, mpl_onnx_read(ctx, path, NULL, &back));
-        for (mpl_op op = 0; op < back->n_ops; op++)
+        for (mpl_op op = 0; op < back->n_ops; op++) {
             snprintf(kinds + strlen(kinds), sizeof kinds - strlen(kinds), "%s%s", op > 0 ? " " : "",
                      mpl_op_table[back->op_kind[op]].name);
+            named += strcmp(back->op_name[op], g->op_name[0]) == 0;
+        }
         assert_string_equal(kinds, rows[i].kinds);
-        assert_string_equal(back->op_name[0], g->op_name[0]);
+        assert_true(named > 0);
         assert_string_equal(back->value_name[back->output[0]], "y");
         a = interpret_begin(ctx, g), b = interpret_begin(ctx, back);
         for (uint32_t k = 0; k < g->n_inputs; k++)

@@ -184,9 +184,9 @@ static const struct {
     {"tests/data/four.csv:twin=shuffled,seed=", NULL, 0, "'shuffled,seed=' is no twin"},
     {"tests/data/five.csv:twin=shuffled", NULL, 0, "tests/data/five.csv: neither a file nor"},
     {NULL, "", 0, "the file is empty"},
-    {NULL, "hello\n", 6, ":1: neither ONNX, nor .graph text"},
-    {NULL, "# only a comment", 16, ":1: neither ONNX, nor .graph text"},
-    {NULL, "graphs g\n", 9, ":1: neither ONNX, nor .graph text"},
+    {NULL, "hello\n", 6, ":1: neither ONNX, nor TensorFlow Lite, nor HLO"},
+    {NULL, "# only a comment", 16, ":1: neither ONNX, nor TensorFlow Lite, nor HLO"},
+    {NULL, "graphs g\n", 9, ":1: neither ONNX, nor TensorFlow Lite, nor HLO"},
     {NULL, "graph g\nx\n", 10, ":2: "},
     {NULL, "a,b\n1,2\n", 8, ":1: "},
     {NULL, "\x08\x03\x01", 3, ": "},
@@ -214,4 +214,35 @@ TEST(test_wrong)
     unlink(path);
 }
 
-TESTS(test_by_content, test_by_name, test_wrong, test_twins, test_directed_have_no_twin)
+/* What gzip packed, in one member or several, is what it was; cut anywhere, or with a byte changed,
+ * it is refused, or was no part of the contents. */
+TEST(test_packed)
+{
+    char path[300];
+    owned_memory char *data = NULL;
+    size_t size;
+    mpl_source source = {0};
+
+    assert_ok(ctx, mpl_file_read(ctx, "tests/data/packed.graph.gz", &data, &size));
+    assert_ok(ctx, mpl_source_open(ctx, "tests/data/packed.graph.gz", &options, &source));
+    assert_string_equal(source.graph->name, "packed");
+    assert_int_equal(source.graph->n_ops, 1);
+    assert_int_equal(source.file_bytes, size);
+    mpl_source_fini(ctx, &source);
+    temporary_file(path, sizeof path, "packed");
+    for (size_t i = 2; i < size; i++) {
+        write_file(path, data, i);
+        assert_status(ctx, mpl_source_open(ctx, path, &options, &source), MPL_EINPUT);
+        assert_non_null(strstr(ctx->message, path));
+        data[i] ^= 1;
+        write_file(path, data, size);
+        data[i] ^= 1;
+        if (mpl_source_open(ctx, path, &options, &source) == MPL_OK)
+            assert_int_equal(source.graph->n_ops, 1);
+        mpl_source_fini(ctx, &source);
+    }
+    unlink(path);
+}
+
+TESTS(test_by_content, test_packed, test_by_name, test_wrong, test_twins,
+      test_directed_have_no_twin)

@@ -326,9 +326,10 @@ TEST(nothing_that_is_a_plan)
         const char *text;
         size_t n;
         const char *says;
-    } table[] = ROW({"", 0, "empty"}, {"hello\n", 6, "no plan"},
-                    {"\x1c\0\0\0TFL3\0\0\0\0", 12, ".tflite"}, {"{\"a\": 1}", 8, "no plan file"},
-                    {"id,lower,upper,size\na,0,1,2\n", 28, "'offset'"}, {"1 0 1 0", 7, "GRAPH"});
+    } table[] =
+        ROW({"", 0, "empty"}, {"hello\n", 6, "no plan"},
+            {"\x1c\0\0\0TFL3\0\0\0\0", 12, "TensorFlow Lite"}, {"{\"a\": 1}", 8, "no plan file"},
+            {"id,lower,upper,size\na,0,1,2\n", 28, "'offset'"}, {"1 0 1 0", 7, "GRAPH"});
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_import got = {0};

@@ -458,7 +458,7 @@ TEST(zoo_is_planned_at_its_bound)
             if (parallel && strcmp(mpl_zoo[i]->name, "layered") == 0)
                 continue;
             owned_problem *p = net_problem(ctx, mpl_zoo[i]->name, parallel != 0);
-            owned_plan *plan = plan_by(ctx, p, "portfolio", 30000000, 1, NULL);
+            owned_plan *plan = plan_by(ctx, p, "portfolio", 100000000, 1, NULL);
 
             if (plan->claim != MPL_OPTIMAL)
                 fail_msg("%s, %s: %" PRIu64 " bytes, bound %" PRIu64, mpl_zoo[i]->name,

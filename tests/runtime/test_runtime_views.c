@@ -54,12 +54,16 @@ static void bench_end(bench *b)
 }
 
 /* -0 equals 0: a library may negate by a product and a sum. */
-static bool same_numbers(const float *a, const float *b, int64_t n)
+static bool same_numbers(mpl_type type, const void *got, const void *want, int64_t n)
 {
-    for (int64_t k = 0; k < n; k++)
-        if (!(a[k] == b[k]) && memcmp(&a[k], &b[k], sizeof *a) != 0)
-            return false;
-    return true;
+    const float *a = got, *b = want;
+    const uint16_t *x = got, *y = want;
+    bool same = type == MPL_TYPE_f32 || type == MPL_TYPE_f16;
+
+    for (int64_t k = 0; k < n && same; k++)
+        same = type == MPL_TYPE_f16 ? x[k] == y[k] || ((x[k] | y[k]) & 0x7fff) == 0
+                                    : a[k] == b[k] || memcmp(&a[k], &b[k], sizeof *a) == 0;
+    return same;
 }
 
 static void compare(bench *b, mpl_exec *exec, uint64_t seed, bool exact)
@@ -70,8 +74,8 @@ static void compare(bench *b, mpl_exec *exec, uint64_t seed, bool exact)
 
         assert_ok(&b->ctx, mpl_exec_output(exec, i, got));
         if (memcmp(got, want, b->program->value_bytes[v]) != 0 &&
-            (exact || b->program->value_type[v] != MPL_TYPE_f32 ||
-             !same_numbers(got, want, program_count(&b->want, v))))
+            (exact || !same_numbers((mpl_type)b->program->value_type[v], got, want,
+                                    program_count(&b->want, v))))
             fail_msg("program %" PRIu64 ": output '%s' differs", seed, b->program->value_name[v]);
         free(want);
         free(got);

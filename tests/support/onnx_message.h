@@ -52,13 +52,18 @@ enum {
     UINT8 = 2,
     INT8 = 3,
     UINT16 = 4,
+    INT16 = 5,
     INT32 = 6,
     INT64 = 7,
     STRING = 8,
     BOOL = 9,
     FLOAT16 = 10,
     DOUBLE = 11,
-    BFLOAT16 = 16
+    UINT32 = 12,
+    UINT64 = 13,
+    COMPLEX64 = 14,
+    BFLOAT16 = 16,
+    FLOAT8E5M2 = 19
 };
 
 /* A TensorProto with raw data. */

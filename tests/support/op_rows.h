@@ -9,7 +9,7 @@
 
 #include "graphs/core/file.h"
 
-enum { OP_COLUMNS = 5, OP_TENSORS = 5, OP_ATTRS = 4 };
+enum { OP_COLUMNS = 5, OP_TENSORS = 9, OP_ATTRS = 4 };
 
 typedef struct op_row {
     mpl_op_kind kind;
@@ -37,17 +37,17 @@ static inline void op_columns(const char *line, char *copy, size_t size, char *c
 }
 
 /* "any", "floats", .., or type names. */
-static inline unsigned op_types(char *text)
+static inline mpl_types op_types(char *text)
 {
     static const struct {
         const char *name;
-        unsigned types;
+        mpl_types types;
     } sets[] = {{"any", MPL_SET_ANY},
                 {"floats", MPL_SET_FLOAT},
                 {"numbers", MPL_SET_NUMBER},
                 {"whole", MPL_SET_INT},
                 {"signed", MPL_SET_FLOAT | MPL_SET_SIGNED}};
-    unsigned types = 0;
+    mpl_types types = 0;
     mpl_type type;
 
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
@@ -55,7 +55,7 @@ static inline unsigned op_types(char *text)
             return sets[i].types;
     for (char *word = strtok(text, ","); word != NULL; word = strtok(NULL, ",")) {
         assert_true(mpl_type_find(word, &type));
-        types |= 1u << type;
+        types |= UINT64_C(1) << type;
     }
     return types;
 }
@@ -96,14 +96,14 @@ static inline uint32_t op_tensors(char *text, test_tensor *tensor, bool *own_typ
 
     for (char *one; (one = strsep(&text, ";")) != NULL; n++) {
         test_tensor *t = &tensor[n];
-        char name[8] = "";
+        char name[16] = "";
         int64_t k = 0;
 
         assert_true(n < OP_TENSORS);
         *t = (test_tensor){.present = strchr(one, '[') != NULL, .type = MPL_TYPE_f32};
         if (!t->present)
             continue;
-        own_type[n] = sscanf(one, " %7[a-z0-9] [", name) == 1;
+        own_type[n] = sscanf(one, " %15[a-z0-9] [", name) == 1;
         assert_true(!own_type[n] || mpl_type_find(name, &t->type));
         for (one = strchr(one, '[') + 1; *one != ']'; one += *one == ',')
             t->shape.dim[t->shape.rank++] = strtoll(one, &one, 10);

@@ -7,7 +7,7 @@
 
 #include "graphs/ops/ops_priv.h"
 
-#define TEST_MOST 8 /* inputs or outputs */
+#define TEST_MOST 9 /* inputs or outputs */
 
 #define COUNT_OF(type, ...) (sizeof((type[]){__VA_ARGS__}) / sizeof(type))
 #define SCALAR              ((mpl_shape){.rank = 0})
@@ -40,11 +40,15 @@ typedef struct test_op {
 
 static inline uint64_t test_bytes(const mpl_tensor *t)
 {
-    return (uint64_t)mpl_count(&t->shape) * mpl_type_bytes(t->type);
+    uint64_t bytes = 0;
+
+    mpl_type_size(t->type, (uint64_t)mpl_count(&t->shape), &bytes);
+    return bytes;
 }
 
 static inline void test_tensor_fill(mpl_tensor *t, const double *value)
 {
+    mpl_clear_tail(t);
     for (int64_t i = 0; i < mpl_count(&t->shape); i++)
         mpl_put(t->type, t->data, i, value != NULL ? value[i] : (double)i);
 }
@@ -56,8 +60,8 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
 {
     mpl_status st = MPL_OK;
     mpl_value v_in[TEST_MOST], v_out[TEST_MOST];
-    static const char *const in_name[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"};
-    static const char *const out_name[] = {"o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7"};
+    static const char *const in_name[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
+    static const char *const out_name[] = {"o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7", "o8"};
 
     memset(t, 0, sizeof *t);
     mpl_ctx_init(&t->ctx);

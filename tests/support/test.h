@@ -87,6 +87,27 @@ static inline mpl_graph *zoo_graph(mpl_ctx *ctx, const char *spec)
     return g;
 }
 
+/* A request for the network with its parameters at sizes that run at once. */
+static inline const char *small_network(const mpl_zoo_entry *entry, char spec[200])
+{
+    static const struct {
+        const char *key;
+        int64_t value; /* 0: the least */
+    } sizes[] = {{"image", 0},  {"vocab", 50}, {"hidden", 24}, {"heads", 3},
+                 {"layers", 2}, {"seq", 6},    {"answer", 5},  {"channels", 8}};
+    size_t n = (size_t)snprintf(spec, 200, "%s", entry->name);
+    char mark = ':';
+
+    for (const mpl_zoo_param *p = entry->params; p->key != NULL; p++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            if (strcmp(p->key, sizes[i].key) == 0) {
+                n += (size_t)snprintf(spec + n, 200 - n, "%c%s=%" PRId64, mark, p->key,
+                                      sizes[i].value > p->min ? sizes[i].value : p->min);
+                mark = ',';
+            }
+    return spec;
+}
+
 static inline mpl_op *order_by(mpl_ctx *ctx, const mpl_graph *g, const char *name)
 {
     mpl_op *order = NULL;

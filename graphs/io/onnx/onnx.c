@@ -271,16 +271,27 @@ bool onnx_is_used(const onnx_reader *r, const char *name)
 
 /* ---- inputs that decide shapes ---- */
 
+/* Whether the file has an input of this name. */
+static bool names_input(const onnx_reader *r, const char *name)
+{
+    for (size_t i = 0; i < r->model->graph->n_input; i++)
+        if (strcmp(r->model->graph->input[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
 /* The binding of input `index` of the file (initialisers not counted), or NULL. */
 static const mpl_tensor *find_binding(const onnx_reader *r, const char *name, uint32_t index)
 {
     const mpl_read_options *o = r->options;
 
     for (uint32_t i = 0; o != NULL && i < o->n_inputs; i++) {
-        bool named = o->input_name != NULL && o->input_name[i] != NULL;
+        const char *given = o->input_name != NULL ? o->input_name[i] : NULL;
 
-        if (named ? strcmp(o->input_name[i], name) == 0
-                  : o->input_index != NULL && o->input_index[i] == index)
+        if (given != NULL && strcmp(given, name) == 0)
+            return &o->input_tensor[i];
+        if (o->input_index != NULL && o->input_index[i] == index &&
+            (given == NULL || !names_input(r, given)))
             return &o->input_tensor[i];
     }
     return NULL;
@@ -704,6 +715,7 @@ static mpl_status read_output(onnx_reader *r, const Onnx__ValueInfoProto *proto)
         MPL_PASS(make_initialiser(r, e));
     if (e->value == MPL_NONE)
         return MPL_REFUSE(r->ctx, "%.120s: output '%.100s' is made by no node", r->path, text);
+    MPL_PASS(onnx_bound_output(r, &e->value));
     return blame_file(r, mpl_graph_add_output(r->ctx, r->g, e->value));
 }
 
@@ -775,6 +787,7 @@ static mpl_status read_graph(onnx_reader *r)
     MPL_TRY(read_nodes(r, p));
     for (size_t i = 0; i < p->n_output; i++)
         MPL_TRY(read_output(r, p->output[i]));
+    MPL_TRY(onnx_add_lengths(r));
 out:
     free_scratch(r, 0);
     mpl_free(r->ctx, r->top.name);
@@ -801,7 +814,7 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
     r.scope = &r.top;
     do {
         r.again = false;
-        r.n_nodes = r.n_loops = 0;
+        r.n_nodes = r.n_loops = r.n_lengths = 0;
         st = read_graph(&r);
     } while (st != MPL_OK && r.again);
     MPL_TRY(st);
@@ -810,7 +823,7 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
         *out = r.g, r.g = NULL;
 out:
     mpl_graph_free(ctx, r.g);
-    mpl_free_each(ctx, r.bind, r.unroll, r.loop, r.scratch);
+    mpl_free_each(ctx, r.bind, r.unroll, r.loop, r.length, r.scratch);
     return st;
 }
 

@@ -1,5 +1,6 @@
 /* onnx_const.c -- constants of ONNX models: tensors in or beside the file, constant nodes. */
 #include "graphs/io/onnx/onnx_priv.h"
+#include "graphs/ops/ops_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,27 +20,29 @@ static const struct {
     {"float", MPL_TYPE_f32},
     {"uint8", MPL_TYPE_u8},
     {"int8", MPL_TYPE_i8},
-    {"uint16", -1},
-    {"int16", -1},
+    {"uint16", MPL_TYPE_u16},
+    {"int16", MPL_TYPE_i16},
     {"int32", MPL_TYPE_i32},
     {"int64", MPL_TYPE_i64},
     {"string", -1},
     {"bool", MPL_TYPE_bool},
     {"float16", MPL_TYPE_f16},
     {"double", MPL_TYPE_f64},
-    {"uint32", -1},
-    {"uint64", -1},
+    {"uint32", MPL_TYPE_u32},
+    {"uint64", MPL_TYPE_u64},
     {"complex64", -1},
     {"complex128", -1},
     {"bfloat16", MPL_TYPE_bf16},
-    {"float8e4m3fn", -1},
-    {"float8e4m3fnuz", -1},
-    {"float8e5m2", -1},
-    {"float8e5m2fnuz", -1},
-    {"uint4", -1},
-    {"int4", -1},
-    {"float4e2m1", -1},
-    {"float8e8m0", -1},
+    {"float8e4m3fn", MPL_TYPE_f8e4m3fn},
+    {"float8e4m3fnuz", MPL_TYPE_f8e4m3fnuz},
+    {"float8e5m2", MPL_TYPE_f8e5m2},
+    {"float8e5m2fnuz", MPL_TYPE_f8e5m2fnuz},
+    {"uint4", MPL_TYPE_u4},
+    {"int4", MPL_TYPE_i4},
+    {"float4e2m1", MPL_TYPE_f4e2m1},
+    {"float8e8m0", MPL_TYPE_f8e8m0},
+    {"uint2", MPL_TYPE_u2},
+    {"int2", MPL_TYPE_i2},
 };
 
 bool onnx_type(int32_t number, mpl_type *type, const char **name)
@@ -196,20 +199,18 @@ out:
 
 /* ---- tensors ---- */
 
-/* Stores element i of the int32 list, in which onnx.proto keeps small types, as `type`. */
-static void put_small(mpl_type type, void *data, size_t i, int32_t x)
+/* Stores item i of the list that holds elements of `type` in fewer bytes: an int32 holds an element
+ * of a small type, or a byte of packed ones; a uint64 one of u32. */
+static void put_small(mpl_type type, void *data, size_t i, const void *list)
 {
-    switch (type) {
-    case MPL_TYPE_f16:
-    case MPL_TYPE_bf16:
-        ((uint16_t *)data)[i] = (uint16_t)x;
-        break;
-    case MPL_TYPE_bool:
-        ((uint8_t *)data)[i] = x != 0;
-        break;
-    default:
-        ((uint8_t *)data)[i] = (uint8_t)x;
-    }
+    if (type == MPL_TYPE_u32)
+        ((uint32_t *)data)[i] = (uint32_t)((const uint64_t *)list)[i];
+    else if (mpl_type_bytes(type) == 2)
+        ((uint16_t *)data)[i] = (uint16_t)((const int32_t *)list)[i];
+    else if (type == MPL_TYPE_bool)
+        ((uint8_t *)data)[i] = ((const int32_t *)list)[i] != 0;
+    else
+        ((uint8_t *)data)[i] = (uint8_t)((const int32_t *)list)[i];
 }
 
 /* The list that holds elements of `type`, its length, and whether elements map one to one. */
@@ -225,6 +226,11 @@ static const void *typed_list(const Onnx__TensorProto *proto, mpl_type type, siz
         return *n = proto->n_int64_data, proto->int64_data;
     case MPL_TYPE_i32:
         return *n = proto->n_int32_data, proto->int32_data;
+    case MPL_TYPE_u64:
+        return *n = proto->n_uint64_data, proto->uint64_data;
+    case MPL_TYPE_u32:
+        *same = false;
+        return *n = proto->n_uint64_data, proto->uint64_data;
     default:
         *same = false;
         return *n = proto->n_int32_data, proto->int32_data;
@@ -238,6 +244,8 @@ static mpl_status list_data(mpl_ctx *ctx, const char *path, const Onnx__TensorPr
     bool same;
     const void *list = typed_list(proto, out->type, &n, &same);
 
+    if (mpl_type_bits(out->type) < 8) /* packed: an item is a byte */
+        mpl_type_size(out->type, count, &count);
     if (n != count)
         return MPL_REFUSE(ctx, "%s: tensor '%s' has %zu elements; its dims need %" PRIu64, path,
                           tensor_name(proto), n, count);
@@ -247,7 +255,7 @@ static mpl_status list_data(mpl_ctx *ctx, const char *path, const Onnx__TensorPr
         MPL_PASS((*owned = mpl_alloc(ctx, n, mpl_type_bytes(out->type))) != NULL ? MPL_OK
                                                                                  : MPL_EMEM);
         for (size_t i = 0; i < n; i++)
-            put_small(out->type, *owned, i, ((const int32_t *)list)[i]);
+            put_small(out->type, *owned, i, list);
         out->data = *owned;
     }
     if (out->data == NULL) { /* no elements: any address will do */
@@ -284,8 +292,8 @@ mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *
                  tensor_name(proto));
     for (uint32_t i = 0; i < t.shape.rank; i++)
         t.shape.dim[i] = proto->dims[i];
-    if (!mpl_shape_count(&t.shape, &count) ||
-        !mpl_mul_bytes(count, mpl_type_bytes(t.type), &bytes) || bytes > INT64_MAX)
+    if (!mpl_shape_count(&t.shape, &count) || !mpl_type_size(t.type, count, &bytes) ||
+        bytes > INT64_MAX)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: tensor '%s' has a negative dim, or more than 2^63 bytes",
                  path, tensor_name(proto));
     if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
@@ -342,6 +350,12 @@ static bool element(const mpl_graph *g, mpl_value v, uint64_t i, int64_t *as_int
     case MPL_TYPE_f64:
         *as_int = to_int(*as_double = ((const double *)data)[at]);
         return true;
+    case MPL_TYPE_i16:
+    case MPL_TYPE_u16:
+    case MPL_TYPE_u32:
+    case MPL_TYPE_u64:
+        *as_int = to_int(*as_double = mpl_get((mpl_type)g->value_type[v], data, (int64_t)at));
+        return true;
     default:
         return false;
     }
@@ -394,6 +408,18 @@ mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix
     return onnx_step(n, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out);
 }
 
+mpl_status onnx_constant(onnx_node *n, mpl_type type, const mpl_shape *shape, const double *data,
+                         const char *suffix, mpl_value *out)
+{
+    const char *name;
+    mpl_value v;
+
+    MPL_PASS(onnx_fresh_name(n->r, n->label, suffix, &name));
+    MPL_PASS(onnx_blame(
+        n, mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, shape, data, false, &v)));
+    return onnx_step(n, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out);
+}
+
 /* ---- constant nodes ---- */
 
 /* Makes the node's only output a constant. */
@@ -420,12 +446,16 @@ mpl_status onnx_lower_shape(onnx_node *n)
 {
     mpl_shape in;
     int64_t start, end;
+    bool made;
 
     if (onnx_in(n, 0) == MPL_NONE)
         return ONNX_REFUSE(n, "its input is missing");
     in = n->r->g->value_shape[n->in[0]];
     start = clamp_axis(onnx_attr_int(n, "start", 0), in.rank);
     end = clamp_axis(onnx_attr_int(n, "end", in.rank), in.rank);
+    MPL_PASS(onnx_shape_of(n, start, end, &made));
+    if (made)
+        return MPL_OK;
     return make(n, MPL_TYPE_i64, &(mpl_shape){1, {end > start ? end - start : 0}}, in.dim + start,
                 false);
 }

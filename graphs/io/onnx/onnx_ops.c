@@ -1,5 +1,6 @@
 /* onnx_ops.c -- nodes to operations by the lines of graphs/ir/ops.def; element-wise rules. */
 #include "graphs/io/onnx/onnx_priv.h"
+#include "graphs/ops/ops_priv.h"
 
 /* ---- attributes of a node ---- */
 
@@ -79,10 +80,16 @@ mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_
 mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in,
                      const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, mpl_value *out)
 {
-    const char *name;
+    return onnx_step_named(n, kind, suffix, NULL, n_in, in, n_attr, attr, out);
+}
 
-    MPL_PASS(
-        onnx_fresh_name(n->r, n->out_name[0] != NULL ? n->out_name[0] : n->label, suffix, &name));
+mpl_status onnx_step_named(onnx_node *n, mpl_op_kind kind, const char *suffix, const char *name,
+                           uint32_t n_in, const mpl_value *in, uint32_t n_attr,
+                           const mpl_attr *attr, mpl_value *out)
+{
+    if (name == NULL)
+        MPL_PASS(onnx_fresh_name(n->r, n->out_name[0] != NULL ? n->out_name[0] : n->label, suffix,
+                                 &name));
     return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr,
                                               attr, 1, &name, out));
 }
@@ -112,6 +119,18 @@ static mpl_status onnx_lower_cast_like(onnx_node *n)
         return ONNX_REFUSE(n, "it needs two inputs");
     onnx_set(n, MPL_TEXT(to, mpl_type_name((mpl_type)n->r->g->value_type[n->in[1]])));
     return onnx_finish(n, MPL_OP_cast, 1, n->in);
+}
+
+static mpl_status onnx_lower_swiglu(onnx_node *n)
+{
+    mpl_value in[2] = {onnx_in(n, 0), onnx_in(n, 1)};
+    const mpl_attr *alpha = onnx_get(n, MPL_ATTR_alpha);
+
+    if (in[0] == MPL_NONE || in[1] == MPL_NONE)
+        return ONNX_REFUSE(n, "it needs two inputs");
+    MPL_PASS(onnx_step(n, MPL_OP_swish, "gate", 1, in, alpha != NULL, alpha, &in[0]));
+    onnx_drop(n, MPL_ATTR_alpha);
+    return onnx_finish(n, MPL_OP_mul, 2, in);
 }
 
 /* The limits are attributes in Clip-6; they are inputs from 11 on and in the IR. */
@@ -145,7 +164,8 @@ static mpl_status onnx_lower_pow(onnx_node *n)
     base = (mpl_type)g->value_type[in[0]], exponent = (mpl_type)g->value_type[in[1]];
     if (base == exponent)
         return onnx_lower_plain(n);
-    wider = base > MPL_TYPE_bf16 && exponent <= MPL_TYPE_bf16; /* integer base, floating exponent */
+    wider = mpl_type_in(exponent, MPL_SET_FLOAT) &&
+            !mpl_type_in(base, MPL_SET_FLOAT); /* integer base, floating exponent */
     if (!wider) {
         MPL_PASS(onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1,
                            &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
@@ -251,18 +271,20 @@ static mpl_status onnx_lower_reduce(onnx_node *n)
 
 static const onnx_rule rules[] = {
 #define ONNX(name, since, kind, rule, attrs)                                                       \
-    {#name, since, MPL_OP_##kind, onnx_lower_##rule, attrs},
+    {"", #name, since, MPL_OP_##kind, onnx_lower_##rule, attrs},
+#define FOREIGN(domain, name, kind, rule, attrs)                                                   \
+    {domain, #name, 0, MPL_OP_##kind, onnx_lower_##rule, attrs},
 #include "graphs/ir/each_op.h"
 };
 
 /* The line in force at that opset, or NULL; *first: the operator's first opset, 0: none. */
-static const onnx_rule *find_rule(const char *name, int64_t opset, int *first)
+static const onnx_rule *find_rule(const char *domain, const char *name, int64_t opset, int *first)
 {
     const onnx_rule *found = NULL;
 
     *first = 0;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (strcmp(rules[i].name, name) == 0) {
+        if (strcmp(rules[i].name, name) == 0 && strcmp(rules[i].domain, domain) == 0) {
             if (*first == 0)
                 *first = rules[i].since;
             if (rules[i].since <= opset)
@@ -289,7 +311,7 @@ const onnx_rule *onnx_rule_for(mpl_op_kind kind, int64_t opset)
     const onnx_rule *found = NULL;
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].kind == kind && rules[i].since <= opset &&
+        if (rules[i].kind == kind && rules[i].since > 0 && rules[i].since <= opset &&
             (found == NULL || strcmp(rules[i].name, found->name) == 0 ||
              is_named_so(rules[i].name, kind)))
             found = &rules[i];
@@ -531,12 +553,14 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     const char *type = proto->op_type != NULL ? proto->op_type : "";
     const char *domain = proto->domain != NULL ? proto->domain : "";
     bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+    mpl_value *read;
     int first = 0;
 
     n.label = label_of(proto, type);
-    n.rule = own ? find_rule(type, r->opset, &first) : NULL;
+    n.rule = find_rule(own ? "" : domain, type, own ? r->opset : 1, &first);
     if (own && r->opset == 0)
-        return ONNX_REFUSE(&n, "the model names no opset of ONNX; 7 to 27 are supported");
+        return ONNX_REFUSE(&n, "the model names no opset of ONNX; %d to %d are supported",
+                           ONNX_MIN_OPSET, ONNX_MAX_OPSET);
     if (n.rule == NULL && first != 0)
         return ONNX_REFUSE(&n, "this operator is read from opset %d on", first);
     if (n.rule == NULL)
@@ -545,12 +569,15 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
         return ONNX_REFUSE(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported",
                            proto->n_input, proto->n_output);
     MPL_PASS(look_up_inputs(&n));
+    MPL_PASS(onnx_new(r, read, n.n_in));
+    memcpy(read, n.in, n.n_in * sizeof *read);
     MPL_PASS(translate_attrs(&n));
     MPL_PASS(translate_inputs(&n));
     if (is_same_value(&n))
         return onnx_define(&n, proto->output[0], n.in[0]);
     MPL_PASS(name_outputs(&n));
     MPL_PASS(n.rule->lower(&n));
+    MPL_PASS(onnx_carry_lengths(&n, (uint32_t)proto->n_input, read));
     for (uint32_t i = 0; i < n.n_out; i++)
         if (n.out_name[i] != NULL)
             MPL_PASS(onnx_define(&n, proto->output[i], n.out[i]));

@@ -1,7 +1,8 @@
 /* onnx_priv.h -- shared by the files of the ONNX reader and writer. Only these see protobuf-c.
  *
  * onnx.c reads the model and walks its nodes. onnx_ops.c turns each node into operations by the
- * rule in ir/ops.def. onnx_shape.c has the rules of windows, layout and shapes; onnx_const.c makes
+ * rule in ir/ops.def; onnx_attention.c and onnx_fused.c have rules of transformers, and of ONNX
+ * Runtime's operators. onnx_shape.c has the rules of windows, layout and shapes; onnx_const.c makes
  * constants; onnx_control.c reads nodes that own graphs, onnx_rnn.c the recurrent layers, both by
  * the loops of onnx_loop.c. onnx_write.c and onnx_write_control.c write models by the same rules.
  * onnx_notes.c copies a model's metadata field by field. Schema and operators: ONNX (onnx.proto,
@@ -37,6 +38,13 @@ typedef struct onnx_loop_block {
     const Onnx__NodeProto *proto;
 } onnx_loop_block;
 
+/* A value whose length along an axis depends on data. */
+typedef struct onnx_length {
+    mpl_value value;
+    uint32_t axis;
+    mpl_value length; /* i64 scalar */
+} onnx_length;
+
 typedef struct onnx_reader {
     mpl_ctx *ctx;
     const char *path; /* for messages; its folder holds external data */
@@ -49,6 +57,8 @@ typedef struct onnx_reader {
     uint64_t n_nodes;       /* read so far; nodes of a body count each time it is read */
     onnx_loop_block *loop;
     size_t n_loops, cap_loops;
+    onnx_length *length; /* [n_lengths] */
+    size_t n_lengths, cap_lengths;
     bool *bind; /* [proto->n_input] decides a shape: constant in the next attempt */
     const Onnx__NodeProto **unroll; /* loops to unroll in the next attempt */
     size_t n_unroll, cap_unroll;
@@ -61,8 +71,9 @@ typedef struct onnx_node onnx_node;
 
 /* One line of ir/ops.def: how an operator is read from opset `since` on, up to its next line. */
 typedef struct onnx_rule {
+    const char *domain; /* "": ONNX's own */
     const char *name;
-    int since;
+    int since; /* 0: the writer makes none of it */
     mpl_op_kind kind;
     mpl_status (*lower)(onnx_node *n);
     const char *attrs;
@@ -84,8 +95,8 @@ typedef struct onnx_item {
 
 #define ONNX_PRODUCER "memplan" /* of models that the writer makes */
 
-#define ONNX_MIN_OPSET 7
-#define ONNX_MAX_OPSET 27
+#define ONNX_MIN_OPSET 1
+#define ONNX_MAX_OPSET 28
 #define ONNX_MAX_ATTRS 16
 
 /* A node being read: operands looked up, attributes translated by the rule. */
@@ -184,6 +195,10 @@ mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_
 /* An earlier operation: one output, named after the node's first output, else after the node. */
 mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in,
                      const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, mpl_value *out);
+/* The same; the value is called `name`. NULL: as onnx_step calls it. */
+mpl_status onnx_step_named(onnx_node *n, mpl_op_kind kind, const char *suffix, const char *name,
+                           uint32_t n_in, const mpl_value *in, uint32_t n_attr,
+                           const mpl_attr *attr, mpl_value *out);
 
 /* ---- onnx_shape.c: rules ---- */
 
@@ -198,10 +213,106 @@ mpl_status onnx_lower_pad(onnx_node *n);
 mpl_status onnx_lower_resize(onnx_node *n);
 mpl_status onnx_lower_upsample(onnx_node *n);
 mpl_status onnx_lower_group_norm_18(onnx_node *n);
+mpl_status onnx_window_count(onnx_node *n, uint32_t dims, const int64_t *image, int64_t *count,
+                             int64_t *extra);
+mpl_status onnx_unpooled_dims(onnx_node *n, const mpl_shape *pooled, int64_t *dim);
+
+/* ---- onnx_length.c: results whose length depends on data ---- */
+
+mpl_status onnx_lower_non_zero(onnx_node *n);
+mpl_status onnx_lower_nms(onnx_node *n);
+mpl_status onnx_lower_compress(onnx_node *n);
+mpl_status onnx_lower_unique(onnx_node *n);
+
+/* After a node: its outputs have the lengths of its inputs in[n_in], or it is refused. */
+mpl_status onnx_carry_lengths(onnx_node *n, uint32_t n_in, const mpl_value *in);
+/* Dims [start, end) of the node's input as its output, if one of them is data. */
+mpl_status onnx_shape_of(onnx_node *n, int64_t start, int64_t end, bool *made);
+/* *v becomes the value to be an output of the graph. */
+mpl_status onnx_bound_output(onnx_reader *r, mpl_value *v);
+/* Adds the lengths of outputs as further outputs. */
+mpl_status onnx_add_lengths(onnx_reader *r);
+
+/* ---- onnx_boxes.c: images and boxes ---- */
+
+mpl_status onnx_reshape(onnx_node *n, mpl_value v, uint32_t rank, const int64_t *dim,
+                        mpl_value *out);
+mpl_status onnx_transpose(onnx_node *n, mpl_value v, const int64_t *perm, mpl_value *out);
+mpl_status onnx_lower_affine_grid(onnx_node *n);
+mpl_status onnx_lower_deform_conv(onnx_node *n);
+mpl_status onnx_lower_col2im(onnx_node *n);
+mpl_status onnx_lower_max_unpool(onnx_node *n);
+mpl_status onnx_lower_center_crop_pad(onnx_node *n);
+
+mpl_status onnx_lower_grid_sample(onnx_node *n);
+mpl_status onnx_lower_roi_align(onnx_node *n);
+mpl_status onnx_lower_max_roi_pool(onnx_node *n);
+mpl_status onnx_lower_det(onnx_node *n);
+
+/* ---- onnx_bits.c ---- */
+
+mpl_status onnx_lower_bit_shift(onnx_node *n);
+mpl_status onnx_lower_mod(onnx_node *n);
+mpl_status onnx_lower_space_to_depth(onnx_node *n);
+mpl_status onnx_lower_causal_conv(onnx_node *n);
+
+/* ---- onnx_signal.c ---- */
+
+mpl_status onnx_lower_hann_window(onnx_node *n);
+mpl_status onnx_lower_hamming_window(onnx_node *n);
+mpl_status onnx_lower_blackman_window(onnx_node *n);
+mpl_status onnx_lower_mel_weights(onnx_node *n);
+mpl_status onnx_lower_dft(onnx_node *n);
+mpl_status onnx_lower_stft(onnx_node *n);
+
+/* ---- onnx_loss.c ---- */
+
+mpl_status onnx_lower_likelihood(onnx_node *n);
+mpl_status onnx_lower_cross_entropy(onnx_node *n);
 
 /* ---- onnx_einsum.c ---- */
 
 mpl_status onnx_lower_einsum(onnx_node *n);
+
+/* ---- onnx_attention.c ---- */
+
+mpl_status onnx_lower_attention(onnx_node *n);
+mpl_status onnx_lower_attention_ms(onnx_node *n);
+mpl_status onnx_lower_multi_head(onnx_node *n);
+mpl_status onnx_lower_group_query(onnx_node *n);
+
+/* ---- onnx_fused.c: operators of ONNX Runtime that are several of ONNX's ---- */
+
+/* A constant of these dims that counts from 0, i64. */
+mpl_status onnx_count_up(onnx_node *n, uint32_t rank, const int64_t *dim, mpl_value *out);
+
+mpl_status onnx_lower_rotary_ms(onnx_node *n);
+mpl_status onnx_lower_gelu_ms(onnx_node *n);
+mpl_status onnx_lower_bias_split_gelu(onnx_node *n);
+mpl_status onnx_lower_fused_matmul(onnx_node *n);
+mpl_status onnx_lower_fused_gemm(onnx_node *n);
+mpl_status onnx_lower_fused_conv(onnx_node *n);
+mpl_status onnx_lower_skip_norm(onnx_node *n);
+mpl_status onnx_lower_embed_norm(onnx_node *n);
+
+/* ---- onnx_quant.c ---- */
+
+mpl_status onnx_lower_quantize(onnx_node *n);
+mpl_status onnx_lower_dequantize(onnx_node *n);
+mpl_status onnx_lower_qlinear_conv(onnx_node *n);
+mpl_status onnx_lower_conv_integer(onnx_node *n);
+mpl_status onnx_lower_qlinear_matmul(onnx_node *n);
+mpl_status onnx_lower_matmul_integer(onnx_node *n);
+mpl_status onnx_lower_matmul_integer_float(onnx_node *n);
+mpl_status onnx_lower_qgemm(onnx_node *n);
+mpl_status onnx_lower_dynamic_matmul(onnx_node *n);
+mpl_status onnx_lower_matmul_nbits(onnx_node *n);
+mpl_status onnx_lower_qlinear_two(onnx_node *n);
+mpl_status onnx_lower_qlinear_one(onnx_node *n);
+mpl_status onnx_lower_qlinear_concat(onnx_node *n);
+mpl_status onnx_lower_qlinear_pool(onnx_node *n);
+mpl_status onnx_lower_qlinear_global_pool(onnx_node *n);
+mpl_status onnx_lower_dynamic_lstm(onnx_node *n);
 
 /* ---- onnx_loop.c ---- */
 
@@ -278,6 +389,10 @@ mpl_status onnx_floats(onnx_node *n, mpl_value v, const char *what, uint32_t *co
 
 /* A scalar constant of that type. */
 mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix, mpl_value *out);
+
+/* A constant of those numbers. */
+mpl_status onnx_constant(onnx_node *n, mpl_type type, const mpl_shape *shape, const double *data,
+                         const char *suffix, mpl_value *out);
 
 mpl_status onnx_lower_shape(onnx_node *n);
 mpl_status onnx_lower_size(onnx_node *n);

@@ -153,6 +153,55 @@ mpl_status onnx_lower_conv_transpose(onnx_node *n)
     return lower_weighted(n, transposed_pads);
 }
 
+/* Windows over an image of dims `image`, and the elements behind the last: as output padding. */
+mpl_status onnx_window_count(onnx_node *n, uint32_t dims, const int64_t *image, int64_t *count,
+                             int64_t *extra)
+{
+    int64_t kernel[MPL_MAX_RANK], stride[MPL_MAX_RANK], wide[MPL_MAX_RANK];
+    const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads);
+
+    MPL_PASS(window_ints(n, MPL_ATTR_kernel_shape, dims, 1, 1, kernel));
+    MPL_PASS(window_ints(n, MPL_ATTR_strides, dims, 1, 1, stride));
+    MPL_PASS(window_ints(n, MPL_ATTR_dilations, dims, 1, 1, wide));
+    if (pads != NULL && pads->n != 2 * dims)
+        return ONNX_REFUSE(n, "pads has %u numbers for %u dims", pads->n, dims);
+    for (uint32_t i = 0; i < dims; i++) {
+        int64_t before = pads != NULL ? pads->ints[i] : 0,
+                after = pads != NULL ? pads->ints[dims + i] : 0, room;
+
+        if (image[i] < 1 || image[i] > MAX_EXTENT || before < 0 || before > MAX_EXTENT ||
+            after < 0 || after > MAX_EXTENT || kernel[i] * wide[i] > MAX_EXTENT)
+            return ONNX_REFUSE(n, "dim %u or its pads are too long", i);
+        room = image[i] + before + after - (kernel[i] - 1) * wide[i] - 1;
+        if (room < 0)
+            return ONNX_REFUSE(n, "its window is longer than dim %u", i);
+        count[i] = room / stride[i] + 1;
+        extra[i] = room % stride[i];
+    }
+    return MPL_OK;
+}
+
+/* Dims of the input that a pool made `pooled` of, without those behind its last window. */
+mpl_status onnx_unpooled_dims(onnx_node *n, const mpl_shape *pooled, int64_t *dim)
+{
+    const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads);
+    uint32_t dims = pooled->rank - 2;
+    window w;
+
+    MPL_PASS(read_window(n, NULL, &w));
+    if (pads != NULL && pads->n != 2 * dims)
+        return ONNX_REFUSE(n, "pads has %u numbers for %u dims", pads->n, dims);
+    memcpy(dim, pooled->dim, 2 * sizeof *dim);
+    for (uint32_t i = 0; i < dims; i++) {
+        if (w.in[i] < 1 || w.in[i] > MAX_EXTENT)
+            return ONNX_REFUSE(n, "dim %u is too long", i);
+        dim[2 + i] = (w.in[i] - 1) * w.stride[i] + w.kernel[i];
+        if (pads != NULL)
+            dim[2 + i] -= pads->ints[i] + pads->ints[dims + i];
+    }
+    return MPL_OK;
+}
+
 /* With allowzero a 0 is an empty dim. The IR's reshape cannot express it; an empty constant can. */
 mpl_status onnx_lower_reshape(onnx_node *n)
 {

@@ -17,17 +17,28 @@ enum { NODE = 1, NAME = 2, INITIALISER = 5, INPUT = 11, OUTPUT = 12, VALUE_INFO 
 
 /* ---- opset ---- */
 
+/* Whether outputs of our own follow those of ONNX: a length, a matrix to work in. */
+static bool has_more_outputs(mpl_op_kind kind)
+{
+    return kind == MPL_OP_non_zero || kind == MPL_OP_compress || kind == MPL_OP_nms ||
+           kind == MPL_OP_unique || kind == MPL_OP_det;
+}
+
 static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
 {
     onnx_item it;
 
     /* scale and bias have another shape there */
-    if (rule == NULL || rule->lower == onnx_lower_group_norm_18)
+    if (rule == NULL || rule->lower == onnx_lower_group_norm_18 || has_more_outputs(rule->kind))
         return false;
     for (uint32_t i = 0; i < onnx_count_attrs(g, op); i++) {
         mpl_attr_key key = mpl_attr_at(g, g->op_attr_begin[op] + i).key;
 
-        if (key != MPL_ATTR_to && key != MPL_ATTR_activation && !onnx_find_item(rule, key, &it))
+        bool node = key == MPL_ATTR_activation ||
+                    (g->op_kind[op] == MPL_OP_matmul &&
+                     (key == MPL_ATTR_trans_a || key == MPL_ATTR_trans_b)); /* of its own */
+
+        if (key != MPL_ATTR_to && !node && !onnx_find_item(rule, key, &it))
             return false;
     }
     return true;

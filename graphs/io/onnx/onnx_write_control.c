@@ -666,6 +666,28 @@ static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
     return MPL_OK;
 }
 
+/* MatMul of operands that are transposed first. */
+static mpl_status add_matmul(writer *w, mpl_op op, onnx_nodes *to)
+{
+    static const mpl_attr_key key[2] = {MPL_ATTR_trans_a, MPL_ATTR_trans_b};
+    const mpl_graph *g = w->g;
+    int64_t perm[MPL_MAX_RANK];
+    Onnx__NodeProto *node;
+
+    MPL_PASS(onnx_make_node(w, op, &node));
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t rank = g->value_shape[mpl_op_input(g, op, i)].rank;
+
+        if (mpl_attr_int(g, op, key[i], 0) == 0)
+            continue;
+        for (uint32_t k = 0; k < rank; k++)
+            perm[k] = k + 2 < rank ? k : 2 * (int64_t)rank - 3 - k;
+        MPL_PASS(step(w, to, "Transpose", node->output[0], 1, &node->input[i], &node->input[i]));
+        MPL_PASS(ints_attr(w, to->item[to->n - 1], "perm", rank, perm));
+    }
+    return add_node(w, to, node);
+}
+
 mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
 {
     Onnx__NodeProto *node;
@@ -684,6 +706,8 @@ mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
     case MPL_OP_gemm_act:
     case MPL_OP_gemm_sum:
         return add_fused(w, op, to);
+    case MPL_OP_matmul:
+        return add_matmul(w, op, to);
     case MPL_OP_exit_unless: /* part of the loop's condition */
         return MPL_OK;
     default:

@@ -14,6 +14,8 @@ const onnx_rule *onnx_write_rule(const mpl_graph *g, mpl_op op, int64_t opset)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
+    if (kind == MPL_OP_qconv || kind == MPL_OP_qmatmul)
+        return NULL; /* only read: their operands stand in another order */
     return onnx_rule_for(mpl_is_conv(kind)   ? MPL_OP_conv
                          : mpl_is_gemm(kind) ? MPL_OP_gemm
                                              : kind,
@@ -107,6 +109,7 @@ mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, siz
 static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                             char **constant)
 {
+    bool is_cast = w->g->op_kind[op] == MPL_OP_cast;
     onnx_item it;
     mpl_type type;
 
@@ -117,10 +120,11 @@ static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__N
         if (attr.key == MPL_ATTR_to) { /* named here, numbered in ONNX */
             int64_t number = mpl_type_find(attr.text, &type) ? onnx_type_number(type) : 0;
 
-            MPL_PASS(onnx_add_attr(w, node, "to", 2, &MPL_INT(axis, number)));
-        } else if (attr.key == MPL_ATTR_activation) {
-            continue;
-        } else if (onnx_find_item(rule, attr.key, &it) && it.mark == '@')
+            MPL_PASS(is_cast ? onnx_add_attr(w, node, "to", 2, &MPL_INT(axis, number))
+                             : onnx_add_attr(w, node, "output_dtype", 12, &MPL_INT(axis, number)));
+        } else if (!onnx_find_item(rule, attr.key, &it)) {
+            continue; /* nodes of their own: an activation, transposed operands of MatMul */
+        } else if (it.mark == '@')
             MPL_PASS(onnx_name_constant(w, op, attr.key, &constant[it.input]));
         else
             MPL_PASS(onnx_add_attr(w, node, it.name, it.n_name, &attr));

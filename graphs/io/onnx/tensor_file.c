@@ -16,6 +16,7 @@ static const struct {
 } descrs[] = {
     {"<f8", MPL_TYPE_f64}, {"<f4", MPL_TYPE_f32}, {"<f2", MPL_TYPE_f16}, {"<i8", MPL_TYPE_i64},
     {"<i4", MPL_TYPE_i32}, {"|i1", MPL_TYPE_i8},  {"|u1", MPL_TYPE_u8},  {"|b1", MPL_TYPE_bool},
+    {"<i2", MPL_TYPE_i16}, {"<u2", MPL_TYPE_u16}, {"<u4", MPL_TYPE_u32}, {"<u8", MPL_TYPE_u64},
 };
 #define N_DESCRS (sizeof descrs / sizeof *descrs)
 
@@ -130,7 +131,7 @@ static mpl_status read_npy(mpl_ctx *ctx, const char *path, const uint8_t *data, 
     MPL_TRY(npy_type(ctx, path, header, &t.type));
     MPL_TRY(npy_shape(ctx, path, header, &t.shape));
     MPL_TRY(npy_order(ctx, path, header));
-    if (!mpl_shape_count(&t.shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(t.type), &bytes))
+    if (!mpl_shape_count(&t.shape, &count) || !mpl_type_size(t.type, count, &bytes))
         MPL_FAIL(ctx, MPL_EINPUT, "%s: its shape %s needs more than 2^63 bytes", path,
                  mpl_shape_text(&t.shape, text));
     if (bytes != size - begin - length)
@@ -194,16 +195,16 @@ static mpl_status read_proto(mpl_ctx *ctx, const char *path, const void *data, s
     ProtobufCMessage *message = NULL;
     mpl_tensor t;
     void *owned = NULL;
-    uint64_t count = 0;
+    uint64_t count = 0, bytes = 0;
 
     MPL_TRY(onnx_unpack(&memory, ctx, path, "a .npy file or an ONNX tensor",
                         &onnx__tensor_proto__descriptor, data, size, &message));
     MPL_TRY(onnx_tensor(ctx, path, (const Onnx__TensorProto *)message, &t, &owned));
     if (owned == NULL) {
         mpl_shape_count(&t.shape, &count);
-        MPL_TRY((owned = mpl_alloc(ctx, count, mpl_type_bytes(t.type))) != NULL ? MPL_OK
-                                                                                : MPL_EMEM);
-        memcpy(owned, t.data, count * mpl_type_bytes(t.type));
+        mpl_type_size(t.type, count, &bytes);
+        MPL_TRY((owned = mpl_alloc(ctx, bytes, 1)) != NULL ? MPL_OK : MPL_EMEM);
+        memcpy(owned, t.data, bytes);
     }
     t.data = owned, owned = NULL;
     *tensor = t;

@@ -31,80 +31,42 @@ int mpl_text_hex(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* ---- bits of one element ---- */
-
-static uint64_t get_bits(mpl_type type, const void *data, int64_t i)
+static bool is_whole(mpl_type type)
 {
-    switch (mpl_type_bytes(type)) {
-    case 8:
-        return ((const uint64_t *)data)[i];
-    case 4:
-        return ((const uint32_t *)data)[i];
-    case 2:
-        return ((const uint16_t *)data)[i];
-    default:
-        return ((const uint8_t *)data)[i];
-    }
+    return mpl_type_in(type, MPL_SET_INT | MPL_SET(bool) | MPL_SET_SMALL_INT);
 }
 
-static void put_bits(mpl_type type, void *data, int64_t i, uint64_t bits)
+bool mpl_text_has_words(mpl_type type)
 {
-    switch (mpl_type_bytes(type)) {
-    case 8:
-        ((uint64_t *)data)[i] = bits;
-        break;
-    case 4:
-        ((uint32_t *)data)[i] = (uint32_t)bits;
-        break;
-    case 2:
-        ((uint16_t *)data)[i] = (uint16_t)bits;
-        break;
-    default:
-        ((uint8_t *)data)[i] = (uint8_t)bits;
-    }
+    return mpl_type_in(type, MPL_SET_ANY | MPL_SET_SMALL);
 }
 
 /* The NaN that the word "nan" stands for: positive, quiet, no payload. */
 static uint64_t usual_nan(mpl_type type)
 {
-    switch (type) {
-    case MPL_TYPE_f64:
-        return UINT64_C(0x7ff8000000000000);
-    case MPL_TYPE_f32:
-        return 0x7fc00000;
-    case MPL_TYPE_f16:
-        return 0x7e00;
-    default:
-        return 0x7fc0;
-    }
-}
+    uint64_t data = 0;
 
-/* Whether these bits are a NaN of a floating type: above infinity without the sign bit. */
-static bool is_nan_bits(mpl_type type, uint64_t bits)
-{
-    static const uint64_t quiet[] = {[MPL_TYPE_f64] = UINT64_C(1) << 51,
-                                     [MPL_TYPE_f32] = 1 << 22,
-                                     [MPL_TYPE_f16] = 1 << 9,
-                                     [MPL_TYPE_bf16] = 1 << 6};
-    uint64_t sign = UINT64_C(1) << (8 * mpl_type_bytes(type) - 1);
-
-    return (bits & ~sign) > usual_nan(type) - quiet[type];
+    mpl_put(type, &data, 0, (double)NAN);
+    return mpl_get_bits(type, &data, 0);
 }
 
 /* ---- writing ---- */
 
 const char *mpl_text_format(mpl_type type, const void *data, int64_t i, char *text)
 {
-    uint64_t bits = get_bits(type, data, i);
+    uint64_t bits = mpl_get_bits(type, data, i);
     double x, back;
 
-    if (!mpl_type_in(type, MPL_SET_FLOAT)) {
+    if (is_whole(type)) {
         int64_t number = type == MPL_TYPE_bool ? (int64_t)bits : mpl_get_int(type, data, i);
 
-        snprintf(text, MPL_TEXT_NUMBER, "%" PRId64, number);
+        if (type == MPL_TYPE_u64)
+            snprintf(text, MPL_TEXT_NUMBER, "%" PRIu64, bits);
+        else
+            snprintf(text, MPL_TEXT_NUMBER, "%" PRId64, number);
         return text;
     }
-    if (is_nan_bits(type, bits)) {
+    if (isnan(mpl_get(type, data, i))) {
         if (bits == usual_nan(type))
             snprintf(text, MPL_TEXT_NUMBER, "nan");
         else
@@ -123,36 +85,44 @@ const char *mpl_text_format(mpl_type type, const void *data, int64_t i, char *te
 
 /* ---- reading ---- */
 
-bool mpl_text_parse_int(const char *word, size_t n, int64_t *out)
+/* The digits of a number up to `most`. */
+static bool parse_digits(const char *word, size_t n, uint64_t most, uint64_t *out)
 {
-    bool minus = n > 0 && word[0] == '-';
-    uint64_t number = 0, most = (uint64_t)INT64_MAX + minus;
+    uint64_t number = 0;
 
-    if (n == (size_t)minus)
+    if (n == 0)
         return false;
-    for (size_t i = minus; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint64_t digit = (uint64_t)(word[i] - '0');
 
-        if (word[i] < '0' || word[i] > '9' || number > (most - digit) / 10)
+        if (word[i] < '0' || word[i] > '9' || digit > most || number > (most - digit) / 10)
             return false;
         number = 10 * number + digit;
     }
+    *out = number;
+    return true;
+}
+
+bool mpl_text_parse_int(const char *word, size_t n, int64_t *out)
+{
+    bool minus = n > 0 && word[0] == '-';
+    uint64_t number;
+
+    if (!parse_digits(word + minus, n - minus, (uint64_t)INT64_MAX + minus, &number))
+        return false;
     *out = minus ? (int64_t)(0 - number) : (int64_t)number;
     return true;
 }
 
 static bool parse_integer(mpl_type type, const char *word, size_t n, void *data, int64_t i)
 {
-    int64_t number, least = 0, most = 255;
-    unsigned bits = 8 * mpl_type_bytes(type);
+    bool is_signed = mpl_type_in(type, MPL_SET_SIGNED | MPL_SET(i4) | MPL_SET(i2));
+    bool minus = is_signed && n > 0 && word[0] == '-';
+    uint64_t number, most = UINT64_MAX >> (64 - mpl_type_bits(type) + is_signed);
 
-    if (type != MPL_TYPE_u8 && type != MPL_TYPE_bool) {
-        most = (int64_t)(UINT64_MAX >> (65 - bits));
-        least = -most - 1;
-    }
-    if (!mpl_text_parse_int(word, n, &number) || number < least || number > most)
+    if (!parse_digits(word + minus, n - minus, most + minus, &number))
         return false;
-    put_bits(type, data, i, (uint64_t)number);
+    mpl_put_bits(type, data, i, minus ? 0 - number : number);
     return true;
 }
 
@@ -162,7 +132,7 @@ static bool parse_nan(mpl_type type, const char *word, size_t n, void *data, int
     uint64_t bits = 0;
 
     if (n == 3) {
-        put_bits(type, data, i, usual_nan(type));
+        mpl_put_bits(type, data, i, usual_nan(type));
         return true;
     }
     if (n != 4 + 2 * mpl_type_bytes(type) || word[3] != '.')
@@ -172,8 +142,16 @@ static bool parse_nan(mpl_type type, const char *word, size_t n, void *data, int
             return false;
         bits = bits << 4 | (uint64_t)mpl_text_hex(word[at]);
     }
-    put_bits(type, data, i, bits);
-    return is_nan_bits(type, bits);
+    mpl_put_bits(type, data, i, bits);
+    return isnan(mpl_get(type, data, i));
+}
+
+static void put_unsaturated(mpl_type type, void *data, int64_t i, double x)
+{
+    if (mpl_type_in(type, MPL_SET_SMALL))
+        mpl_put_small(type, data, i, x, false, "nearest");
+    else
+        mpl_put(type, data, i, x);
 }
 
 bool mpl_text_parse(mpl_type type, const char *word, size_t n, void *data, int64_t i)
@@ -181,19 +159,21 @@ bool mpl_text_parse(mpl_type type, const char *word, size_t n, void *data, int64
     char text[MPL_TEXT_NUMBER], *end;
     double x;
 
-    if (!mpl_type_in(type, MPL_SET_FLOAT))
+    if (is_whole(type))
         return parse_integer(type, word, n, data, i);
     if (n == 0 || n >= sizeof text)
         return false;
     if (n >= 3 && memcmp(word, "nan", 3) == 0)
-        return parse_nan(type, word, n, data, i);
+        return type != MPL_TYPE_f4e2m1 && parse_nan(type, word, n, data, i);
     memcpy(text, word, n);
     text[n] = '\0';
-    if (strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0)
-        return mpl_put(type, data, i, text[0] == '-' ? -INFINITY : INFINITY), true;
+    if (strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0) {
+        put_unsaturated(type, data, i, text[0] == '-' ? (double)-INFINITY : (double)INFINITY);
+        return isinf(mpl_get(type, data, i));
+    }
     if (strpbrk(text, "nN") != NULL) /* other spellings that strtod accepts */
         return false;
     x = type == MPL_TYPE_f32 ? (double)strtof(text, &end) : strtod(text, &end);
-    mpl_put(type, data, i, x);
+    put_unsaturated(type, data, i, x);
     return *end == '\0' && end > text && isfinite(mpl_get(type, data, i));
 }

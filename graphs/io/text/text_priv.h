@@ -15,6 +15,9 @@ bool mpl_text_word_char(char c);
 /* Words with a meaning at the start of a line, now or in future; quoted when they name a value. */
 bool mpl_text_reserved(const char *word, size_t n);
 
+/* Whether elements of the type can be written as numbers; else they are bytes. */
+bool mpl_text_has_words(mpl_type type);
+
 /* Formats one element so that reading gives the same bits: integers in decimal, floating numbers as
  * the shortest decimal that reads back, other NaNs than the usual one with their bits
  * ("nan.7fc00001"). text[MPL_TEXT_NUMBER]. */

@@ -263,31 +263,39 @@ static mpl_status take_shape(reader *r, mpl_shape *shape)
     return advance(r);
 }
 
+static const char all_types[] =
+#define TYPE(name, bits) " " #name
+#include "graphs/ir/types.def"
+#undef TYPE
+    ;
+
 static mpl_status take_type(reader *r, mpl_type *type, mpl_shape *shape)
 {
-    char text[48], word[8] = "";
+    char text[48], word[16] = "";
 
     if (r->next.kind == WORD && r->next.n < sizeof word)
         memcpy(word, r->next.start, r->next.n);
     if (!mpl_type_find(word, type))
-        return refuse_at(r, "%s is no type; there are f64 f32 f16 bf16 i64 i32 i8 u8 bool",
-                         show(&r->next, text));
+        return refuse_at(r, "%s is no type; there are%s", show(&r->next, text), all_types);
     MPL_PASS(advance(r));
     return take_shape(r, shape);
 }
 
-/* Appends the next token, a number, to raw. */
-static mpl_status take_element(reader *r, mpl_type type)
+/* Reads the next token, a number, into raw as element i. */
+static mpl_status take_element(reader *r, mpl_type type, uint64_t i)
 {
-    uint32_t size = mpl_type_bytes(type);
+    uint64_t bytes = 0;
     char text[48];
 
-    MPL_PASS(mpl_reserve(r->ctx, r->raw.item, r->raw.cap, r->raw.n + size));
-    if (r->next.kind != WORD ||
-        !mpl_text_parse(type, r->next.start, r->next.n, r->raw.item, (int64_t)(r->raw.n / size)))
+    mpl_type_size(type, i + 1, &bytes);
+    MPL_PASS(mpl_reserve(r->ctx, r->raw.item, r->raw.cap, bytes));
+    if (bytes > r->raw.n)
+        memset(r->raw.item + r->raw.n, 0, bytes - r->raw.n);
+    if (r->next.kind != WORD || !mpl_text_has_words(type) ||
+        !mpl_text_parse(type, r->next.start, r->next.n, r->raw.item, (int64_t)i))
         return refuse_at(r, "%s where a number that %s can hold should stand", show(&r->next, text),
                          mpl_type_name(type));
-    r->raw.n += size;
+    r->raw.n = bytes;
     return advance(r);
 }
 
@@ -315,10 +323,10 @@ static mpl_status take_hex(reader *r, uint64_t bytes)
 /* Reads the constant after '=' into raw. */
 static mpl_status take_constant(reader *r, mpl_type type, const mpl_shape *shape, bool *splat)
 {
-    uint64_t count, bytes;
+    uint64_t count, bytes, n = 0;
     char text[48];
 
-    if (!mpl_shape_count(shape, &count) || !mpl_mul_bytes(count, mpl_type_bytes(type), &bytes))
+    if (!mpl_shape_count(shape, &count) || !mpl_type_size(type, count, &bytes))
         return refuse_at(r, "dims of more than 2^63 bytes");
     *splat = is_word(r, "splat");
     if (!*splat && !is_word(r, "data") && !is_word(r, "bytes"))
@@ -330,11 +338,10 @@ static mpl_status take_constant(reader *r, mpl_type type, const mpl_shape *shape
         return MPL_OK;
     }
     MPL_PASS(advance(r));
-    while (*splat ? r->raw.n == 0 : r->next.kind != END)
-        MPL_PASS(take_element(r, type));
-    if (!*splat && r->raw.n != bytes)
-        return refuse_at(r, "%zu numbers where the dims need %" PRIu64,
-                         r->raw.n / mpl_type_bytes(type), count);
+    for (; *splat ? n == 0 : r->next.kind != END; n++)
+        MPL_PASS(take_element(r, type, n));
+    if (!*splat && n != count)
+        return refuse_at(r, "%" PRIu64 " numbers where the dims need %" PRIu64, n, count);
     return mpl_reserve(r->ctx, r->raw.item, r->raw.cap, 1); /* an address even if empty */
 }
 

@@ -89,13 +89,13 @@ static void put_type(writer *w, const mpl_graph *g, mpl_value v)
 static void put_constant(writer *w, const mpl_graph *g, mpl_value v)
 {
     mpl_type type = (mpl_type)g->value_type[v];
-    uint64_t n = g->value_bytes[v] / mpl_type_bytes(type);
+    uint64_t n = (uint64_t)mpl_count(&g->value_shape[v]);
     char text[MPL_TEXT_NUMBER];
 
     if (g->value_splat[v]) {
         put(w, " = splat ");
         put(w, mpl_text_format(type, g->value_data[v], 0, text));
-    } else if (n > MPL_TEXT_MAX_DATA) {
+    } else if (n > MPL_TEXT_MAX_DATA || !mpl_text_has_words(type)) {
         put(w, " = bytes ");
         put_hex(w, g->value_data[v], g->value_bytes[v]);
     } else {

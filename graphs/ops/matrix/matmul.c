@@ -7,7 +7,7 @@
 #include "graphs/ops/ops_priv.h"
 #include "graphs/ops/matrix/product_priv.h"
 
-#define MPL_SET_PRODUCT (MPL_SET_FLOAT | MPL_SET(i32) | MPL_SET(i64))
+#define MPL_SET_PRODUCT (MPL_SET_FLOAT | MPL_SET_INDEX | MPL_SET(u32) | MPL_SET(u64))
 
 /* One matrix product. Element (i, k) of the left matrix has index a0 + i * a_row + k * a_column;
  * likewise the right matrix and the addend c (NULL: none). The output is row-major from element
@@ -116,10 +116,29 @@ static void multiply(mpl_type type, const matrices *m)
 
 /* ---- matmul ---- */
 
-/* Operands as stacks of matrices: a vector is a row on the left, a column on the right. */
-static void as_matrices(const mpl_shape *a, const mpl_shape *b, mpl_shape *left, mpl_shape *right)
+static bool is_turned(const mpl_graph *g, mpl_op op, mpl_attr_key key)
+{
+    return mpl_attr_int(g, op, key, 0) != 0;
+}
+
+static void turn(mpl_shape *s)
+{
+    int64_t rows = s->dim[s->rank - 2];
+
+    s->dim[s->rank - 2] = s->dim[s->rank - 1];
+    s->dim[s->rank - 1] = rows;
+}
+
+/* Operands as stacks of matrices that can be multiplied: transposed where an attribute says so; a
+ * vector is a row on the left, a column on the right. */
+static void as_matrices(const mpl_graph *g, mpl_op op, const mpl_shape *a, const mpl_shape *b,
+                        mpl_shape *left, mpl_shape *right)
 {
     *left = *a, *right = *b;
+    if (a->rank > 1 && is_turned(g, op, MPL_ATTR_trans_a))
+        turn(left);
+    if (b->rank > 1 && is_turned(g, op, MPL_ATTR_trans_b))
+        turn(right);
     if (a->rank == 1)
         *left = (mpl_shape){2, {1, a->dim[0]}};
     if (b->rank == 1)
@@ -145,7 +164,7 @@ mpl_status mpl_shape_matmul(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
     MPL_PASS(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
     MPL_PASS(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
-    as_matrices(a, b, &left, &right);
+    as_matrices(call->graph, call->op, a, b, &left, &right);
     if (left.dim[left.rank - 1] != right.dim[right.rank - 2])
         return MPL_REFUSE(ctx, "the matrices of %s and %s cannot be multiplied",
                           mpl_shape_text(a, text[0]), mpl_shape_text(b, text[1]));
@@ -162,17 +181,21 @@ mpl_status mpl_shape_matmul(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_eval_matmul(mpl_ctx *ctx, const mpl_op_call *call)
 {
+    const mpl_graph *g = call->graph;
+    bool trans_a = is_turned(g, call->op, MPL_ATTR_trans_a);
+    bool trans_b = is_turned(g, call->op, MPL_ATTR_trans_b);
     mpl_shape left, right, stack, stack_a, stack_b;
     int64_t index[MPL_MAX_RANK] = {0}, stride[2][MPL_MAX_RANK], offset[2] = {0, 0};
     matrices m = {.a = call->in[0].data, .b = call->in[1].data, .y = call->out[0].data, .alpha = 1};
 
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
-    as_matrices(&call->in[0].shape, &call->in[1].shape, &left, &right);
+    as_matrices(g, call->op, &call->in[0].shape, &call->in[1].shape, &left, &right);
     m.rows = left.dim[left.rank - 2];
-    m.columns = m.b_row = right.dim[right.rank - 1];
-    m.terms = m.a_row = left.dim[left.rank - 1];
-    m.a_column = m.b_column = 1;
+    m.columns = right.dim[right.rank - 1];
+    m.terms = left.dim[left.rank - 1];
+    m.a_row = trans_a ? 1 : m.terms, m.a_column = trans_a ? m.rows : 1;
+    m.b_row = trans_b ? 1 : m.columns, m.b_column = trans_b ? m.terms : 1;
     stack_a = stack_of(&left), stack_b = stack_of(&right);
     MPL_PASS(mpl_broadcast(ctx, &stack_a, &stack_b, &stack));
     mpl_broadcast_strides(&stack_a, &stack, stride[0]); /* in matrices */
@@ -196,8 +219,8 @@ static bool is_whole(double x)
 
 mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    int64_t trans_a = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_a, 0) != 0;
-    int64_t trans_b = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
+    int64_t trans_a = is_turned(call->graph, call->op, MPL_ATTR_trans_a);
+    int64_t trans_b = is_turned(call->graph, call->op, MPL_ATTR_trans_b);
     double alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
     double beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1);
     const mpl_shape *a = call->in_shape[0], *b = call->in_shape[1];
@@ -244,8 +267,8 @@ mpl_status mpl_shape_gemm_sum(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_eval_gemm(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    bool trans_a = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_a, 0) != 0;
-    bool trans_b = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
+    bool trans_a = is_turned(call->graph, call->op, MPL_ATTR_trans_a);
+    bool trans_b = is_turned(call->graph, call->op, MPL_ATTR_trans_b);
     const uint32_t first = mpl_fused_first((mpl_op_kind)call->graph->op_kind[call->op]);
     const mpl_tensor *in = call->in + first;
     const int64_t *a = in[0].shape.dim, *b = in[1].shape.dim;

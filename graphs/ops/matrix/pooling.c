@@ -23,7 +23,7 @@ static mpl_status check_power(mpl_ctx *ctx, const mpl_shape_call *call)
     return MPL_OK;
 }
 
-static mpl_status shape_pool(mpl_ctx *ctx, const mpl_shape_call *call, unsigned types)
+static mpl_status shape_pool(mpl_ctx *ctx, const mpl_shape_call *call, mpl_types types)
 {
     mpl_window w;
 

@@ -212,8 +212,8 @@ static mpl_status check_scatter(mpl_ctx *ctx, const mpl_shape_call *call)
     if (how == N_REDUCTIONS)
         return MPL_REFUSE(ctx, "reduction '%.40s' is none of none, add, mul, max, min",
                           mpl_attr_text(call->graph, call->op, MPL_ATTR_reduction, ""));
-    if (how != PUT && call->in_type[0] == MPL_TYPE_bool)
-        return MPL_REFUSE(ctx, "type bool has no reduction");
+    if (how != PUT)
+        MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_NUMBER));
     return mpl_like_input(call, 0, call->in_type[0]);
 }
 
@@ -271,13 +271,14 @@ MPL_INLINE void reduce_int(mpl_type type, reduction how, void *to, int64_t i, co
                            int64_t j)
 {
     int64_t a = mpl_get_int(type, to, i), b = mpl_get_int(type, from, j);
+    bool above = mpl_get_ordered(type, from, j) > mpl_get_ordered(type, to, i);
     uint64_t sum = (uint64_t)a + (uint64_t)b, product = (uint64_t)a * (uint64_t)b;
 
     mpl_put_int(type, to, i,
-                how == ADD   ? (int64_t)sum
-                : how == MUL ? (int64_t)product
-                : how == MAX ? (b > a ? b : a)
-                             : (b < a ? b : a));
+                how == ADD              ? (int64_t)sum
+                : how == MUL            ? (int64_t)product
+                : (how == MAX) == above ? b
+                                        : a);
 }
 
 /* Reduces elements [j, j + n) of `from` into [i, i + n) of `to`. */

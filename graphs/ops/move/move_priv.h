@@ -18,5 +18,7 @@ mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_s
                         mpl_shape *to, int64_t start[MPL_MAX_RANK], int64_t step[MPL_MAX_RANK]);
 /* Input axis of axis i of a transpose's output. */
 uint32_t mpl_axis_from(const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t i);
+/* Weights of the four elements around a point at distance t after the second. */
+void mpl_cubic_weights(double a, double t, double weight[4]);
 
 #endif

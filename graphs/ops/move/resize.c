@@ -4,7 +4,7 @@
  * An axis has `sizes` (output elements) or `scales` (output over input). With both, sizes give the
  * dims and scales the coordinates, as for "keep the aspect ratio". Both apply to `axes`, or to all
  * axes if absent. */
-#include "graphs/ops/ops_priv.h"
+#include "graphs/ops/move/move_priv.h"
 
 #include <math.h>
 
@@ -169,7 +169,7 @@ static double nearest(resize_rounding rounding, double x)
 }
 
 /* Weights of the four elements around a point at distance t after the second. */
-static void cubic_weights(double a, double t, double weight[4])
+void mpl_cubic_weights(double a, double t, double weight[4])
 {
     weight[0] = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a;
     weight[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
@@ -193,7 +193,7 @@ static int taps(const resize_plan *plan, uint32_t axis, int64_t x, int64_t at[4]
         weight[1] = point - low, weight[0] = 1 - weight[1];
         return 2;
     }
-    cubic_weights(plan->cubic_a, point - low, weight);
+    mpl_cubic_weights(plan->cubic_a, point - low, weight);
     for (int i = 0; i < 4; i++) {
         double place = low - 1 + i;
 

@@ -147,16 +147,6 @@ mpl_status mpl_shape_unsqueeze(mpl_ctx *ctx, const mpl_shape_call *call)
     return MPL_OK;
 }
 
-mpl_status mpl_eval_copy(mpl_ctx *ctx, const mpl_op_call *call)
-{
-    size_t bytes = (size_t)mpl_count(&call->in[0].shape) * mpl_type_bytes(call->in[0].type);
-
-    (void)ctx;
-    if (bytes > 0 && call->out[0].data != call->in[0].data)
-        memcpy(call->out[0].data, call->in[0].data, bytes);
-    return MPL_OK;
-}
-
 mpl_status mpl_eval_dropout(mpl_ctx *ctx, const mpl_op_call *call)
 {
     if (call->n_out > 1 && call->out[1].data != NULL)

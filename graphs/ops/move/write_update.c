@@ -2,7 +2,8 @@
  *
  * Source   Momentum: B. Polyak, 1964, as it is used for networks (Sutskever et al., 2013, without
  *          look-ahead). AdaGrad: J. Duchi, E. Hazan, Y. Singer, 2011. Adam: D. Kingma, J. Ba,
- *          "Adam: A Method for Stochastic Optimization", 2015, algorithm 1. */
+ *          "Adam: A Method for Stochastic Optimization", 2015, algorithm 1; `decay`: I. Loshchilov,
+ *          F. Hutter, "Decoupled Weight Decay Regularization", 2019, algorithm 2. */
 #include "graphs/ops/ops_priv.h"
 
 #include <math.h>
@@ -48,7 +49,7 @@ mpl_status mpl_shape_step_update(mpl_ctx *ctx, const mpl_shape_call *call)
 
 /* Numeric attributes of an optimiser. */
 typedef struct pace {
-    double rate, momentum, epsilon, beta1, beta2, correct1, correct2;
+    double rate, momentum, epsilon, beta1, beta2, decay, correct1, correct2;
 } pace;
 
 static pace pace_of(const mpl_op_call *call, double rate)
@@ -59,7 +60,8 @@ static pace pace_of(const mpl_op_call *call, double rate)
                   .momentum = mpl_attr_float(g, call->op, MPL_ATTR_momentum, 0.9),
                   .epsilon = mpl_attr_float(g, call->op, MPL_ATTR_epsilon, 1e-8),
                   .beta1 = mpl_attr_float(g, call->op, MPL_ATTR_beta1, 0.9),
-                  .beta2 = mpl_attr_float(g, call->op, MPL_ATTR_beta2, 0.999)};
+                  .beta2 = mpl_attr_float(g, call->op, MPL_ATTR_beta2, 0.999),
+                  .decay = mpl_attr_float(g, call->op, MPL_ATTR_decay, 0)};
 }
 
 #define IN(i)     mpl_get(type, call->in[i].data, k)
@@ -97,7 +99,8 @@ MPL_INLINE void adam(mpl_type type, const mpl_op_call *call, const pace *p)
         double g = IN(0), m = p->beta1 * IN(3) + (1 - p->beta1) * g,
                v = p->beta2 * IN(4) + (1 - p->beta2) * g * g;
 
-        OUT(0, IN(2) - p->rate * (m / p->correct1) / (sqrt(v / p->correct2) + p->epsilon));
+        OUT(0, IN(2) - p->rate * (m / p->correct1) / (sqrt(v / p->correct2) + p->epsilon) -
+                   p->rate * p->decay * IN(2));
         OUT(1, m);
         OUT(2, v);
     }

@@ -376,6 +376,7 @@ static const optimiser optimisers[] = {
     [MPL_OPTIMISER_MOMENTUM] = {MPL_OP_momentum_update, 1, {".momentum", NULL}},
     [MPL_OPTIMISER_ADAGRAD] = {MPL_OP_adagrad_update, 1, {".squares", NULL}},
     [MPL_OPTIMISER_ADAM] = {MPL_OP_adam_update, 2, {".mean_grad", ".mean_square"}},
+    [MPL_OPTIMISER_ADAMW] = {MPL_OP_adam_update, 2, {".mean_grad", ".mean_square"}},
 };
 
 /* Operations that an update waits for, through its gradient or its inputs. */
@@ -472,13 +473,19 @@ static mpl_status add_update(mpl_grad *d, waiting *w, mpl_op_kind kind, uint32_t
 {
     char text[3][NAME_SIZE];
     const char *name[3];
-    bool paced = d->options->rate > 0 && kind != MPL_OP_step_update && kind != MPL_OP_set_update;
+    bool trains = kind != MPL_OP_step_update && kind != MPL_OP_set_update;
+    mpl_attr rate = MPL_FLOAT(rate, d->options->rate), decay = MPL_FLOAT(decay, 0.01), attr[2];
+    uint32_t n_attr = 0;
 
     for (uint32_t i = 0; i < n; i++)
         name[i] =
             mpl_grad_fresh(d, text[i], d->to->value_name[w->in[first + i]], ".next", MPL_NONE);
-    return mpl_graph_add_op(d->ctx, d->to, kind, name[0], w->n_in, w->in, paced,
-                            &MPL_FLOAT(rate, d->options->rate), n, name, out);
+    if (trains && d->options->rate > 0)
+        attr[n_attr++] = rate;
+    if (trains && d->options->update == MPL_OPTIMISER_ADAMW)
+        attr[n_attr++] = decay;
+    return mpl_graph_add_op(d->ctx, d->to, kind, name[0], w->n_in, w->in, n_attr, attr, n, name,
+                            out);
 }
 
 /* Adds the state's constants before it collects the awaited operations, so that value ids do not
@@ -616,7 +623,7 @@ static mpl_status allocate(mpl_grad *d)
 /* Adam and dropout need the number of the run; only an update advances it. */
 static mpl_status add_step(mpl_grad *d)
 {
-    bool asked = d->options->update == MPL_OPTIMISER_ADAM;
+    bool asked = optimisers[d->options->update].kind == MPL_OP_adam_update;
     char text[NAME_SIZE];
     static const int64_t zero = 0;
 

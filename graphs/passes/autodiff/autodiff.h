@@ -9,7 +9,8 @@ typedef enum mpl_optimiser {
     MPL_OPTIMISER_SGD,
     MPL_OPTIMISER_MOMENTUM,
     MPL_OPTIMISER_ADAGRAD,
-    MPL_OPTIMISER_ADAM
+    MPL_OPTIMISER_ADAM,
+    MPL_OPTIMISER_ADAMW /* Adam with decay=0.01 */
 } mpl_optimiser;
 
 /* Where the gradients of weights go. */

@@ -284,10 +284,31 @@ static void matmul_part(mpl_grad *d, uint32_t i, bool row, bool column)
     mpl_grad_give_summed(d, i, part);
 }
 
+/* Of a product with a transposed operand: the rule of product_part, for stacks of matrices. */
+static void turned_part(mpl_grad *d, uint32_t i, bool trans_a, bool trans_b)
+{
+    mpl_value dy = mpl_grad_dy(d, 0), other = mpl_grad_in(d, 1 - i);
+    bool turned = i == 0 ? trans_a : trans_b, dy_first = (i == 0) != turned;
+    bool turn_other = i == 0 ? trans_b != !turned : trans_a != !turned;
+    mpl_value in[2] = {dy_first ? dy : other, dy_first ? other : dy};
+    mpl_attr attr[2] = {MPL_INT(trans_a, dy_first ? turned : turn_other),
+                        MPL_INT(trans_b, dy_first ? turn_other : turned)};
+
+    mpl_grad_give_summed(d, i, mpl_grad_helper(d, MPL_OP_matmul, 2, in, 2, attr));
+}
+
 void mpl_grad_of_matmul(mpl_grad *d)
 {
     uint32_t rank_a = mpl_grad_in_shape(d, 0)->rank, rank_b = mpl_grad_in_shape(d, 1)->rank;
+    bool trans_a = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = mpl_attr_int(d->g, d->op, MPL_ATTR_trans_b, 0) != 0;
 
+    if (trans_a || trans_b) {
+        for (uint32_t i = 0; i < 2; i++)
+            if (mpl_grad_wants(d, i))
+                turned_part(d, i, trans_a, trans_b);
+        return;
+    }
     if (rank_a == 2 && rank_b == 2 && !d->options->apart && mpl_grad_wants(d, 1)) {
         joint(d, MPL_OP_gemm_grad, false);
         return;

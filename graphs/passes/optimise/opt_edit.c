@@ -8,6 +8,8 @@ bool mpl_is_uniform(const mpl_graph *g, mpl_value v, double *x)
 
     if (g->value_role[v] != MPL_WEIGHT || data == NULL || g->value_bytes[v] < size)
         return false;
+    if (!g->value_splat[v] && mpl_type_bits((mpl_type)g->value_type[v]) < 8)
+        return false;
     if (!g->value_splat[v] && memcmp(data, data + size, g->value_bytes[v] - size) != 0)
         return false; /* each element equals the next */
     *x = mpl_get((mpl_type)g->value_type[v], data, 0);

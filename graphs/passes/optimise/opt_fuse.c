@@ -89,7 +89,7 @@ mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
     for (uint32_t i = 0; i < 2; i++) {
         mpl_value x = turned(g, edit->in[i]);
 
-        edit->ints[i] = gemm && mpl_attr_int(g, op, key[i], 0) != 0;
+        edit->ints[i] = mpl_attr_int(g, op, key[i], 0) != 0;
         if (x != MPL_NONE) {
             edit->in[i] = x;
             edit->ints[i] = !edit->ints[i];

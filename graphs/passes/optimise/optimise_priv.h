@@ -5,7 +5,7 @@
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/optimise/optimise.h"
 
-enum { MPL_EDIT_IN = 8, MPL_EDIT_ATTRS = 4, MPL_EDIT_FRESH = 2 };
+enum { MPL_EDIT_IN = 9, MPL_EDIT_ATTRS = 5, MPL_EDIT_FRESH = 2 };
 
 /* Operand of an edit: its new constant number k. */
 #define MPL_FRESH(k) (MPL_NONE - 1 - (k))

@@ -111,6 +111,22 @@ static bool is_last(const widener *w, const uint64_t *users, uint32_t unit)
     return true;
 }
 
+/* An input that nothing reads is there as the run begins, as under serial safety: at the first step
+ * of the first unit, which any unit without an earlier one may be. */
+static void widen_unread(const widener *w, uint64_t *row)
+{
+    const mpl_units *u = w->u;
+
+    for (uint32_t unit = 0; unit < u->n; unit++) {
+        bool first = true;
+
+        for (uint32_t k = 0; k < u->words; k++)
+            first = first && u->earlier[(size_t)unit * u->words + k] == 0;
+        if (first)
+            mpl_bit_add(row, u->first[unit]), mpl_bit_add(row + w->s->half, u->first[unit]);
+    }
+}
+
 static void widen_outer(const widener *w, mpl_value v)
 {
     const mpl_units *u = w->u;
@@ -137,6 +153,8 @@ static void widen_outer(const widener *w, mpl_value v)
             widen_unit(w, row, unit, false, reads,
                        kept || (reads ? !is_last(w, users, unit) : !mpl_bit_has(w->behind, unit)));
     }
+    if (!used)
+        widen_unread(w, row);
     if (maker == MPL_NONE)
         mpl_bit_add(row, mpl_point_start(u)), mpl_bit_add(row + s->half, mpl_point_start(u));
     if (kept)

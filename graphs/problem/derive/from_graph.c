@@ -34,6 +34,8 @@ void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map)
 
 static bool is_pinned(const mpl_maker *m, mpl_value root)
 {
+    if (m->options->held != NULL && m->options->held[root])
+        return true;
     if (m->part[root] != MPL_PART_NONE)
         return false;
     return (m->is_output[root] && m->options->pin_outputs && !mpl_is_chosen(m->g, root)) ||
@@ -133,20 +135,6 @@ out:
     return st;
 }
 
-static mpl_status add_pool(mpl_ctx *ctx, mpl_problem *p, const char *name)
-{
-    mpl_status st = MPL_OK;
-    uint32_t n = p->n_pools;
-
-    MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_name, n, n + 1, sizeof *p->pool_name));
-    MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, n, n + 1, sizeof *p->pool_capacity));
-    MPL_TRY(mpl_copy_text(ctx, p->pool_name[n], name));
-    p->pool_capacity[n] = MPL_NO_CAPACITY;
-    p->n_pools++;
-out:
-    return st;
-}
-
 static mpl_status add_pools(mpl_maker *m)
 {
     mpl_status st = MPL_OK;
@@ -158,10 +146,10 @@ static mpl_status add_pools(mpl_maker *m)
     for (uint32_t k = MPL_PART_NONE + 1; k < MPL_N_PARTS; k++)
         if (used[k]) {
             m->pool[k] = m->p->n_pools;
-            MPL_TRY(add_pool(m->ctx, m->p, mpl_part_name((mpl_part)k)));
+            MPL_TRY(mpl_problem_add_pool(m->ctx, m->p, mpl_part_name((mpl_part)k)));
         }
     if (m->n > m->n_values && !m->options->plan_workspaces)
-        MPL_TRY(add_pool(m->ctx, m->p, "workspace"));
+        MPL_TRY(mpl_problem_add_pool(m->ctx, m->p, "workspace"));
 out:
     return st;
 }

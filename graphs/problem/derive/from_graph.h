@@ -22,10 +22,11 @@ typedef struct mpl_problem_options {
                                    */
     bool boxes; /* operands of concats may be strided boxes of the result; false: runs only */
     bool pin_weights, pin_inputs, pin_outputs;
-    unsigned own_pools; /* bit k: plan values of mpl_part k, even pinned ones, in their own pool */
-    uint32_t align;     /* of every buffer, power of two [byte] */
-    uint64_t capacity;  /* of the value pool, or MPL_NO_CAPACITY [byte] */
-    bool parallel;      /* safe in every execution: `before` decides, lifetimes are 0 */
+    const uint8_t *held; /* [n_values] 1: a root that the caller places; pinned. NULL: none */
+    unsigned own_pools;  /* bit k: plan values of mpl_part k, even pinned ones, in their own pool */
+    uint32_t align;      /* of every buffer, power of two [byte] */
+    uint64_t capacity;   /* of the value pool, or MPL_NO_CAPACITY [byte] */
+    bool parallel;       /* safe in every execution: `before` decides, lifetimes are 0 */
     /* [n_ops] < n_ops, of a unit one stream (mpl_streams). Parallel: only executions in which each
      * stream keeps the order. NULL: a stream for each unit. */
     const uint32_t *op_stream;

@@ -1,11 +1,6 @@
 /* from_graph_pairs.c -- finds in-place pairs. See from_graph.c. */
 #include "graphs/problem/derive/from_graph_priv.h"
 
-static bool has_gaps(const mpl_problem *p, mpl_buffer b)
-{
-    return p->gap_begin != NULL && p->gap_begin[b] < p->gap_begin[b + 1];
-}
-
 static bool cell_is_kept(const mpl_maker *m, mpl_buffer b)
 {
     const uint64_t *row = m->storage->row + (size_t)b * m->storage->words;
@@ -13,19 +8,20 @@ static bool cell_is_kept(const mpl_maker *m, mpl_buffer b)
     return mpl_bit_has(row, m->p->n_steps);
 }
 
-/* Whether cell `in` is needed before `step`, in the same unit or an earlier one. */
+/* Whether cell `in` is needed before `step`, in the same unit or an earlier one. Nothing is before
+ * step 0: serial lifetimes begin there, and no pair is in a parallel problem alone. */
 static bool is_older(const mpl_maker *m, mpl_buffer in, uint32_t step)
 {
     const mpl_units *u = m->storage->units;
     const uint64_t *points = m->points + (size_t)in * m->storage->words;
 
-    for (uint32_t w = 0; w < u->point_words; w++)
+    for (uint32_t w = 0; w < u->point_words && step > 0; w++)
         if ((points[w] & ~(w == step / 64 ? UINT64_C(1) << (step % 64) : 0)) != 0)
             return true;
     return false;
 }
 
-/* Whether `in` is needed without a gap up to `step`, and `out` without a gap from `step` on. */
+/* Whether `in` is last needed at `step`, and `out` first; either may have gaps elsewhere. */
 static bool cells_meet_once(const mpl_maker *m, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
     const mpl_problem *p = m->p;
@@ -33,9 +29,8 @@ static bool cells_meet_once(const mpl_maker *m, mpl_buffer in, mpl_buffer out, u
     if (m->extents != NULL)
         return in != out && p->bytes[out] <= p->bytes[in] && is_older(m, in, step) &&
                mpl_extents_meet_at(m->extents, in, out, step);
-    return in != out && !has_gaps(p, in) && !has_gaps(p, out) && !cell_is_kept(m, in) &&
-           p->birth[in] < step && p->death[in] == step + 1 && p->birth[out] == step &&
-           p->bytes[out] <= p->bytes[in];
+    return in != out && !cell_is_kept(m, in) && p->birth[in] < step && p->death[in] == step + 1 &&
+           p->birth[out] == step && p->bytes[out] <= p->bytes[in];
 }
 
 /* Whether a loop or case that begins right after `step` may read cell `in` first; no step shows

@@ -170,7 +170,9 @@ bool mpl_dnn_gemm_grad(mpl_dnn_maker *m)
 bool mpl_dnn_matmul(mpl_dnn_maker *m)
 {
     mpl_shape a = *mpl_dnn_in_shape(m, 0), b = *mpl_dnn_in_shape(m, 1);
-    int64_t n_a, n_b, rows;
+    int64_t n_a, n_b, rows, terms, columns;
+    bool trans_a = a.rank > 1 && mpl_attr_int(m->g, m->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = b.rank > 1 && mpl_attr_int(m->g, m->op, MPL_ATTR_trans_b, 0) != 0;
     mpl_dnn_product *p;
 
     if (a.rank == 1)
@@ -178,19 +180,22 @@ bool mpl_dnn_matmul(mpl_dnn_maker *m)
     if (b.rank == 1)
         b = (mpl_shape){2, {b.dim[0], 1}};
     n_a = mpl_count_dims(&a, 0, a.rank - 2), n_b = mpl_count_dims(&b, 0, b.rank - 2);
-    rows = a.dim[a.rank - 2];
-    if (n_b == 1) /* a single right matrix: the left ones form one tall matrix */
-        return product(m, false, false, n_a * rows, a.dim[a.rank - 1], b.dim[b.rank - 1]) != NULL;
+    rows = a.dim[a.rank - (trans_a ? 1 : 2)], terms = a.dim[a.rank - (trans_a ? 2 : 1)];
+    columns = b.dim[b.rank - (trans_b ? 2 : 1)];
+    if (n_b == 1 && !trans_a) /* a single right matrix: the left ones form one tall matrix */
+        return product(m, false, trans_b, n_a * rows, terms, columns) != NULL;
     for (uint32_t i = 0; i + 2 < a.rank && n_a != 1; i++)
         if (a.rank != b.rank || a.dim[i] != b.dim[i])
             return false;
-    p = product(m, false, false, rows, a.dim[a.rank - 1], b.dim[b.rank - 1]);
+    if (n_b == 1 && n_a != 1) /* of transposed left ones */
+        return false;
+    p = product(m, trans_a, trans_b, rows, terms, columns);
     if (n_b > INT32_MAX || p == NULL)
         return false;
     p->n = (int)n_b;
-    p->a_step = b.dim[b.rank - 2] * b.dim[b.rank - 1];
-    p->b_step = n_a != 1 ? rows * a.dim[a.rank - 1] : 0;
-    p->y_step = rows * b.dim[b.rank - 1];
+    p->a_step = terms * columns;
+    p->b_step = n_a != 1 ? rows * terms : 0;
+    p->y_step = rows * columns;
     return true;
 }
 

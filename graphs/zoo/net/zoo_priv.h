@@ -72,6 +72,8 @@ void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args);
 /* Makes y the output, finishes and hands over the graph; or frees it and returns the first
  * failure. */
 mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out);
+/* Makes v an output before that of mpl_net_end. */
+void mpl_net_output(mpl_net *net, mpl_value v);
 
 /* The scope of the following names; "": none. */
 void mpl_net_scope(mpl_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,5 +1,5 @@
 /* net.c -- the builder that the generators share. See zoo_priv.h. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 #include <stdarg.h>
 
@@ -29,6 +29,20 @@ const char *mpl_net_scoped(mpl_net *net, const char *name)
 }
 
 const char *const mpl_zoo_forms[] = {"plain", "owl"};
+const char *const mpl_zoo_hundredths[] = {NULL};
+
+const char *mpl_zoo_value_text(const mpl_zoo_param *param, int64_t value, char *number)
+{
+    if (param->choices != NULL && param->choices != mpl_zoo_hundredths)
+        return param->choices[value];
+    if (param->choices == NULL)
+        snprintf(number, MPL_ZOO_NUMBER, "%" PRId64, value);
+    else if (value % 100 == 0)
+        snprintf(number, MPL_ZOO_NUMBER, "%" PRId64, value / 100);
+    else
+        snprintf(number, MPL_ZOO_NUMBER, "%" PRId64 ".%02" PRId64, value / 100, value % 100);
+    return number;
+}
 
 int64_t mpl_zoo_arg(const mpl_zoo_args *args, const char *key)
 {
@@ -44,17 +58,13 @@ const char *mpl_zoo_name(const mpl_zoo_args *args, char name[256])
 {
     const mpl_zoo_param *param = args->entry->params;
     size_t n = (size_t)snprintf(name, 256, "%s", args->entry->name);
-    char mark = ':';
+    char mark = ':', number[MPL_ZOO_NUMBER];
 
     for (uint32_t i = 0; param[i].key != NULL; i++) {
         if (args->value[i] == param[i].otherwise)
             continue;
-        if (param[i].choices != NULL)
-            n += (size_t)snprintf(name + n, 256 - n, "%c%s=%s", mark, param[i].key,
-                                  param[i].choices[args->value[i]]);
-        else
-            n += (size_t)snprintf(name + n, 256 - n, "%c%s=%" PRId64, mark, param[i].key,
-                                  args->value[i]);
+        n += (size_t)snprintf(name + n, 256 - n, "%c%s=%s", mark, param[i].key,
+                              mpl_zoo_value_text(&param[i], args->value[i], number));
         mark = ',';
     }
     return name;
@@ -66,6 +76,12 @@ void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args)
 
     *net = (mpl_net){.ctx = ctx, .args = args};
     net->st = mpl_graph_new(ctx, mpl_zoo_name(args, name), &net->graph);
+}
+
+void mpl_net_output(mpl_net *net, mpl_value v)
+{
+    if (net->st == MPL_OK)
+        net->st = mpl_graph_add_output(net->ctx, net->graph, v);
 }
 
 mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out)

@@ -1,5 +1,5 @@
 /* net_layers.c -- layers of networks, whole or taken apart. See zoo_priv.h. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 /* A weight of the operation `name`. */
 static mpl_value weight_of(mpl_net *net, const char *name, const char *suffix, uint32_t rank,

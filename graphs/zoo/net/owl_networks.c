@@ -14,7 +14,7 @@
  *          (tests/planners/test_planners_owl_figures.c). form=plain needs more (ResNet-50 9.63 for
  *          8.03, Inception-v3 12.47 for 10.18, 10^6 bytes): a whole batch norm cannot overwrite its
  *          input, its parts can. */
-#include "graphs/zoo/zoo_priv.h"
+#include "graphs/zoo/net/zoo_priv.h"
 
 typedef struct part {
     mpl_net *net;

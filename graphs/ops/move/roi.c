@@ -1,0 +1,206 @@
+/* roi.c -- regions of images, each pooled to one size: roi_align (means or maxima of interpolated
+ * points), max_roi_pool (maxima of elements).
+ *
+ * Attributes: sizes, the [height, width] of a result; scales, one factor for the regions'
+ * coordinates; roi_align: size, points along a side of a cell (0: as many as it covers elements).
+ * Source: ONNX, RoiAlign and MaxRoiPool; K. He et al., Mask R-CNN, 2017. */
+#include "graphs/ops/ops_priv.h"
+
+#include <math.h>
+
+static const char *const mode_names[] = {"avg", "max"};
+static const char *const coordinate_names[] = {"half_pixel", "output_half_pixel"};
+
+static mpl_status shape_rois(mpl_ctx *ctx, const mpl_shape_call *call, int64_t columns)
+{
+    const mpl_shape *in = call->in_shape[0], *rois = call->in_shape[1];
+    uint32_t n = 0;
+    const int64_t *size = mpl_attr_ints(call->graph, call->op, MPL_ATTR_sizes, &n);
+    mpl_attr scale = {.n = 0};
+
+    mpl_attr_get(call->graph, call->op, MPL_ATTR_scales, &scale);
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET_FLOAT));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 4, 4));
+    MPL_PASS(mpl_check_rank(ctx, call, 1, 2, 2));
+    if (rois->dim[1] != columns)
+        return MPL_REFUSE(ctx, "regions have %" PRId64 " numbers each; %" PRId64 " are needed",
+                          rois->dim[1], columns);
+    if (n != 2 || size[0] < 1 || size[1] < 1 || scale.n != 1)
+        return MPL_REFUSE(ctx,
+                          "sizes must be a height and a width of at least 1, scales one number");
+    call->out_shape[0] = (mpl_shape){4, {rois->dim[0], in->dim[1], size[0], size[1]}};
+    call->out_type[0] = call->in_type[0];
+    return MPL_OK;
+}
+
+mpl_status mpl_shape_roi_align(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    MPL_PASS(mpl_check_type(ctx, call, 2, MPL_SET_INDEX));
+    MPL_PASS(mpl_check_rank(ctx, call, 2, 1, 1));
+    if (call->in_shape[2]->dim[0] != call->in_shape[1]->dim[0])
+        return MPL_REFUSE(ctx, "%" PRId64 " images are named for %" PRId64 " regions",
+                          call->in_shape[2]->dim[0], call->in_shape[1]->dim[0]);
+    if (mpl_choice_of(call->graph, call->op, MPL_ATTR_mode, mode_names, 2) == 2 ||
+        mpl_choice_of(call->graph, call->op, MPL_ATTR_coordinate_mode, coordinate_names, 2) == 2 ||
+        mpl_attr_int(call->graph, call->op, MPL_ATTR_size, 0) < 0)
+        return MPL_REFUSE(ctx, "mode, coordinate_mode or size is not supported");
+    return shape_rois(ctx, call, 4);
+}
+
+mpl_status mpl_shape_max_roi_pool(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    return shape_rois(ctx, call, 5);
+}
+
+/* One region, along y and x. [element, fractional] */
+typedef struct region {
+    const mpl_tensor *in;
+    int64_t plane; /* its first element */
+    bool max;
+    double start[2], cell[2];
+    int64_t points[2]; /* in a cell */
+} region;
+
+/* Elements and weights around coordinate x of an axis; false: it lies outside. */
+static bool around(int64_t dim, double x, int64_t at[2], double weight[2])
+{
+    if (!(x >= -1 && x <= (double)dim))
+        return false;
+    x = x > 0 ? x : 0;
+    at[0] = (int64_t)x;
+    if (at[0] >= dim - 1)
+        x = (double)(at[0] = dim - 1);
+    at[1] = at[0] + (at[0] < dim - 1);
+    weight[1] = x - (double)at[0];
+    weight[0] = 1 - weight[1];
+    return true;
+}
+
+/* The mean, or the largest weighted element, around point i of cell (y, x). */
+static double pool_cell(const region *r, const int64_t cell[2])
+{
+    const int64_t *dim = r->in->shape.dim + 2;
+    double sum = 0, most = 0;
+    int64_t n = r->points[0] * r->points[1];
+
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t point[2] = {i / r->points[1], i % r->points[1]};
+        int64_t at[2][2] = {{0, 0}, {0, 0}};
+        double weight[2][2] = {{0, 0}, {0, 0}}, best = -(double)INFINITY;
+        bool inside = true;
+
+        for (int k = 0; k < 2; k++)
+            inside =
+                inside && around(dim[k],
+                                 r->start[k] + (double)cell[k] * r->cell[k] +
+                                     ((double)point[k] + 0.5) * r->cell[k] / (double)r->points[k],
+                                 at[k], weight[k]);
+        for (int k = 0; k < 4; k++) {
+            double v = inside ? weight[0][k / 2] * weight[1][k % 2] *
+                                    mpl_get(r->in->type, r->in->data,
+                                            r->plane + at[0][k / 2] * dim[1] + at[1][k % 2])
+                              : 0;
+
+            sum += v;
+            best = v > best ? v : best;
+        }
+        most = i == 0 || best > most ? best : most;
+    }
+    return r->max ? most : sum / (double)(n > 1 ? n : 1);
+}
+
+/* A region's place in the input, from its numbers x1, y1, x2, y2 at element `at`. */
+static void place_region(const mpl_op_call *call, int64_t at, region *r)
+{
+    const mpl_graph *g = call->graph;
+    const mpl_tensor *rois = &call->in[1];
+    mpl_attr scale = {.n = 0};
+    bool half = mpl_choice_of(g, call->op, MPL_ATTR_coordinate_mode, coordinate_names, 2) == 0;
+    int64_t points = mpl_attr_int(g, call->op, MPL_ATTR_size, 0);
+
+    mpl_attr_get(g, call->op, MPL_ATTR_scales, &scale);
+    for (int k = 0; k < 2; k++) {
+        double from = mpl_get(rois->type, rois->data, at + 1 - k) * scale.floats[0],
+               to = mpl_get(rois->type, rois->data, at + 3 - k) * scale.floats[0], length;
+
+        length = to - from;
+        if (!half && !(length > 1))
+            length = 1;
+        r->start[k] = from - (half ? 0.5 : 0);
+        r->cell[k] = length / (double)call->out[0].shape.dim[2 + k];
+        r->points[k] = points > 0                       ? points
+                       : !(r->cell[k] > 0)              ? 0
+                       : r->cell[k] < (double)(1 << 20) ? (int64_t)ceil(r->cell[k])
+                                                        : 1 << 20;
+    }
+}
+
+mpl_status mpl_eval_roi_align(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    const mpl_shape *in = &call->in[0].shape, *to = &call->out[0].shape;
+    region r = {.in = &call->in[0]};
+    int64_t out = 0;
+
+    r.max = mpl_choice_of(call->graph, call->op, MPL_ATTR_mode, mode_names, 2) == 1;
+    for (int64_t i = 0; i < to->dim[0]; i++) {
+        int64_t image = mpl_get_int(call->in[2].type, call->in[2].data, i);
+
+        if (image < 0 || image >= in->dim[0])
+            return MPL_REFUSE(ctx, "region %" PRId64 " names image %" PRId64 " of %" PRId64, i,
+                              image, in->dim[0]);
+        place_region(call, 4 * i, &r);
+        for (int64_t c = 0; c < to->dim[1]; c++) {
+            r.plane = (image * in->dim[1] + c) * in->dim[2] * in->dim[3];
+            for (int64_t cell = 0; cell < to->dim[2] * to->dim[3]; cell++)
+                mpl_put(call->out[0].type, call->out[0].data, out++,
+                        pool_cell(&r, (int64_t[]){cell / to->dim[3], cell % to->dim[3]}));
+        }
+    }
+    return MPL_OK;
+}
+
+/* First and one past the last element of cell k along an axis. */
+static void cell_range(double from, double to, int64_t k, int64_t cells, int64_t dim,
+                       int64_t range[2])
+{
+    double length = to - from + 1 > 1 ? to - from + 1 : 1, cell = length / (double)cells;
+    double end[2] = {floor((double)k * cell) + from, ceil((double)(k + 1) * cell) + from};
+
+    for (int i = 0; i < 2; i++)
+        range[i] = !(end[i] > 0) ? 0 : end[i] > (double)dim ? dim : (int64_t)end[i];
+}
+
+mpl_status mpl_eval_max_roi_pool(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    const mpl_tensor *in = &call->in[0], *rois = &call->in[1];
+    const int64_t *dim = in->shape.dim, *to = call->out[0].shape.dim;
+    mpl_attr scale = {.n = 0};
+    int64_t out = 0;
+
+    mpl_attr_get(call->graph, call->op, MPL_ATTR_scales, &scale);
+    for (int64_t i = 0; i < to[0] * to[1] * to[2] * to[3]; i++) {
+        int64_t cell[2] = {i / to[3] % to[2], i % to[3]}, channel = i / to[3] / to[2] % to[1];
+        int64_t roi = i / to[3] / to[2] / to[1], range[2][2];
+        double image = mpl_get(rois->type, rois->data, 5 * roi), most = 0;
+        bool any = false;
+
+        if (!(image >= 0 && image < (double)dim[0]))
+            return MPL_REFUSE(ctx, "region %" PRId64 " names image %g of %" PRId64, roi, image,
+                              dim[0]);
+        for (int k = 0; k < 2; k++)
+            cell_range(round(mpl_get(rois->type, rois->data, 5 * roi + 2 - k) * scale.floats[0]),
+                       round(mpl_get(rois->type, rois->data, 5 * roi + 4 - k) * scale.floats[0]),
+                       cell[k], to[2 + k], dim[2 + k], range[k]);
+        for (int64_t y = range[0][0]; y < range[0][1]; y++)
+            for (int64_t x = range[1][0]; x < range[1][1]; x++) {
+                double v = mpl_get(in->type, in->data,
+                                   (((int64_t)image * dim[1] + channel) * dim[2] + y) * dim[3] + x);
+
+                most = !any || v > most ? v : most;
+                any = true;
+            }
+        mpl_put(in->type, call->out[0].data, out++, most);
+    }
+    return MPL_OK;
+}

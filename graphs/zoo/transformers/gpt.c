@@ -1,0 +1,166 @@
+/* gpt.c -- a decoder of text: a prompt at once, or further tokens beside the keys and values of
+ * those before.
+ *
+ * Source   A. Radford et al., "Language Models are Unsupervised Multitask Learners", 2019 (GPT-2);
+ *          small: 12 layers, 768 features, 12 heads, 50257 words, 1024 positions, 124 million
+ *          parameters.
+ * Forms    `seq` new tokens come after `past` tokens, whose keys and values are inputs. Outputs are
+ *          the logits of the new tokens, then per layer the keys and values of all tokens.
+ *          cache=concat: past and new ones, joined. cache=in_place: the inputs have room for the
+ *          new ones, which are written behind the past; planned (--pin none), inputs and outputs
+ *          are the same bytes. cache=none: logits only, as in training.
+ * Differs  No dropout. */
+#include "graphs/zoo/transformers/transformer_priv.h"
+
+#include <math.h>
+
+enum { CONCAT, IN_PLACE, NO_CACHE };
+
+static const double epsilon = 1e-5;
+
+typedef struct decoder {
+    mpl_net net;
+    mpl_heads heads;
+    mpl_scores scores;
+    int64_t seq, past, cache;
+    uint32_t n_cached;
+    mpl_value *cached; /* keys and values of all tokens, layer by layer */
+} decoder;
+
+/* `fresh` written behind the past tokens of `room`. */
+static mpl_value write_behind(decoder *d, const char *name, mpl_value room, mpl_value fresh)
+{
+    const mpl_heads *h = &d->heads;
+    int64_t all = d->past + d->seq, dim[] = {h->batch, h->heads, d->seq, h->width};
+    int64_t stride[] = {h->heads * all * h->width, all * h->width, h->width, 1};
+    const mpl_attr attr[] = {MPL_INTS(dims, 4, dim), MPL_INTS(strides, 4, stride),
+                             MPL_INT(offset, d->past * h->width)};
+
+    return mpl_net_op(&d->net, MPL_OP_assign, name, 2, (mpl_value[]){room, fresh}, 3, attr);
+}
+
+/* Keys or values of the past and the new tokens. */
+static mpl_value remember(decoder *d, int64_t layer, const char *what, mpl_value fresh)
+{
+    const mpl_heads *h = &d->heads;
+    bool in_place = d->cache == IN_PLACE;
+    int64_t dim[] = {h->batch, h->heads, d->past + (in_place ? d->seq : 0), h->width};
+    mpl_net *net = &d->net;
+    mpl_value all = fresh, past;
+    const char *name;
+
+    if (d->cache == NO_CACHE)
+        return fresh;
+    mpl_net_scope(net, "%s", "");
+    name = mpl_net_text(net, "present.%" PRId64 ".%s", layer, what);
+    if (d->past > 0 || in_place) {
+        past = mpl_net_input(net, mpl_net_text(net, "past.%" PRId64 ".%s", layer, what), 4, dim);
+        all =
+            in_place ? write_behind(d, name, past, fresh) : mpl_net_join(net, name, 2, past, fresh);
+    }
+    d->cached[d->n_cached++] = all;
+    mpl_net_scope(net, "layer%" PRId64, layer);
+    return all;
+}
+
+static mpl_value layer_of(decoder *d, int64_t layer, mpl_value x)
+{
+    mpl_net *net = &d->net;
+    int64_t hidden = d->heads.heads * d->heads.width;
+    mpl_value part[3], y;
+
+    mpl_net_scope(net, "layer%" PRId64, layer);
+    mpl_net_qkv(net, mpl_net_layer_norm(net, "norm1", x, epsilon), &d->heads, part);
+    part[1] = remember(d, layer, "key", part[1]);
+    part[2] = remember(d, layer, "value", part[2]);
+    y = mpl_net_attend(net, part[0], mpl_net_transpose(net, "k.turned", part[1], "0132"), part[2],
+                       &d->heads, &d->scores);
+    x = mpl_net_binary(net, MPL_OP_add, "add1", x, mpl_net_linear(net, "out", y, hidden, true));
+    y = mpl_net_layer_norm(net, "norm2", x, epsilon);
+    return mpl_net_binary(net, MPL_OP_add, "add2", x,
+                          mpl_net_feed_forward(net, y, 4 * hidden, MPL_OP_gelu, true));
+}
+
+/* The words' table also makes the logits. */
+static mpl_value decode(decoder *d, int64_t layers)
+{
+    mpl_net *net = &d->net;
+    const mpl_zoo_args *args = net->args;
+    int64_t hidden = d->heads.heads * d->heads.width, all = d->past + d->seq;
+    mpl_value ids = mpl_net_numbers(net, "ids", 2, (int64_t[]){d->heads.batch, d->seq}), x, at,
+              word;
+
+    word = mpl_net_weight(net, "word.w", 2, (int64_t[]){mpl_zoo_arg(args, "vocab"), hidden});
+    at = mpl_net_weight(net, "position.w", 2, (int64_t[]){mpl_zoo_arg(args, "context"), hidden});
+    x = mpl_net_binary(net, MPL_OP_add, "placed", mpl_net_gather(net, "word", word, ids),
+                       mpl_net_slice(net, "position", at, 0, d->past, all));
+    x = mpl_net_reshape(net, "rows", x, 2, (int64_t[]){d->heads.batch * d->seq, hidden});
+    d->scores.allowed = d->seq > 1 ? mpl_net_causal(net, "causal", d->seq, all, d->past) : MPL_NONE;
+    for (int64_t i = 0; i < layers; i++)
+        x = layer_of(d, i, x);
+    mpl_net_scope(net, "%s", "");
+    return mpl_net_op(net, MPL_OP_gemm, "logits", 2,
+                      (mpl_value[]){mpl_net_layer_norm(net, "norm", x, epsilon), word}, 1,
+                      &MPL_INT(trans_b, 1));
+}
+
+static mpl_status check(mpl_ctx *ctx, const mpl_zoo_args *args, const decoder *d)
+{
+    int64_t context = mpl_zoo_arg(args, "context");
+
+    MPL_PASS(mpl_zoo_divides(ctx, args, "heads", "hidden"));
+    if (d->past + d->seq > context)
+        return MPL_REFUSE(ctx, "gpt: past and seq are %" PRId64 " tokens; context=%" PRId64,
+                          d->past + d->seq, context);
+    if (d->past > 0 && args->train)
+        return MPL_REFUSE(ctx, "gpt: past=%" PRId64 " is for inference; mode=train needs past=0",
+                          d->past);
+    if (d->past > 0 && d->cache == NO_CACHE)
+        return MPL_REFUSE(ctx, "gpt: past=%" PRId64 " needs cache=concat or cache=in_place",
+                          d->past);
+    return MPL_OK;
+}
+
+static mpl_status build_gpt(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
+{
+    mpl_status st = MPL_OK;
+    int64_t heads = mpl_zoo_arg(args, "heads"), layers = mpl_zoo_arg(args, "layers");
+    decoder d = {.heads = {mpl_zoo_arg(args, "batch"), heads, mpl_zoo_arg(args, "hidden") / heads},
+                 .seq = mpl_zoo_arg(args, "seq"),
+                 .past = mpl_zoo_arg(args, "past"),
+                 .cache = args->train ? NO_CACHE : mpl_zoo_arg(args, "cache")};
+    mpl_value y;
+
+    MPL_TRY(check(ctx, args, &d));
+    MPL_TRY(mpl_new(ctx, d.cached, (size_t)(2 * layers)));
+    d.scores = (mpl_scores){(float)(1 / sqrt((double)d.heads.width)), MPL_NONE, MPL_NONE};
+    mpl_net_begin(&d.net, ctx, args);
+    y = decode(&d, layers);
+    for (uint32_t i = 0; i < d.n_cached; i++) {
+        mpl_net_output(&d.net, y);
+        y = d.cached[i];
+    }
+    st = mpl_net_end(&d.net, y, out);
+out:
+    mpl_free(ctx, d.cached);
+    return st;
+}
+
+static const char *const caches[] = {"concat", "in_place", "none"};
+
+static const mpl_zoo_param params[] = {
+    MPL_PARAM_BATCH(1),
+    MPL_PARAM_SEQ(128),
+    {"past", 0, 0, 1000000, "tokens before, of which keys and values are inputs", NULL},
+    {"cache", CONCAT, 0, 2, "keys and values of all tokens as outputs, joined or written in place",
+     caches},
+    MPL_PARAM_LAYERS(12),
+    MPL_PARAM_HIDDEN(768),
+    MPL_PARAM_HEADS(12),
+    MPL_PARAM_VOCAB(50257),
+    {"context", 1024, 1, 10000000, "positions that it has", NULL},
+    MPL_PARAM_END,
+};
+
+MPL_ZOO(gpt, "decoder, of a prompt or beside a cache (Radford et al. 2019), GPT-2 small", params,
+        build_gpt);

@@ -1,0 +1,473 @@
+/* cpu_quant.c -- see cpu_quant.h. */
+#include "runtime/cpu/cpu_quant.h"
+
+#include "graphs/ops/matrix/window_priv.h"
+#include "graphs/ops/quant/quant_priv.h"
+
+enum { LINE = 64 };
+
+/* x is [batch, in_channels, in_pixels], or with channels last; the sums [batch, pixels, channels].
+ * A product: one image, rows as pixels, terms as input channels, already last. */
+struct mpl_cpu_quant {
+    int64_t batch, in_channels, in_pixels, channels, pixels;
+    bool turned;   /* channels first: x and the sums change their order */
+    bool constant; /* the weight: packed once */
+    bool is_packed;
+    uint64_t x_at, sum_at, pack_at, scratch_at; /* in the workspace [byte] */
+    dnnl_primitive_t primitive, pack;
+    dnnl_memory_t src, plain, weights, dst, scratch, zero;
+    int32_t zero_point;
+    uint64_t packed_bytes;
+    char how[64];
+};
+
+static bool is_exact_here(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
+/* ---- preparing ---- */
+
+/* Whether operand i is left out, or constant and all 0. */
+static bool is_no_zero(const mpl_graph *g, mpl_op op, uint32_t i)
+{
+    mpl_value v = i < mpl_op_n_in(g, op) ? mpl_op_input(g, op, i) : MPL_NONE;
+    int64_t n;
+
+    if (v == MPL_NONE)
+        return true;
+    if (g->value_data[v] == NULL || mpl_type_bits((mpl_type)g->value_type[v]) != 8)
+        return false;
+    n = g->value_splat[v] ? 1 : mpl_count(&g->value_shape[v]);
+    for (int64_t k = 0; k < n; k++)
+        if (((const uint8_t *)g->value_data[v])[k] != 0)
+            return false;
+    return true;
+}
+
+static bool fits(const mpl_graph *g, mpl_op op)
+{
+    mpl_value x = mpl_op_input(g, op, Q_X), w = mpl_op_input(g, op, Q_W);
+    mpl_value zero = mpl_op_n_in(g, op) > Q_X_ZERO ? mpl_op_input(g, op, Q_X_ZERO) : MPL_NONE;
+
+    return (g->value_type[x] == MPL_TYPE_u8 || g->value_type[x] == MPL_TYPE_i8) &&
+           g->value_type[w] == MPL_TYPE_i8 && is_no_zero(g, op, Q_W_ZERO) &&
+           (zero == MPL_NONE || mpl_count(&g->value_shape[zero]) == 1) &&
+           mpl_count(&g->value_shape[x]) > 0 && mpl_count(&g->value_shape[w]) > 0 &&
+           mpl_count(&g->value_shape[mpl_op_output(g, op, 0)]) > 0;
+}
+
+/* The layout with these strides. [element] */
+static dnnl_memory_desc_t strided(int n, const int64_t *dim, const int64_t *stride,
+                                  dnnl_data_type_t type)
+{
+    dnnl_memory_desc_t md = {0};
+    dnnl_dims_t dims = {0}, strides = {0};
+
+    memcpy(dims, dim, (size_t)n * sizeof *dim);
+    memcpy(strides, stride, (size_t)n * sizeof *stride);
+    dnnl_memory_desc_init_by_strides(&md, n, dims, type, strides);
+    return md;
+}
+
+/* The layout that oneDNN likes best. */
+static dnnl_memory_desc_t any_layout(int n, const int64_t *dim)
+{
+    dnnl_memory_desc_t md = {0};
+    dnnl_dims_t dims = {0};
+
+    memcpy(dims, dim, (size_t)n * sizeof *dim);
+    dnnl_memory_desc_init_by_tag(&md, n, dims, dnnl_s8, dnnl_format_tag_any);
+    return md;
+}
+
+/* dims {batch, channels, spatial..} with channels innermost. */
+static dnnl_memory_desc_t image(int64_t batch, int64_t channels, uint32_t n, const int64_t *space,
+                                dnnl_data_type_t type)
+{
+    int64_t dim[5] = {batch, channels}, stride[5], step = channels;
+
+    for (uint32_t i = n; i-- > 0; step *= space[i])
+        dim[2 + i] = space[i], stride[2 + i] = step;
+    stride[0] = step, stride[1] = 1;
+    return strided((int)n + 2, dim, stride, type);
+}
+
+/* The weight as it lies: [O, C / group, spatial..], or with channels last. */
+static dnnl_memory_desc_t filter(const mpl_shape *w, bool last, int64_t group, bool any)
+{
+    int64_t dim[6], stride[6], plain[6], step = 1;
+    uint32_t n = w->rank, lead = group > 1;
+
+    for (uint32_t i = n; i-- > 0; step *= w->dim[i])
+        plain[i] = step;
+    if (lead)
+        dim[0] = group, stride[0] = w->dim[0] / group * plain[0];
+    dim[lead] = w->dim[0] / group, stride[lead] = plain[0];
+    dim[lead + 1] = w->dim[last ? n - 1 : 1], stride[lead + 1] = plain[last ? n - 1 : 1];
+    for (uint32_t i = 2; i < n; i++)
+        dim[lead + i] = w->dim[last ? i - 1 : i], stride[lead + i] = plain[last ? i - 1 : i];
+    return any ? any_layout((int)(n + lead), dim) : strided((int)(n + lead), dim, stride, dnnl_s8);
+}
+
+static dnnl_data_type_t type_of(const mpl_graph *g, mpl_value v)
+{
+    return g->value_type[v] == MPL_TYPE_u8 ? dnnl_u8 : dnnl_s8;
+}
+
+typedef struct parts {
+    dnnl_memory_desc_t src, plain, dst;
+    dnnl_primitive_desc_t pd;
+} parts;
+
+static dnnl_primitive_desc_t choose(dnnl_engine_t engine, const_dnnl_op_desc_t desc, bool zero)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    const int32_t given = DNNL_RUNTIME_S32_VAL;
+    const char *name = "ref";
+
+    if (dnnl_primitive_attr_create(&attr) != dnnl_success)
+        return NULL;
+    dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    if ((zero &&
+         dnnl_primitive_attr_set_zero_points(attr, DNNL_ARG_SRC, 1, 0, &given) != dnnl_success) ||
+        dnnl_primitive_desc_create(&pd, desc, attr, engine, NULL) != dnnl_success)
+        pd = NULL;
+    if (pd != NULL)
+        dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    if (pd != NULL && strncmp(name, "ref", 3) == 0) {
+        dnnl_primitive_desc_destroy(pd);
+        pd = NULL;
+    }
+    dnnl_primitive_attr_destroy(attr);
+    return pd;
+}
+
+static mpl_status describe_conv(mpl_ctx *ctx, mpl_cpu_quant *q, dnnl_engine_t engine,
+                                const mpl_graph *g, mpl_op op, bool zero, parts *p)
+{
+    const mpl_shape *w = &g->value_shape[mpl_op_input(g, op, Q_W)];
+    mpl_shape x = g->value_shape[mpl_op_input(g, op, Q_X)], plain = *w;
+    bool last = mpl_attr_int(g, op, MPL_ATTR_channels_last, 0) != 0;
+    int64_t group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
+    dnnl_dims_t before = {0}, after = {0}, dilation = {0}, stride = {0};
+    dnnl_convolution_desc_t desc;
+    dnnl_memory_desc_t any;
+    uint32_t skip;
+    mpl_window win;
+
+    for (uint32_t i = 1; last && i < x.rank; i++) {
+        x.dim[i] = g->value_shape[mpl_op_input(g, op, Q_X)].dim[i == 1 ? x.rank - 1 : i - 1];
+        plain.dim[i] = w->dim[i == 1 ? x.rank - 1 : i - 1];
+    }
+    MPL_PASS(mpl_window_read(ctx, g, op, &x, &plain, &win));
+    MPL_PASS(mpl_window_slide(ctx, g, op, &win));
+    if (win.n == 3 && zero) /* oneDNN 2.6 is wrong with dilation, by AMX */
+        return MPL_OK;
+    skip = 3 - win.n;
+    for (uint32_t i = 0; i < win.n; i++) {
+        uint32_t k = skip + i;
+
+        before[i] = win.before[k];
+        stride[i] = win.stride[k];
+        dilation[i] = win.dilation[k] - 1;
+        after[i] = (win.out[k] - 1) * win.stride[k] + (win.kernel[k] - 1) * win.dilation[k] + 1 -
+                   win.in[k] - win.before[k];
+    }
+    q->batch = x.dim[0], q->in_channels = x.dim[1], q->channels = plain.dim[0];
+    q->in_pixels = mpl_count_dims(&x, 2, x.rank);
+    q->pixels = win.out[0] * win.out[1] * win.out[2];
+    q->turned = !last;
+    p->src = image(x.dim[0], x.dim[1], win.n, win.in + skip, type_of(g, mpl_op_input(g, op, Q_X)));
+    p->dst = image(x.dim[0], plain.dim[0], win.n, win.out + skip, dnnl_s32);
+    p->plain = filter(w, last, group, false);
+    any = filter(w, last, group, true);
+    if (dnnl_dilated_convolution_forward_desc_init(
+            &desc, dnnl_forward_inference, dnnl_convolution_direct, &p->src, &any, NULL, &p->dst,
+            stride, dilation, before, after) == dnnl_success)
+        p->pd = choose(engine, &desc, zero);
+    return MPL_OK;
+}
+
+/* a [.., M, K] by b [K, N]: the rows of a stack are the rows of one matrix. */
+static void describe_product(mpl_cpu_quant *q, dnnl_engine_t engine, const mpl_graph *g, mpl_op op,
+                             bool zero, parts *p)
+{
+    const mpl_shape *a = &g->value_shape[mpl_op_input(g, op, Q_X)];
+    const mpl_shape *b = &g->value_shape[mpl_op_input(g, op, Q_W)];
+    bool turned = mpl_attr_int(g, op, MPL_ATTR_trans_b, 0) != 0;
+    dnnl_matmul_desc_t desc;
+    dnnl_memory_desc_t any;
+    int64_t rows, terms, columns;
+
+    if (a->rank < 2 || b->rank != 2 || mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0)
+        return;
+    rows = mpl_count_dims(a, 0, a->rank - 1), terms = a->dim[a->rank - 1];
+    columns = b->dim[turned ? 0 : 1];
+    q->batch = 1, q->in_channels = terms, q->in_pixels = q->pixels = rows, q->channels = columns;
+    p->src = strided(2, (int64_t[]){rows, terms}, (int64_t[]){terms, 1},
+                     type_of(g, mpl_op_input(g, op, Q_X)));
+    p->dst = strided(2, (int64_t[]){rows, columns}, (int64_t[]){columns, 1}, dnnl_s32);
+    p->plain = strided(2, (int64_t[]){terms, columns},
+                       turned ? (int64_t[]){1, terms} : (int64_t[]){columns, 1}, dnnl_s8);
+    any = any_layout(2, (int64_t[]){terms, columns});
+    if (dnnl_matmul_desc_init(&desc, &p->src, &any, NULL, &p->dst) == dnnl_success)
+        p->pd = choose(engine, &desc, zero);
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + LINE - 1) & ~(uint64_t)(LINE - 1);
+}
+
+/* Primitives and memory objects. */
+static dnnl_status_t make(mpl_cpu_quant *q, dnnl_engine_t engine, const parts *p, bool zero,
+                          uint64_t *workspace)
+{
+    const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(p->pd, dnnl_query_weights_md, 0);
+    const dnnl_memory_desc_t *s = dnnl_primitive_desc_query_md(p->pd, dnnl_query_scratchpad_md, 0);
+    const int64_t one = 1;
+    dnnl_memory_desc_t number = strided(1, &one, &one, dnnl_s32);
+    dnnl_primitive_desc_t pack = NULL;
+    const struct {
+        dnnl_memory_t *memory;
+        const dnnl_memory_desc_t *md;
+        void *data;
+    } made[] = {{&q->src, &p->src, DNNL_MEMORY_NONE},
+                {&q->dst, &p->dst, DNNL_MEMORY_NONE},
+                {&q->plain, &p->plain, DNNL_MEMORY_NONE},
+                {&q->weights, w, q->constant ? DNNL_MEMORY_ALLOCATE : DNNL_MEMORY_NONE},
+                {&q->scratch, s, DNNL_MEMORY_NONE}};
+    dnnl_status_t code;
+
+    q->packed_bytes = dnnl_memory_desc_get_size(w);
+    q->sum_at = q->turned ? aligned(dnnl_memory_desc_get_size(&p->src)) : 0;
+    q->pack_at = q->sum_at + aligned(dnnl_memory_desc_get_size(&p->dst));
+    q->scratch_at = q->pack_at + (q->constant ? 0 : aligned(q->packed_bytes));
+    *workspace = q->scratch_at + dnnl_memory_desc_get_size(s);
+    code = dnnl_primitive_create(&q->primitive, p->pd);
+    for (size_t i = 0; i < sizeof made / sizeof *made && code == dnnl_success; i++)
+        code = dnnl_memory_create(made[i].memory, made[i].md, engine, made[i].data);
+    if (code == dnnl_success && zero)
+        code = dnnl_memory_create(&q->zero, &number, engine, &q->zero_point);
+    if (code == dnnl_success)
+        code = dnnl_reorder_primitive_desc_create(&pack, &p->plain, engine, w, engine, NULL);
+    if (code == dnnl_success)
+        code = dnnl_primitive_create(&q->pack, pack);
+    if (pack != NULL)
+        dnnl_primitive_desc_destroy(pack);
+    return code;
+}
+
+mpl_status mpl_cpu_quant_new(mpl_ctx *ctx, dnnl_engine_t engine, const mpl_graph *g, mpl_op op,
+                             mpl_cpu_quant **out, uint64_t *workspace_bytes, const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_cpu_quant *q = NULL;
+    const char *name = "";
+    parts p = {.pd = NULL};
+    bool conv = g->op_kind[op] == MPL_OP_qconv, zero;
+
+    *out = NULL;
+    if ((!conv && g->op_kind[op] != MPL_OP_qmatmul) || !is_exact_here() || !fits(g, op))
+        return MPL_OK;
+    zero = !is_no_zero(g, op, Q_X_ZERO);
+    MPL_TRY(mpl_new(ctx, q, 1));
+    q->constant = g->value_role[mpl_op_input(g, op, Q_W)] == MPL_WEIGHT;
+    if (conv)
+        MPL_TRY(describe_conv(ctx, q, engine, g, op, zero, &p));
+    else
+        describe_product(q, engine, g, op, zero, &p);
+    if (p.pd == NULL)
+        goto out;
+    dnnl_primitive_desc_query(p.pd, dnnl_query_impl_info_str, 0, &name);
+    snprintf(q->how, sizeof q->how, "int8: %s", name);
+    if (make(q, engine, &p, zero, workspace_bytes) != dnnl_success)
+        goto out;
+    *how = q->how;
+    *out = q, q = NULL;
+out:
+    if (p.pd != NULL)
+        dnnl_primitive_desc_destroy(p.pd);
+    mpl_cpu_quant_free(ctx, q);
+    return st;
+}
+
+void mpl_cpu_quant_free(mpl_ctx *ctx, mpl_cpu_quant *q)
+{
+    if (q == NULL)
+        return;
+    for (int i = 0; i < 6; i++) {
+        dnnl_memory_t m =
+            ((dnnl_memory_t[]){q->src, q->plain, q->weights, q->dst, q->scratch, q->zero})[i];
+
+        if (m != NULL)
+            dnnl_memory_destroy(m);
+    }
+    if (q->primitive != NULL)
+        dnnl_primitive_destroy(q->primitive);
+    if (q->pack != NULL)
+        dnnl_primitive_destroy(q->pack);
+    mpl_free(ctx, q);
+}
+
+uint64_t mpl_cpu_quant_packed_bytes(const mpl_cpu_quant *q)
+{
+    return q->constant ? q->packed_bytes : 0;
+}
+
+/* ---- running ---- */
+
+/* Bytes [rows, columns] to [columns, rows], block by block. */
+static void turn(const uint8_t *from, uint8_t *to, int64_t rows, int64_t columns)
+{
+    enum { SIDE = 32 };
+
+    for (int64_t r = 0; r < rows; r += SIDE)
+        for (int64_t c = 0; c < columns; c += SIDE)
+            for (int64_t j = c; j < columns && j < c + SIDE; j++)
+                for (int64_t i = r; i < rows && i < r + SIDE; i++)
+                    to[j * rows + i] = from[i * columns + j];
+}
+
+/* One channel, or one row of a product: what its sums are scaled by. */
+typedef struct scaling {
+    float scale;
+    double bias, zero;
+} scaling;
+
+static scaling scaling_of(const mpl_op_call *call, int64_t row, int64_t channel)
+{
+    return (scaling){(float)mpl_q_at(call, Q_X_SCALE, row, 1) *
+                         (float)mpl_q_at(call, Q_W_SCALE, channel, 1) /
+                         (float)mpl_q_at(call, Q_Y_SCALE, row, 1),
+                     mpl_q_at(call, Q_BIAS, channel, 0), mpl_q_at(call, Q_Y_ZERO, row, 0)};
+}
+
+static void put_sum(const mpl_requant *r, mpl_type type, void *out, int64_t to, int32_t sum,
+                    const scaling *s)
+{
+    if (type == MPL_TYPE_i32)
+        ((int32_t *)out)[to] = (int32_t)(uint32_t)((int64_t)sum + (int64_t)s->bias);
+    else if (r->whole)
+        mpl_requant_put(r, out, to, (float)((double)sum + s->bias) * s->scale, s->zero);
+    else
+        mpl_put(type, out, to, (double)((float)sum * s->scale) + s->bias);
+}
+
+/* The same for n results of one byte, next to each other; sums are `step` apart. Clamped before it
+ * is rounded, a number is small enough that adding and taking away 1.5 * 2^23 rounds it half to
+ * even. */
+static void put_bytes(const mpl_requant *r, uint8_t *out, const int32_t *sum, int64_t step,
+                      int64_t n, const scaling *s)
+{
+    const float rounder = 12582912, low = (float)(r->low - s->zero),
+                high = (float)(r->high - s->zero);
+    const int32_t zero = (int32_t)s->zero;
+
+    for (int64_t i = 0; i < n; i++) {
+        float x = (float)((double)sum[i * step] + s->bias) * s->scale;
+
+        x = x < low ? low : x > high ? high : x;
+        out[i] = (uint8_t)((int32_t)((x + rounder) - rounder) + zero);
+    }
+}
+
+/* Sums [pixels, channels] of one image, or rows of a product, to the output. */
+static void put_image(const mpl_cpu_quant *q, const mpl_op_call *call, const mpl_requant *r,
+                      const int32_t *sum, int64_t base)
+{
+    enum { ROWS = 64 }; /* pixels whose sums stay in a near cache for all channels */
+    mpl_type type = call->out[0].type;
+    const mpl_shape *y = &call->out[0].shape;
+    bool rows = call->graph->op_kind[call->op] == MPL_OP_qmatmul;
+    bool bytes = q->turned && (type == MPL_TYPE_u8 || type == MPL_TYPE_i8);
+
+    for (int64_t from = 0; from < q->pixels; from += ROWS) {
+        int64_t to = from + ROWS < q->pixels ? from + ROWS : q->pixels;
+
+        for (int64_t c = 0; c < q->channels; c++) {
+            scaling s = scaling_of(call, 0, c);
+
+            if (bytes)
+                put_bytes(r, (uint8_t *)call->out[0].data + base + c * q->pixels + from,
+                          sum + from * q->channels + c, q->channels, to - from, &s);
+            for (int64_t i = from; i < to && !bytes; i++) {
+                if (rows)
+                    s = scaling_of(call, i % y->dim[y->rank - 2], c);
+                put_sum(r, type, call->out[0].data,
+                        base + (q->turned ? c * q->pixels + i : i * q->channels + c),
+                        sum[i * q->channels + c], &s);
+            }
+        }
+    }
+}
+
+static void put_sums(const mpl_cpu_quant *q, const mpl_op_call *call, const int32_t *sum)
+{
+    mpl_requant r = mpl_requant_of(call);
+    int64_t each = q->pixels * q->channels;
+
+    for (int64_t b = 0; b < q->batch; b++)
+        put_image(q, call, &r, sum + b * each, b * each);
+}
+
+static dnnl_status_t set(dnnl_memory_t m, void *data, dnnl_stream_t stream)
+{
+    return dnnl_memory_set_data_handle_v2(m, data, stream);
+}
+
+static dnnl_status_t execute(mpl_cpu_quant *q, dnnl_stream_t stream, const mpl_op_call *call,
+                             const void *x)
+{
+    char *workspace = call->workspace;
+    dnnl_exec_arg_t packing[] = {{DNNL_ARG_FROM, q->plain}, {DNNL_ARG_TO, q->weights}};
+    dnnl_exec_arg_t arg[] = {{DNNL_ARG_SRC, q->src},
+                             {DNNL_ARG_WEIGHTS, q->weights},
+                             {DNNL_ARG_DST, q->dst},
+                             {DNNL_ARG_SCRATCHPAD, q->scratch},
+                             {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, q->zero}};
+    dnnl_status_t code = set(q->src, (void *)(uintptr_t)x, stream);
+
+    if (code == dnnl_success)
+        code = set(q->dst, workspace + q->sum_at, stream);
+    if (code == dnnl_success)
+        code = set(q->scratch, workspace + q->scratch_at, stream);
+    if (code == dnnl_success && !q->constant)
+        code = set(q->weights, workspace + q->pack_at, stream);
+    if (code == dnnl_success && !q->is_packed) {
+        code = set(q->plain, call->in[Q_W].data, stream);
+        if (code == dnnl_success)
+            code = dnnl_primitive_execute(q->pack, stream, 2, packing);
+        q->is_packed = q->constant;
+    }
+    return code == dnnl_success
+               ? dnnl_primitive_execute(q->primitive, stream, q->zero != NULL ? 5 : 4, arg)
+               : code;
+}
+
+mpl_status mpl_cpu_quant_run(mpl_ctx *ctx, dnnl_stream_t stream, mpl_cpu_quant *q,
+                             const mpl_op_call *call)
+{
+    const uint8_t *x = call->in[Q_X].data;
+    uint8_t *turned = (uint8_t *)call->workspace + q->x_at;
+    int64_t image_bytes = q->in_channels * q->in_pixels;
+    dnnl_status_t code;
+
+    q->zero_point = (int32_t)mpl_q_at(call, Q_X_ZERO, 0, 0);
+    for (int64_t b = 0; b < q->batch && q->turned; b++)
+        turn(x + b * image_bytes, turned + b * image_bytes, q->in_channels, q->in_pixels);
+    code = execute(q, stream, call, q->turned ? turned : x);
+    if (code == dnnl_success)
+        code = dnnl_stream_wait(stream);
+    if (code != dnnl_success)
+        return MPL_ERROR(ctx, MPL_EUNAVAIL, "oneDNN: running '%s': status %d",
+                         call->graph->op_name[call->op], (int)code);
+    put_sums(q, call, (const int32_t *)(const void *)((char *)call->workspace + q->sum_at));
+    return MPL_OK;
+}

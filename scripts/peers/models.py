@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Networks as exporters write them, by memplan and by ONNX Runtime: what loads, what is computed, what it takes.
+
+  scripts/peers/models.py [--folder F] [NAME ..]      lines of scripts/peers/models.tsv (all)
+
+Exports each network (random weights of one seed, a process each; F keeps the files), runs both on the same inputs, compares
+each output (float32: 1e-3 relative, or of the largest magnitude; quantised: 5 % of it), and takes turns for times with one
+thread. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern as in ort.py. A network that
+cannot be exported here is listed with the exporter's last words and counts for neither. Needs torch, torchvision, timm,
+transformers, onnx, onnxscript, onnxruntime, numpy.
+"""
+
+import json
+import math
+import os
+import sys
+import tempfile
+
+import common
+import ort as ort_peer
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RUN = ["--planner", "portfolio", "--backend", "cpu", "--threads", "1", "--optimise", "all", "--layout", "auto"]
+
+
+def read_list():
+    with open(os.path.join(HERE, "models.tsv"), encoding="utf-8") as lines:
+        return [line.rstrip("\n").split("\t") for line in lines if not line.startswith("#")]
+
+
+# ---- export: in a process of its own ----
+
+
+def image(size):
+    import torch
+
+    return torch.rand(1, 3, size, size)
+
+
+def from_torchvision(name, size="224", form=""):
+    import torchvision
+
+    place = torchvision.models
+    *folders, last = name.split(".")
+    for folder in folders:
+        place = getattr(place, folder)
+    model = getattr(place, last)(weights=None, **({"weights_backbone": None} if folders[:1] in (["segmentation"], ["detection"]) else {}))
+    if form == "flow":
+        return model, (image(int(size)), image(int(size)))
+    if form == "boxes":
+        return model, ([image(int(size))[0]],)
+    if hasattr(model, "aux_logits"):
+        model.aux_logits = False
+    return model, (image(int(size)),)
+
+
+def from_timm(name):
+    import timm
+
+    model = timm.create_model(name, pretrained=False, exportable=True)
+    return model, (image(model.default_cfg["input_size"][-1]),)
+
+
+def from_transformers(name, form=""):
+    import torch
+    import transformers
+
+    family = name.removesuffix("Encoder")
+    small = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 1000,
+             "n_embd": 256, "n_layer": 4, "n_head": 4, "num_key_value_heads": 2, "head_dim": 64, "d_model": 256, "num_layers": 4,
+             "num_heads": 4, "encoder_layers": 4, "encoder_attention_heads": 4, "embedding_size": 256, "ffn_dim": 512,
+             "word_embed_proj_dim": 256, "dim": 256, "n_layers": 4, "n_heads": 4, "hidden_dim": 512}
+    if form == "image":
+        small = {"num_hidden_layers": 4} if family == "ViT" else {}
+    config = getattr(transformers, f"{family}Config")()
+    for key, value in small.items():
+        if hasattr(config, key) and isinstance(getattr(config, key), int):
+            setattr(config, key, value)
+    config.use_cache = False
+    config.return_dict = False
+    model = getattr(transformers, f"{family}{'EncoderModel' if name == 'T5Encoder' else 'Model'}")(config)
+    if name == "BartEncoder":
+        model = model.encoder
+
+    class First(torch.nn.Module):
+        """The first result, from the model's main input alone."""
+
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, x):
+            return self.model(**{model.main_input_name: x})[0]
+
+    return First(), ((image(224),) if form == "image" else (torch.randint(0, 999, (1, 64)),))
+
+
+def from_torch(name, form=""):
+    import torch
+
+    if name == "TransformerEncoderLayer":
+        return torch.nn.TransformerEncoderLayer(256, 4, 512, batch_first=True), (torch.rand(1, 64, 256),)
+    return getattr(torch.nn, name)(128, 256, num_layers=2, bidirectional=form == "bidirectional"), (torch.rand(35, 1, 128),)
+
+
+MAKERS = {"torchvision": from_torchvision, "timm": from_timm, "transformers": from_transformers, "torch": from_torch}
+
+
+def quantise(path, kind):
+    import onnxruntime as ort
+    from onnxruntime import quantization as q
+
+    plain = path + ".plain.onnx"
+    os.replace(path, plain)
+    if kind == "dynamic":
+        q.quantize_dynamic(plain, path)
+        return
+
+    class Reader(q.CalibrationDataReader):
+        def __init__(self):
+            session = ort.InferenceSession(plain, providers=["CPUExecutionProvider"])
+            self.rest = [dict(ort_peer.feeds_of(session))]
+
+        def get_next(self):
+            return self.rest.pop() if self.rest else None
+
+    q.quantize_static(plain, path, Reader(), quant_format=q.QuantFormat.QDQ)
+
+
+def export(path, made, exporter, opset):
+    """Writes the model; the last line tells nothing but that it went well."""
+    import torch
+
+    torch.manual_seed(1)
+    maker, *words = made.split(" ")
+    model, example = MAKERS[maker](*words)
+    model.eval()
+    form, *quantised = exporter.split("+")
+    with torch.no_grad():
+        torch.onnx.export(model, example, path, opset_version=int(opset), dynamo=form == "dynamo",
+                          **({"external_data": False} if form == "dynamo" else {}))
+    if quantised:
+        quantise(path, quantised[0])
+    print("{}")
+
+
+# ---- ONNX Runtime: in a process of its own ----
+
+
+def outputs(path, folder):
+    """Writes inputs and ONNX Runtime's outputs; prints {"inputs": [[name, file]], "outputs": [[name, file, largest]]}."""
+    import numpy as np
+    import onnxruntime as ort
+
+    said = {"inputs": [], "outputs": []}
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    feeds = dict(ort_peer.feeds_of(session))
+    for i, (name, data) in enumerate(feeds.items()):
+        np.save(os.path.join(folder, f"in{i}.npy"), data)
+        said["inputs"].append([name, os.path.join(folder, f"in{i}.npy")])
+    for i, (value, data) in enumerate(zip(session.get_outputs(), session.run(None, feeds))):
+        np.save(os.path.join(folder, f"out{i}.npy"), data)
+        largest = float(np.abs(data.astype(np.float64)).max()) if data.size else 0.0
+        said["outputs"].append([value.name, os.path.join(folder, f"out{i}.npy"), largest])
+    print(json.dumps(said))
+
+
+def once(words):
+    if words[0] == "export":
+        export(*words[1:])
+    elif words[0] == "outputs":
+        outputs(*words[1:])
+    else:
+        ort_peer.measure(words[1], 1, "default")
+
+
+# ---- one network ----
+
+
+def compare(name, made, exporter, opset, args, folder):
+    path = os.path.join(folder, name + ".onnx")
+    head = [name, exporter, opset]
+    if not os.path.exists(path):
+        try:
+            common.itself(__file__, "export", path, made, exporter, opset)
+        except (common.Failed, ValueError, IndexError) as error:
+            common.say(f"models: {name}: not exported: {error}")
+            return None
+    told, _ = common.itself(__file__, "outputs", path, folder)
+    allowed = 0.05 if "+" in exporter else 1e-3
+    words = ["run", path, *RUN, "--repeat", "5"]
+    for input_name, file in told["inputs"]:
+        words += ["--input", f"{input_name}={file}"]
+    checked = list(words)
+    for output, file, largest in told["outputs"]:
+        checked += ["--expect", f"{output}={file}:{0 if '+' in exporter else allowed},{max(allowed * largest, 1e-6)}"]
+    try:
+        row = common.memplan(args.memplan, *checked)
+    except (common.Failed, ValueError) as error:
+        common.say(f"models: {name}: {error}")
+        return head + ["no" if "differ" not in str(error) else "other outputs", *["-"] * 9]
+    ours, theirs = [], []
+    for _ in range(args.rounds):
+        ours.append(common.median(common.memplan(args.memplan, *words)["run_ns"]))
+        result, log = common.itself(__file__, "time", path)
+        theirs.append(common.median(result["ns"]))
+    arena, pattern = ort_peer.arena_bytes(log)
+    planned, ratio = row["planned_bytes"], common.median(ours) / common.median(theirs)
+    return head + ["yes", row["claim"], common.mib(planned), common.mib(common.with_workspaces(row)), common.mib(arena), common.ratio(planned, arena),
+                   common.mib(pattern), f"{common.median(ours) / 1e6:.2f}", f"{common.median(theirs) / 1e6:.2f}", f"{ratio:.3f}"]
+
+
+def summary(lines):
+    done = [line for line in lines if line[3] == "yes"]
+    times = [float(line[-1]) for line in done]
+    arenas = [float(line[8]) for line in done if line[8] != "-"]
+    common.say(f"models: {len(lines)} exported, {len(done)} equal; planned over arena at most {max(arenas, default=0):.3f}; time over "
+               f"ONNX Runtime's: geometric mean {math.exp(sum(map(math.log, times)) / max(len(times), 1)):.3f}, most {max(times, default=0):.3f}")
+
+
+def main():
+    table = read_list()
+    parser = common.options(__doc__.splitlines()[0], [line[0] for line in table], rounds=3)
+    parser.add_argument("--folder", help="keeps the exported files, and takes those that lie there")
+    args = parser.parse_args()
+    lines = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = args.folder or scratch
+        os.makedirs(folder, exist_ok=True)
+        for name, *how in table:
+            if name in args.cases:
+                common.say(f"models: {name}")
+                line = compare(name, *how, args, folder)
+                lines += [line] if line else []
+    summary(lines)
+    heads = ["network", "exporter", "opset", "equal", "claim", "planned MiB", "with workspaces MiB", "arena MiB", "planned over arena",
+             "pattern MiB", "~run ms", "~ORT ms", "~run over ORT"]
+    common.write_table(common.table_path(args.output, "models"), heads, lines)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        once(sys.argv[2:])
+    else:
+        try:
+            main()
+        except common.Failed as error:
+            sys.exit(f"models: {error}")
