@@ -3,7 +3,7 @@
 #   make                the program, release          make check        the tests (debug; MODE=asan, tsan)
 #   make data           what tests and tables read of others, into MEMPLAN_DATA
 #   make bench          the main job, on an empty machine too            make lint   include rules, format
-#   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: 10 s each
+#   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: the same 40,000 inputs each
 #   make install PREFIX=..  program, libraries, headers  make bundle     a folder that runs where nothing installs
 #   MODE=release|debug|asan|tsan   CC=gcc|clang   V=1 shows commands
 MODE ?= release
@@ -203,12 +203,15 @@ $B/fuzz/libmemplan.a: $(FUZZOBJ)
 $B/fuzz/fuzz_%: $B/fuzz/tests/fuzz/fuzz_%.o $B/fuzz/libmemplan.a
 	$(Q)$(FUZZCC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
 
+$B/fuzz/again_%: $B/fuzz/tests/fuzz/fuzz_%.o $B/fuzz/tests/fuzz/again.o $B/fuzz/libmemplan.a
+	$(Q)$(FUZZCC) -fsanitize=address,undefined -o $@ $^ $(LDLIBS)
+
 -include $(FUZZOBJ:.o=.d) $(FUZZ:%.c=$B/fuzz/%.d)
 
 fuzz: deps-test $(FUZZBIN)
 	$(Q)scripts/fuzz.sh $B/fuzz -runs=$(RUNS) $(FUZZBIN)
-fuzz-smoke: deps-test $(FUZZBIN)
-	$(Q)scripts/fuzz.sh $B/fuzz again:100000 $(FUZZBIN)
+fuzz-smoke: deps-test $(FUZZBIN:$B/fuzz/fuzz_%=$B/fuzz/again_%)
+	$(Q)scripts/fuzz.sh $B/fuzz again=40000 $(FUZZBIN)
 
 bench: all
 	$(Q)$B/memplan bench main

@@ -2,6 +2,7 @@
 # Runs fuzz targets one after the other, each from its own corpus.
 #
 #   scripts/fuzz.sh FOLDER LIMIT TARGET..     LIMIT: a libFuzzer flag, -runs=N or -max_total_time=SECONDS
+#   scripts/fuzz.sh FOLDER again=N TARGET..   the same N inputs at every call: tests/fuzz/again.c, for CI
 #
 # The first inputs are copied into FOLDER/corpus/NAME at run time: files of the kind in tests/data, graphs/data and, where
 # they are there, what `make data` brings and Debian's ONNX test data, up to 64 KiB each. What a target finds stays in the
@@ -41,6 +42,19 @@ npy() {
     printf "%.${1:2}s" 12345678
 }
 
+explore() {
+    "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 -max_len="${MAX_LEN:-4096}" \
+        -artifact_prefix="$folder/crashes/$name-" "$corpus"
+}
+
+# again N: only the first inputs, by name, whatever an earlier run found
+again() {
+    local seeds
+    mapfile -t seeds < <(find "$corpus" -type f -name 'seed-*' | LC_ALL=C sort)
+    "${target/fuzz_/again_}" "$1" "$folder/crashes/$name-again" "${seeds[@]}" &&
+        echo "stat::number_of_executed_units: $((${#seeds[@]} + $1))"
+}
+
 mkdir -p "$folder/crashes"
 for target in "$@"; do
     name=${target##*/fuzz_}
@@ -48,12 +62,15 @@ for target in "$@"; do
     log=$folder/$name.log
     mkdir -p "$corpus"
     seeds "$name" "$corpus"
-    if "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 -max_len="${MAX_LEN:-4096}" \
-        -artifact_prefix="$folder/crashes/$name-" "$corpus" >"$log" 2>&1; then
+    case "$limit" in
+    again=*) command=(again "${limit#again=}") ;;
+    *) command=(explore) ;;
+    esac
+    if "${command[@]}" >"$log" 2>&1; then
         result=ok
     else
         result=BROKEN status=1
-        grep -E 'ERROR|SUMMARY|Test unit written|memplan:' "$log" | head -5
+        grep -E 'ERROR|SUMMARY|Test unit written|memplan:|again:' "$log" | head -5
     fi
     printf 'fuzz_%-12s %10s executions  %6s inputs kept  %s\n' "$name" \
         "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$(find "$corpus" -type f | wc -l)" $result
