@@ -44,7 +44,6 @@ static void set_arc(network *g, uint32_t i, uint32_t from, uint32_t to, uint64_t
 /* Arcs 4 v and 4 v + 2 connect operation v to source and sink; each query sets them. */
 static mpl_status make_network(cutter *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_order_model *m = c->m;
     network *g = &c->net;
     uint32_t n = 0, at = 4 * m->n, extra;
@@ -54,12 +53,12 @@ static mpl_status make_network(cutter *c)
     extra = c->sink + 1; /* a node for "one of its makers is done" */
     n = 2 * m->n + m->before.begin[m->n] + m->n_buffers + m->users.begin[m->n_buffers] +
         m->makers.begin[m->n_buffers];
-    MPL_TRY(mpl_new(c->ctx, c->live_arc, m->n_buffers));
-    MPL_TRY(mpl_new(c->ctx, c->users_arc, m->n_buffers));
-    MPL_TRY(mpl_new(c->ctx, g->from, (size_t)n * 2));
-    MPL_TRY(mpl_new(c->ctx, g->to, (size_t)n * 2));
-    MPL_TRY(mpl_new(c->ctx, g->capacity, (size_t)n * 2));
-    MPL_TRY(mpl_new(c->ctx, g->left, (size_t)n * 2));
+    MPL_PASS(mpl_new(c->ctx, c->live_arc, m->n_buffers));
+    MPL_PASS(mpl_new(c->ctx, c->users_arc, m->n_buffers));
+    MPL_PASS(mpl_new(c->ctx, g->from, (size_t)n * 2));
+    MPL_PASS(mpl_new(c->ctx, g->to, (size_t)n * 2));
+    MPL_PASS(mpl_new(c->ctx, g->capacity, (size_t)n * 2));
+    MPL_PASS(mpl_new(c->ctx, g->left, (size_t)n * 2));
     for (uint32_t v = 0; v < m->n; v++) {
         set_arc(g, 4 * v, c->source, v, 0);
         set_arc(g, 4 * v + 2, v, c->sink, 0);
@@ -83,13 +82,11 @@ static mpl_status make_network(cutter *c)
     }
     g->n_arcs = at;
     g->n_nodes = extra;
-    MPL_TRY(mpl_lists_new(c->ctx, g->n_nodes, g->n_arcs, g->from, NULL, &g->begin, &g->arc));
-    MPL_TRY(mpl_new(c->ctx, g->level, g->n_nodes));
-    MPL_TRY(mpl_new(c->ctx, g->queue, g->n_nodes));
-    MPL_TRY(mpl_new(c->ctx, g->next, g->n_nodes));
-    MPL_TRY(mpl_new(c->ctx, g->path, g->n_nodes));
-out:
-    return st;
+    MPL_PASS(mpl_lists_new(c->ctx, g->n_nodes, g->n_arcs, g->from, NULL, &g->begin, &g->arc));
+    MPL_PASS(mpl_new(c->ctx, g->level, g->n_nodes));
+    MPL_PASS(mpl_new(c->ctx, g->queue, g->n_nodes));
+    MPL_PASS(mpl_new(c->ctx, g->next, g->n_nodes));
+    return mpl_new(c->ctx, g->path, g->n_nodes);
 }
 
 /* Distances from the source over arcs with residual capacity; false: the sink is unreachable. */
@@ -332,15 +329,11 @@ static int by_cost(const void *a, const void *b)
 
 static mpl_status cutter_init(cutter *c)
 {
-    mpl_status st = MPL_OK;
-
     mpl_assert(!c->m->backward);
-    MPL_TRY(mpl_new(c->ctx, c->side, c->m->n));
-    MPL_TRY(mpl_new(c->ctx, c->best, c->m->n));
-    MPL_TRY(mpl_new(c->ctx, c->stack, c->m->n));
-    MPL_TRY(make_network(c));
-out:
-    return st;
+    MPL_PASS(mpl_new(c->ctx, c->side, c->m->n));
+    MPL_PASS(mpl_new(c->ctx, c->best, c->m->n));
+    MPL_PASS(mpl_new(c->ctx, c->stack, c->m->n));
+    return make_network(c);
 }
 
 static void cutter_fini(cutter *c)

@@ -57,8 +57,6 @@ void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx)
 static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t min, uint64_t max,
                              uint64_t otherwise, uint64_t *out)
 {
-    mpl_status st = MPL_OK;
-
     *out = otherwise;
     for (uint32_t i = 0; i < run->n_params; i++) {
         const char *text = run->param_value[i];
@@ -71,26 +69,22 @@ static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t
         value = strtoull(text, &end, 10);
         if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < min ||
             value > max)
-            MPL_FAIL(run->ctx, MPL_EINPUT,
-                     "order parameter %s=%.50s: a whole number from %" PRIu64 " to %" PRIu64
-                     " is needed",
-                     key, text, min, max);
+            return MPL_REFUSE(run->ctx,
+                              "order parameter %s=%.50s: a whole number from %" PRIu64
+                              " to %" PRIu64 " is needed",
+                              key, text, min, max);
         *out = value;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status read_without(const mpl_order_run *run, uint32_t *without)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = 0; i < run->n_params; i++)
         if (strcmp(run->param_key[i], "without") == 0)
-            MPL_TRY(mpl_names_to_bits(run->ctx, "order parameter without", run->param_value[i],
-                                      MPL_N_ORDER_RULES, rule_names, without));
-out:
-    return st;
+            MPL_PASS(mpl_names_to_bits(run->ctx, "order parameter without", run->param_value[i],
+                                       MPL_N_ORDER_RULES, rule_names, without));
+    return MPL_OK;
 }
 
 /* ---- pieces ---- */
@@ -309,22 +303,19 @@ out:
 /* Runs all engines on a model; improves order[m->n] and *peak. */
 static mpl_status improve(planner *x, const mpl_order_model *m, uint32_t *order, uint64_t *peak)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_order_beam(x->ctx, m, x->bound, 1, &x->effort, order, peak));
+    MPL_PASS(mpl_order_beam(x->ctx, m, x->bound, 1, &x->effort, order, peak));
     if (*peak > x->bound && m->n >= LARGE && uses(x, MPL_ORDER_RULE_search))
-        MPL_TRY(try_brief_search(x, m, order, peak));
+        MPL_PASS(try_brief_search(x, m, order, peak));
     if (*peak > x->bound)
-        MPL_TRY(try_cuts(x, m, order, peak));
+        MPL_PASS(try_cuts(x, m, order, peak));
     if (*peak > x->bound && uses(x, MPL_ORDER_RULE_beam))
-        MPL_TRY(try_beam(x, m, order, peak));
+        MPL_PASS(try_beam(x, m, order, peak));
     if (*peak > x->bound && uses(x, MPL_ORDER_RULE_anneal))
-        MPL_TRY(mpl_order_anneal(x->ctx, m, x->bound, x->run->seed, x->rounds, &x->effort, order,
-                                 peak));
+        MPL_PASS(mpl_order_anneal(x->ctx, m, x->bound, x->run->seed, x->rounds, &x->effort, order,
+                                  peak));
     if (*peak > x->bound && uses(x, MPL_ORDER_RULE_search))
-        MPL_TRY(try_search(x, m, x->states, order, peak));
-out:
-    return st;
+        MPL_PASS(try_search(x, m, x->states, order, peak));
+    return MPL_OK;
 }
 
 /* Writes the order of a reduced model to order[m->n], if it is better, with its *peak under m. */
@@ -461,16 +452,13 @@ static int by_peak(const void *a, const void *b)
 /* The cost of a piece with one operation is fixed: it gives a bound and needs no search. */
 static mpl_status improve_all(planner *x)
 {
-    mpl_status st = MPL_OK;
-
     qsort(x->pieces, x->n_pieces, sizeof *x->pieces, by_peak);
     for (uint32_t i = 0; i < x->n_pieces; i++)
         if (x->pieces[i].to - x->pieces[i].from == 1)
             raise_bound(x, x->pieces[i].peak, "cut");
     for (uint32_t i = 0; i < x->n_pieces && x->pieces[i].peak > x->bound; i++)
-        MPL_TRY(improve_piece(x, &x->pieces[i]));
-out:
-    return st;
+        MPL_PASS(improve_piece(x, &x->pieces[i]));
+    return MPL_OK;
 }
 
 /* Searches for an order of m, which is made of g, with the least peak. */
@@ -582,24 +570,21 @@ static const char *scope_of(const planner *x, const mpl_graph *g)
 static mpl_status begin_search(mpl_order_run *run, uint32_t left_out, uint32_t n_ops, mpl_op *order,
                                planner *x)
 {
-    mpl_status st = MPL_OK;
-
     *x = (planner){.run = run, .ctx = run->ctx, .order = order};
     x->options = run->options != NULL ? *run->options : mpl_problem_options_default();
-    MPL_TRY(read_without(run, &x->effort.without));
+    MPL_PASS(read_without(run, &x->effort.without));
     x->effort.without |= left_out;
-    MPL_TRY(read_param(run, "ticks", 1, UINT64_MAX,
-                       run->budget_ticks < UINT64_MAX ? run->budget_ticks
-                       : n_ops < LARGE_GRAPH          ? DEFAULT_TICKS
-                                                      : LARGE_TICKS,
-                       &x->effort.budget));
-    MPL_TRY(read_param(run, "width", 1, 100000, 64, &x->width));
-    MPL_TRY(read_param(run, "states", 1, 100000000, 2000000, &x->states));
-    MPL_TRY(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x->rounds));
+    MPL_PASS(read_param(run, "ticks", 1, UINT64_MAX,
+                        run->budget_ticks < UINT64_MAX ? run->budget_ticks
+                        : n_ops < LARGE_GRAPH          ? DEFAULT_TICKS
+                                                       : LARGE_TICKS,
+                        &x->effort.budget));
+    MPL_PASS(read_param(run, "width", 1, 100000, 64, &x->width));
+    MPL_PASS(read_param(run, "states", 1, 100000000, 2000000, &x->states));
+    MPL_PASS(read_param(run, "rounds", 1, UINT64_MAX, 200000, &x->rounds));
     x->effort.deadline_ns = run->deadline_ns;
     x->effort.stop = run->stop;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void end_search(const planner *x)
@@ -614,14 +599,12 @@ static void end_search(const planner *x)
 mpl_status mpl_order_search_model(mpl_order_run *run, uint32_t left_out, const mpl_order_model *m,
                                   const mpl_graph *g, mpl_op *order)
 {
-    mpl_status st = MPL_OK;
     planner x;
 
-    MPL_TRY(begin_search(run, left_out, m->n, order, &x));
-    MPL_TRY(search_model(&x, m, g));
+    MPL_PASS(begin_search(run, left_out, m->n, order, &x));
+    MPL_PASS(search_model(&x, m, g));
     end_search(&x);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_out, mpl_op *order)

@@ -61,24 +61,22 @@ static mpl_status make_block(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, v
 mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g,
                           mpl_op *order)
 {
-    mpl_status st = MPL_OK;
-
     run->live_bytes = run->bound_bytes = run->ticks = 0;
     run->stopped_by_clock = false;
     run->method = run->scope = NULL;
-    MPL_TRY(mpl_graph_check_ssa(run->ctx, g));
+    MPL_PASS(mpl_graph_check_ssa(run->ctx, g));
     for (uint32_t i = 0; i < run->n_params; i++)
         if (!has_param(kind->params, run->param_key[i]))
-            MPL_FAIL(run->ctx, MPL_EINPUT, "order %s has no parameter '%.50s'; it takes: %s",
-                     kind->name, run->param_key[i], kind->params != NULL ? kind->params : "none");
+            return MPL_REFUSE(run->ctx, "order %s has no parameter '%.50s'; it takes: %s",
+                              kind->name, run->param_key[i],
+                              kind->params != NULL ? kind->params : "none");
     if (kind->search != NULL)
-        MPL_TRY(kind->search(run, g, order));
+        MPL_PASS(kind->search(run, g, order));
     else if (kind->make != mpl_order_given)
-        MPL_TRY(mpl_order_by_blocks(run->ctx, g, false, make_block, (void *)kind, order));
+        MPL_PASS(mpl_order_by_blocks(run->ctx, g, false, make_block, (void *)kind, order));
     else
-        MPL_TRY(mpl_order_given(run->ctx, g, order));
-out:
-    return st;
+        MPL_PASS(mpl_order_given(run->ctx, g, order));
+    return MPL_OK;
 }
 
 mpl_status mpl_order_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind, mpl_op *order)

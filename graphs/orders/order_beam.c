@@ -89,8 +89,6 @@ static child try_child(beam *x, uint32_t i, uint32_t v)
 
 static mpl_status grow(beam *x, uint64_t limit)
 {
-    mpl_status st = MPL_OK;
-
     x->n_children = 0;
     for (uint32_t i = 0; i < x->n; i++) {
         mpl_order_walk *w = &x->now[i];
@@ -100,14 +98,13 @@ static mpl_status grow(beam *x, uint64_t limit)
         for (uint32_t j = 0; j < n_ready; j++) {
             if (w->done[x->ready[j]] || mpl_order_walk_cost(w, x->ready[j]) >= limit)
                 continue;
-            MPL_TRY(mpl_reserve(x->ctx, x->children, x->child_cap, x->n_children + 1));
+            MPL_PASS(mpl_reserve(x->ctx, x->children, x->child_cap, x->n_children + 1));
             x->children[x->n_children++] = try_child(x, i, x->ready[j]);
         }
     }
     if (x->n_children > 0)
         qsort(x->children, x->n_children, sizeof *x->children, better);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Makes child c set n of the next round. */
@@ -162,26 +159,25 @@ static void choose(beam *x)
 
 static mpl_status beam_init(beam *x, uint64_t floor)
 {
-    mpl_status st = MPL_OK;
     mpl_rng rng;
 
     mpl_rng_init(&rng, 1);
-    MPL_TRY(mpl_new(x->ctx, x->now, x->width));
-    MPL_TRY(mpl_new(x->ctx, x->next, x->width));
+    MPL_PASS(mpl_new(x->ctx, x->now, x->width));
+    MPL_PASS(mpl_new(x->ctx, x->next, x->width));
     for (uint32_t i = 0; i < x->width; i++) {
-        MPL_TRY(mpl_order_walk_init(x->ctx, x->m, &x->now[i]));
-        MPL_TRY(mpl_order_walk_init(x->ctx, x->m, &x->next[i]));
+        MPL_PASS(mpl_order_walk_init(x->ctx, x->m, &x->now[i]));
+        MPL_PASS(mpl_order_walk_init(x->ctx, x->m, &x->next[i]));
     }
-    MPL_TRY(mpl_order_walk_init(x->ctx, x->m, &x->trial));
-    MPL_TRY(mpl_new(x->ctx, x->now_peak, x->width));
-    MPL_TRY(mpl_new(x->ctx, x->next_peak, x->width));
-    MPL_TRY(mpl_new(x->ctx, x->now_hash, x->width));
-    MPL_TRY(mpl_new(x->ctx, x->next_hash, x->width));
-    MPL_TRY(mpl_new(x->ctx, x->ready, x->m->n));
-    MPL_TRY(mpl_new(x->ctx, x->now_order, (size_t)x->width * x->m->n));
-    MPL_TRY(mpl_new(x->ctx, x->next_order, (size_t)x->width * x->m->n));
-    MPL_TRY(mpl_new(x->ctx, x->ran, x->m->n));
-    MPL_TRY(mpl_new(x->ctx, x->key, x->m->n));
+    MPL_PASS(mpl_order_walk_init(x->ctx, x->m, &x->trial));
+    MPL_PASS(mpl_new(x->ctx, x->now_peak, x->width));
+    MPL_PASS(mpl_new(x->ctx, x->next_peak, x->width));
+    MPL_PASS(mpl_new(x->ctx, x->now_hash, x->width));
+    MPL_PASS(mpl_new(x->ctx, x->next_hash, x->width));
+    MPL_PASS(mpl_new(x->ctx, x->ready, x->m->n));
+    MPL_PASS(mpl_new(x->ctx, x->now_order, (size_t)x->width * x->m->n));
+    MPL_PASS(mpl_new(x->ctx, x->next_order, (size_t)x->width * x->m->n));
+    MPL_PASS(mpl_new(x->ctx, x->ran, x->m->n));
+    MPL_PASS(mpl_new(x->ctx, x->key, x->m->n));
     for (uint32_t v = 0; v < x->m->n; v++)
         x->key[v] = mpl_rng_next(&rng);
     x->n = 1;
@@ -189,8 +185,7 @@ static mpl_status beam_init(beam *x, uint64_t floor)
     /* The start's own hash stays zero: all sets contain it. */
     memcpy(x->now_order, x->ran,
            mpl_order_close(&x->now[0], floor, x->ran, x->effort) * sizeof *x->now_order);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void beam_fini(beam *x)

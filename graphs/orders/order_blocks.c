@@ -35,7 +35,6 @@ static void stand_in_free(mpl_ctx *ctx, stand_in *s)
 
 static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *s)
 {
-    mpl_status st = MPL_OK;
     size_t n_reads = g->op_in_begin[g->n_ops], n_results = g->n_outputs;
 
     for (uint32_t b = 1; b < g->n_blocks; b++)
@@ -46,20 +45,18 @@ static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *s)
                        .value_type = g->value_type,
                        .value_shape = g->value_shape,
                        .value_bytes = g->value_bytes};
-    MPL_TRY(mpl_new(ctx, s->op, g->n_ops));
-    MPL_TRY(mpl_new(ctx, s->seen, g->n_values));
-    MPL_TRY(mpl_new(ctx, s->g.op_kind, g->n_ops));
-    MPL_TRY(mpl_new(ctx, s->g.op_name, g->n_ops));
-    MPL_TRY(mpl_new(ctx, s->g.op_in_begin, (size_t)g->n_ops + 1));
-    MPL_TRY(mpl_new(ctx, s->g.op_out_begin, (size_t)g->n_ops + 1));
-    MPL_TRY(mpl_new(ctx, s->g.op_body_begin, (size_t)g->n_ops + 1));
-    MPL_TRY(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* inputs and captures */
-    MPL_TRY(mpl_new(ctx, s->g.op_out, g->op_out_begin[g->n_ops]));
-    MPL_TRY(mpl_new(ctx, s->g.value_op, g->n_values));
-    MPL_TRY(mpl_new(ctx, s->g.value_role, g->n_values));
-    MPL_TRY(mpl_new(ctx, s->g.output, n_results));
-out:
-    return st;
+    MPL_PASS(mpl_new(ctx, s->op, g->n_ops));
+    MPL_PASS(mpl_new(ctx, s->seen, g->n_values));
+    MPL_PASS(mpl_new(ctx, s->g.op_kind, g->n_ops));
+    MPL_PASS(mpl_new(ctx, s->g.op_name, g->n_ops));
+    MPL_PASS(mpl_new(ctx, s->g.op_in_begin, (size_t)g->n_ops + 1));
+    MPL_PASS(mpl_new(ctx, s->g.op_out_begin, (size_t)g->n_ops + 1));
+    MPL_PASS(mpl_new(ctx, s->g.op_body_begin, (size_t)g->n_ops + 1));
+    MPL_PASS(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* inputs and captures */
+    MPL_PASS(mpl_new(ctx, s->g.op_out, g->op_out_begin[g->n_ops]));
+    MPL_PASS(mpl_new(ctx, s->g.value_op, g->n_values));
+    MPL_PASS(mpl_new(ctx, s->g.value_role, g->n_values));
+    return mpl_new(ctx, s->g.output, n_results);
 }
 
 /* ---- a block as a graph ---- */
@@ -117,7 +114,6 @@ static void add_op(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op op)
 
 static mpl_status fill(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, stand_in *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_value *result = b == 0 ? g->output : g->block_result + g->block_result_begin[b];
     uint32_t n = b == 0 ? g->n_outputs : g->block_n_results[b];
 
@@ -136,9 +132,7 @@ static mpl_status fill(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, stand_in *s
         if (g->value_role[result[i]] == MPL_TEMPORARY)
             s->g.value_role[result[i]] = MPL_OUTPUT;
     }
-    MPL_TRY(mpl_graph_index_uses(ctx, &s->g));
-out:
-    return st;
+    return mpl_graph_index_uses(ctx, &s->g);
 }
 
 /* ---- the whole order ---- */

@@ -38,45 +38,40 @@ static uint32_t with_pebble(const game *g, uint32_t state, uint32_t pebbles, uin
 
 static mpl_status reach(game *g, uint32_t state, uint32_t time, bool later)
 {
-    mpl_status st = MPL_OK;
-
     if (g->time[state] <= time)
         return MPL_OK;
     g->time[state] = time;
     if (later) {
-        MPL_TRY(mpl_reserve(g->ctx, g->next, g->next_cap, g->n_next + 1));
+        MPL_PASS(mpl_reserve(g->ctx, g->next, g->next_cap, g->n_next + 1));
         g->next[g->n_next++] = state;
     } else {
-        MPL_TRY(mpl_reserve(g->ctx, g->now, g->now_cap, g->n_now + 1));
+        MPL_PASS(mpl_reserve(g->ctx, g->now, g->now_cap, g->n_now + 1));
         g->now[g->n_now++] = state;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status move(game *g, uint32_t state, uint32_t time)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = g->dag->n, pebbles = state & ((UINT32_C(1) << n) - 1);
 
     for (uint32_t v = 0; v < n; v++) {
         uint32_t bit = UINT32_C(1) << v, before = g->dag->before[v];
 
         if (pebbles & bit) {
-            MPL_TRY(reach(g, state & ~bit, time, false));
+            MPL_PASS(reach(g, state & ~bit, time, false));
             continue;
         }
         if ((before & ~pebbles) != 0)
             continue;
         if ((uint32_t)__builtin_popcount(pebbles) < g->space)
-            MPL_TRY(reach(g, with_pebble(g, state, pebbles | bit, v), time + 1, true));
+            MPL_PASS(reach(g, with_pebble(g, state, pebbles | bit, v), time + 1, true));
         for (uint32_t u = 0; g->sliding && u < v; u++)
             if (before >> u & 1)
-                MPL_TRY(reach(g, with_pebble(g, state, (pebbles & ~(UINT32_C(1) << u)) | bit, v),
-                              time + 1, true));
+                MPL_PASS(reach(g, with_pebble(g, state, (pebbles & ~(UINT32_C(1) << u)) | bit, v),
+                               time + 1, true));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_pebble_time(mpl_ctx *ctx, const mpl_dag *dag, uint32_t space, bool sliding,
@@ -118,20 +113,18 @@ out:
 mpl_status mpl_pebble_frontier(mpl_ctx *ctx, const mpl_dag *dag, bool sliding,
                                mpl_pebble_point *point, uint32_t *n_points)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = 0, best = MPL_NONE;
 
     /* Each vertex must get a pebble, since each leads to a sink; n pebbles always suffice. */
     for (uint32_t space = 1; space <= dag->n && best != dag->n; space++) {
         uint32_t time;
 
-        MPL_TRY(mpl_pebble_time(ctx, dag, space, sliding, &time));
+        MPL_PASS(mpl_pebble_time(ctx, dag, space, sliding, &time));
         if (time < best) /* MPL_NONE exceeds any time */
             point[n++] = (mpl_pebble_point){space, best = time};
     }
     *n_points = n;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- all small graphs ---- */

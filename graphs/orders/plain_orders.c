@@ -241,7 +241,6 @@ static uint32_t roots_read(greedy *y, mpl_op op)
 
 static mpl_status count_bytes(mpl_ctx *ctx, greedy *y)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = y->g;
     uint64_t sum = 0;
 
@@ -252,8 +251,7 @@ static mpl_status count_bytes(mpl_ctx *ctx, greedy *y)
     for (mpl_value v = 0; v < g->n_values; v++)
         if (y->counted[v]) {
             if (!mpl_add_bytes(sum, g->value_bytes[v], &sum) || sum > INT64_MAX / 4)
-                MPL_FAIL(ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes",
-                         g->name);
+                return MPL_REFUSE(ctx, "the values of '%.100s' together pass 2^61 bytes", g->name);
             y->makes[g->value_op[v]] += g->value_bytes[v];
         }
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -266,8 +264,7 @@ static mpl_status count_bytes(mpl_ctx *ctx, greedy *y)
             y->frees[y->last_reader[v]] += g->value_bytes[v];
         else if (y->counted[v] && y->readers[v] == 0) /* unread: freed after its own step */
             y->frees[g->value_op[v]] += g->value_bytes[v];
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status greedy_init(mpl_ctx *ctx, greedy *y)

@@ -46,16 +46,14 @@ static bool comes_first(const item *a, const item *b)
 
 static mpl_status push(search *s, item x)
 {
-    mpl_status st = MPL_OK;
     size_t at = s->n_heap;
 
-    MPL_TRY(mpl_reserve(s->ctx, s->heap, s->heap_cap, s->n_heap + 1));
+    MPL_PASS(mpl_reserve(s->ctx, s->heap, s->heap_cap, s->n_heap + 1));
     s->n_heap++;
     for (; at > 0 && comes_first(&x, &s->heap[(at - 1) / 2]); at = (at - 1) / 2)
         s->heap[at] = s->heap[(at - 1) / 2];
     s->heap[at] = x;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static item pop(search *s)
@@ -101,11 +99,10 @@ static uint64_t pack(const search *s, const mpl_order_walk *w, uint64_t *words)
 /* Doubles the hash table when it holds more states than slots. */
 static mpl_status grow_table(search *s)
 {
-    mpl_status st = MPL_OK;
     size_t size = s->table_size * 2;
     uint32_t *table = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, table, size));
+    MPL_PASS(mpl_new(s->ctx, table, size));
     memset(table, 0xff, size * sizeof *table);
     for (uint32_t id = 0; id < s->n_states; id++) {
         uint64_t h = hash_of(s, s->words + (size_t)id * s->n_words);
@@ -116,19 +113,17 @@ static mpl_status grow_table(search *s)
     mpl_free(s->ctx, s->table);
     s->table = table;
     s->table_size = size;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Keeps the walk's set if it is new or reached with a lower peak than before. */
 static mpl_status keep(search *s, const mpl_order_walk *w, uint64_t peak, uint32_t parent,
                        uint32_t choice)
 {
-    mpl_status st = MPL_OK;
     uint64_t *words, h;
     uint32_t id = (uint32_t)s->n_states;
 
-    MPL_TRY(mpl_reserve(s->ctx, s->words, s->word_cap, (s->n_states + 1) * s->n_words));
+    MPL_PASS(mpl_reserve(s->ctx, s->words, s->word_cap, (s->n_states + 1) * s->n_words));
     words = s->words + s->n_states * s->n_words;
     h = pack(s, w, words);
     for (uint32_t i = s->table[h & (s->table_size - 1)]; i != MPL_NONE; i = s->states[i].next)
@@ -139,7 +134,7 @@ static mpl_status keep(search *s, const mpl_order_walk *w, uint64_t peak, uint32
             break;
         }
     if (id == s->n_states) {
-        MPL_TRY(mpl_reserve(s->ctx, s->states, s->state_cap, s->n_states + 1));
+        MPL_PASS(mpl_reserve(s->ctx, s->states, s->state_cap, s->n_states + 1));
         s->states[id].next = s->table[h & (s->table_size - 1)];
         s->table[h & (s->table_size - 1)] = id;
         s->n_states++;
@@ -149,11 +144,10 @@ static mpl_status keep(search *s, const mpl_order_walk *w, uint64_t peak, uint32
     s->states[id].choice = choice;
     s->states[id].n_done = w->n_done;
     s->states[id].closed = false;
-    MPL_TRY(push(s, (item){peak, w->n_done, id}));
+    MPL_PASS(push(s, (item){peak, w->n_done, id}));
     if (s->n_states > s->table_size)
-        MPL_TRY(grow_table(s));
-out:
-    return st;
+        MPL_PASS(grow_table(s));
+    return MPL_OK;
 }
 
 /* Sets the walk to a state's set, with the ready operations ascending. */
@@ -174,7 +168,6 @@ static void unpack(search *s, uint32_t id)
 
 static mpl_status expand(search *s, uint32_t id)
 {
-    mpl_status st = MPL_OK;
     uint64_t peak = s->states[id].peak;
 
     s->states[id].closed = true;
@@ -190,10 +183,9 @@ static mpl_status expand(search *s, uint32_t id)
         mpl_order_walk_run(&s->child, v);
         mpl_order_close(&s->child, cost, s->ran, s->effort);
         s->effort->ticks += s->m->n / 16;
-        MPL_TRY(keep(s, &s->child, cost, id, v));
+        MPL_PASS(keep(s, &s->child, cost, id, v));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The order that leads to a state. What followed a choice without loss is recomputed: from the
@@ -223,19 +215,15 @@ static void trace(search *s, uint32_t id, uint32_t *order)
 
 static mpl_status search_init(search *s)
 {
-    mpl_status st = MPL_OK;
-
     s->n_words = (s->m->n + 63) / 64;
     s->table_size = 1024;
-    MPL_TRY(mpl_new(s->ctx, s->table, s->table_size));
+    MPL_PASS(mpl_new(s->ctx, s->table, s->table_size));
     memset(s->table, 0xff, s->table_size * sizeof *s->table);
-    MPL_TRY(mpl_new(s->ctx, s->ran, (size_t)s->m->n + 1)); /* the start, and one per state */
-    MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->at));
-    MPL_TRY(mpl_order_walk_init(s->ctx, s->m, &s->child));
+    MPL_PASS(mpl_new(s->ctx, s->ran, (size_t)s->m->n + 1)); /* the start, and one per state */
+    MPL_PASS(mpl_order_walk_init(s->ctx, s->m, &s->at));
+    MPL_PASS(mpl_order_walk_init(s->ctx, s->m, &s->child));
     mpl_order_close(&s->child, s->floor, s->ran, s->effort);
-    MPL_TRY(keep(s, &s->child, s->floor, MPL_NONE, MPL_NONE));
-out:
-    return st;
+    return keep(s, &s->child, s->floor, MPL_NONE, MPL_NONE);
 }
 
 mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor,

@@ -113,16 +113,13 @@ static void visit(tracer *t)
 /* Collects the events of each buffer: operations that make or read its values. */
 static mpl_status collect(tracer *t, uint32_t n)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(t->ctx, t->touch_begin, (size_t)n + 2));
+    MPL_PASS(mpl_new(t->ctx, t->touch_begin, (size_t)n + 2));
     visit(t);
     mpl_lists_begin(t->touch_begin, n);
-    MPL_TRY(mpl_new(t->ctx, t->touch, t->touch_begin[n + 1]));
+    MPL_PASS(mpl_new(t->ctx, t->touch, t->touch_begin[n + 1]));
     visit(t);
     tidy(n, t->touch_begin, t->touch);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether another event of buffer b can be reached from event e along `begin`, `item`, within [low,
@@ -158,11 +155,10 @@ static bool reaches(tracer *t, uint32_t b, uint32_t e, const uint32_t *begin, co
 static mpl_status extremes(tracer *t, uint32_t n, const uint32_t *begin, const uint32_t *item,
                            uint32_t **out_begin, uint32_t **out_item)
 {
-    mpl_status st = MPL_OK;
     uint32_t count = 0;
 
-    MPL_TRY(mpl_new(t->ctx, *out_begin, (size_t)n + 1));
-    MPL_TRY(mpl_new(t->ctx, *out_item, t->touch_begin[n]));
+    MPL_PASS(mpl_new(t->ctx, *out_begin, (size_t)n + 1));
+    MPL_PASS(mpl_new(t->ctx, *out_item, t->touch_begin[n]));
     for (uint32_t b = 0; b < n; b++) {
         const uint32_t *touch = t->touch + t->touch_begin[b];
         uint32_t n_touch = t->touch_begin[b + 1] - t->touch_begin[b];
@@ -175,8 +171,7 @@ static mpl_status extremes(tracer *t, uint32_t n, const uint32_t *begin, const u
                 (*out_item)[count++] = touch[i];
     }
     (*out_begin)[n] = count;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_touches *touches,

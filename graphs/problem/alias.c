@@ -23,7 +23,6 @@ static bool is_one_run(const mpl_shape *whole, const mpl_shape *part)
 static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
                                 mpl_op op, mpl_alias *alias)
 {
-    mpl_status st = MPL_OK;
     mpl_value in = mpl_op_input(g, op, 0);
     const mpl_shape *whole = &g->value_shape[in];
     int64_t start[MPL_MAX_RANK] = {0}, stride[MPL_MAX_RANK], first = 0;
@@ -31,7 +30,7 @@ static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alia
     bool fits = true, steps = false;
 
     if (g->op_kind[op] == MPL_OP_slice)
-        MPL_TRY(mpl_slice_starts(ctx, g, op, whole, start, &steps));
+        MPL_PASS(mpl_slice_starts(ctx, g, op, whole, start, &steps));
     mpl_strides(whole, stride);
     for (uint32_t i = 0; i < whole->rank; i++)
         first += start[i] * stride[i];
@@ -52,8 +51,7 @@ static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alia
         else if (g->op_out[i] != MPL_NONE)
             alias->offset[g->op_out[i]] = 0;
     alias->nothing[op] = fits;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether an assign or fused operation writes into v. It could not do so in place while a part of v
@@ -74,21 +72,19 @@ static bool is_written(const mpl_graph *g, mpl_value v)
 static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
                              mpl_op op, mpl_alias *alias)
 {
-    mpl_status st = MPL_OK;
     mpl_value in = mpl_op_input(g, op, 0), out = mpl_op_output(g, op, 0);
     mpl_strided box;
     uint64_t at;
 
-    MPL_TRY(mpl_strided_of(ctx, g, op, &g->value_shape[in], &box));
+    MPL_PASS(mpl_strided_of(ctx, g, op, &g->value_shape[in], &box));
     at = alias->offset[in] + (uint64_t)box.offset * mpl_type_bytes((mpl_type)g->value_type[in]);
     if (g->value_bytes[out] == 0 || at % o->align != 0 || !mpl_strided_contiguous(&box) ||
         is_written(g, in) || is_written(g, alias->root[in]))
-        goto out;
+        return MPL_OK;
     alias->root[out] = alias->root[in];
     alias->offset[out] = at;
     alias->nothing[op] = 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the operands of a concat are consecutive runs in its result. */

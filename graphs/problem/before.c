@@ -245,10 +245,9 @@ out:
 
 mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t **rows)
 {
-    mpl_status st = MPL_OK;
     uint64_t *turned = NULL;
 
-    MPL_TRY(mpl_new(ctx, turned, (size_t)before->n * before->n_words));
+    MPL_PASS(mpl_new(ctx, turned, (size_t)before->n * before->n_words));
     for (uint32_t a = 0; a < before->n; a++)
         for (uint32_t w = 0; w < before->n_words; w++)
             for (uint64_t bits = row_of(before, a)[w]; bits != 0; bits &= bits - 1)
@@ -256,8 +255,7 @@ mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t
                                          before->n_words,
                             a);
     *rows = turned;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_conflict_rows(mpl_ctx *ctx, const mpl_problem *p, uint64_t **rows)

@@ -156,19 +156,16 @@ static void find_overwritten(cutter *c, bool *any)
 
 static mpl_status parts_alloc(cutter *c)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = c->g->n_values;
 
-    MPL_TRY(mpl_new(c->ctx, c->needed, n));
-    MPL_TRY(mpl_new(c->ctx, c->whole, n));
-    MPL_TRY(mpl_new(c->ctx, c->marks, 2 * (size_t)n));
-    MPL_TRY(mpl_new(c->ctx, c->parts.root, 2 * (size_t)n));
-    MPL_TRY(mpl_new(c->ctx, c->parts.at, 2 * (size_t)n));
-    MPL_TRY(mpl_new(c->ctx, c->parts.bytes, 2 * (size_t)n));
-    MPL_TRY(mpl_new(c->ctx, c->parts.first, n));
-    MPL_TRY(mpl_new(c->ctx, c->parts.count, n));
-out:
-    return st;
+    MPL_PASS(mpl_new(c->ctx, c->needed, n));
+    MPL_PASS(mpl_new(c->ctx, c->whole, n));
+    MPL_PASS(mpl_new(c->ctx, c->marks, 2 * (size_t)n));
+    MPL_PASS(mpl_new(c->ctx, c->parts.root, 2 * (size_t)n));
+    MPL_PASS(mpl_new(c->ctx, c->parts.at, 2 * (size_t)n));
+    MPL_PASS(mpl_new(c->ctx, c->parts.bytes, 2 * (size_t)n));
+    MPL_PASS(mpl_new(c->ctx, c->parts.first, n));
+    return mpl_new(c->ctx, c->parts.count, n);
 }
 
 mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias,

@@ -21,14 +21,11 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
 /* Marks buffers that are in a family with others. */
 static mpl_status mark_families(mpl_ctx *ctx, const mpl_problem *p, uint8_t **in_family)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *in_family, p->n));
+    MPL_PASS(mpl_new(ctx, *in_family, p->n));
     for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
         if (p->inside[b] != b)
             (*in_family)[b] = (*in_family)[p->inside[b]] = 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)

@@ -29,16 +29,15 @@ out:
 
 mpl_status mpl_problem_add_pool(mpl_ctx *ctx, mpl_problem *p, const char *name)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = p->n_pools;
 
-    MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_name, n, n + 1, sizeof *p->pool_name));
-    MPL_TRY(mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, n, n + 1, sizeof *p->pool_capacity));
-    MPL_TRY(mpl_copy_text(ctx, p->pool_name[n], name));
+    MPL_PASS(mpl_realloc_bytes(ctx, (void **)&p->pool_name, n, n + 1, sizeof *p->pool_name));
+    MPL_PASS(
+        mpl_realloc_bytes(ctx, (void **)&p->pool_capacity, n, n + 1, sizeof *p->pool_capacity));
+    MPL_PASS(mpl_copy_text(ctx, p->pool_name[n], name));
     p->pool_capacity[n] = MPL_NO_CAPACITY;
     p->n_pools++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_access_free(mpl_ctx *ctx, mpl_access *access)
@@ -140,78 +139,72 @@ bool mpl_conflict(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 
 static mpl_status check_buffer(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     char text[24];
     const char *label = mpl_buffer_label(p, b, text);
 
     if (p->bytes[b] == 0 || p->bytes[b] > INT64_MAX)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s' has %" PRIu64 " bytes; 1 to 2^63 - 1 are possible", label,
-                 p->bytes[b]);
+        return MPL_REFUSE(ctx, "buffer '%.100s' has %" PRIu64 " bytes; 1 to 2^63 - 1 are possible",
+                          label, p->bytes[b]);
     if (p->align[b] == 0 || (p->align[b] & (p->align[b] - 1)) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s' is aligned to %u bytes; a power of two is needed", label,
-                 p->align[b]);
+        return MPL_REFUSE(ctx, "buffer '%.100s' is aligned to %u bytes; a power of two is needed",
+                          label, p->align[b]);
     if (p->pool[b] >= p->n_pools)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is in pool %u; there are %u", label, p->pool[b],
-                 p->n_pools);
+        return MPL_REFUSE(ctx, "buffer '%.100s' is in pool %u; there are %u", label, p->pool[b],
+                          p->n_pools);
     if (p->before == NULL && p->birth[b] >= p->death[b])
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s' lives in [%u, %u); it must live for at least one step", label,
-                 p->birth[b], p->death[b]);
+        return MPL_REFUSE(ctx,
+                          "buffer '%.100s' lives in [%u, %u); it must live for at least one step",
+                          label, p->birth[b], p->death[b]);
     if (p->before == NULL && p->death[b] > p->n_steps)
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' lives until step %u; the last step ends at %u",
-                 label, p->death[b], p->n_steps);
+        return MPL_REFUSE(ctx, "buffer '%.100s' lives until step %u; the last step ends at %u",
+                          label, p->death[b], p->n_steps);
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] % p->align[b] != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s' is fixed at %" PRIu64 ", which is not a multiple of %u", label,
-                 p->fixed[b], p->align[b]);
-out:
-    return st;
+        return MPL_REFUSE(ctx,
+                          "buffer '%.100s' is fixed at %" PRIu64 ", which is not a multiple of %u",
+                          label, p->fixed[b], p->align[b]);
+    return MPL_OK;
 }
 
 static mpl_status check_gaps(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     uint32_t last = p->birth[b];
     char text[24];
 
     if (p->gap_begin[b] > p->gap_begin[b + 1])
-        MPL_FAIL(ctx, MPL_EINPUT, "the gaps of buffer %u end before they begin", b);
+        return MPL_REFUSE(ctx, "the gaps of buffer %u end before they begin", b);
     for (uint32_t i = p->gap_begin[b]; i < p->gap_begin[b + 1]; i++) {
         if (p->gap_from[i] <= last || p->gap_to[i] <= p->gap_from[i] || p->gap_to[i] >= p->death[b])
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "buffer '%.100s' lives in [%u, %u), and not in [%u, %u): gaps ascend, apart "
-                     "from each "
-                     "other and "
-                     "from both ends",
-                     mpl_buffer_label(p, b, text), p->birth[b], p->death[b], p->gap_from[i],
-                     p->gap_to[i]);
+            return MPL_REFUSE(
+                ctx,
+                "buffer '%.100s' lives in [%u, %u), and not in [%u, %u): gaps ascend, apart "
+                "from each "
+                "other and "
+                "from both ends",
+                mpl_buffer_label(p, b, text), p->birth[b], p->death[b], p->gap_from[i],
+                p->gap_to[i]);
         last = p->gap_to[i];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
 {
-    mpl_status st = MPL_OK;
     mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
     uint32_t step = p->in_place_step[i];
 
     if (in >= p->n || out >= p->n || in == out)
-        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins buffers %u and %u; there are %u", i, in,
-                 out, p->n);
+        return MPL_REFUSE(ctx, "in-place pair %u joins buffers %u and %u; there are %u", i, in, out,
+                          p->n);
     if (p->pool[in] != p->pool[out])
-        MPL_FAIL(ctx, MPL_EINPUT, "in-place pair %u joins buffers of different pools", i);
+        return MPL_REFUSE(ctx, "in-place pair %u joins buffers of different pools", i);
     if (p->bytes[out] > p->bytes[in])
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "in-place pair %u: buffer %u has %" PRIu64 " bytes, more than the %" PRIu64
-                 " of buffer %u that it would overwrite",
-                 i, out, p->bytes[out], p->bytes[in], in);
+        return MPL_REFUSE(ctx,
+                          "in-place pair %u: buffer %u has %" PRIu64
+                          " bytes, more than the %" PRIu64 " of buffer %u that it would overwrite",
+                          i, out, p->bytes[out], p->bytes[in], in);
     if (p->before == NULL &&
         (p->birth[out] != step || p->death[in] - 1 != step || p->birth[in] >= step))
-        MPL_FAIL(
+        return MPL_ERROR(
             ctx, MPL_EINPUT,
             "in-place pair %u at step %u: buffer %u lives from step %u, and buffer %u in [%u, %u), "
             "which does not "
@@ -222,11 +215,10 @@ static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
         uint64_t key = (uint64_t)step << 32 | out;
 
         if (last > key || (last == key && p->in_place_in[i - 1] >= in))
-            MPL_FAIL(ctx, MPL_EINPUT,
-                     "in-place pair %u stands out of order; (step, out, in) must rise", i);
+            return MPL_REFUSE(ctx,
+                              "in-place pair %u stands out of order; (step, out, in) must rise", i);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the immediate successors of `out`, and the n buffers that may overwrite it, come after
@@ -301,31 +293,29 @@ out:
 /* Checks one part of a family. */
 static mpl_status check_part(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     mpl_buffer of = p->inside[b];
     uint64_t end;
     char text[24];
     const char *label = mpl_buffer_label(p, b, text);
 
     if (of >= p->n || p->inside[of] != of || p->inside_at[of] != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s' lies inside buffer %u, which is not the lowest of its family",
-                 label, of);
+        return MPL_REFUSE(
+            ctx, "buffer '%.100s' lies inside buffer %u, which is not the lowest of its family",
+            label, of);
     if (p->pool[of] != p->pool[b] || !mpl_add_bytes(p->inside_at[b], p->bytes[b], &end) ||
         end > INT64_MAX)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s' lies inside one of another pool, or beyond 2^63 - 1 bytes",
-                 label);
+        return MPL_REFUSE(
+            ctx, "buffer '%.100s' lies inside one of another pool, or beyond 2^63 - 1 bytes",
+            label);
     if (p->inside_at[b] % p->align[b] != 0 || p->align[of] < p->align[b])
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "buffer '%.100s', %" PRIu64
-                 " bytes behind another, is aligned to %u bytes, and that one to "
-                 "%u",
-                 label, p->inside_at[b], p->align[b], p->align[of]);
+        return MPL_REFUSE(ctx,
+                          "buffer '%.100s', %" PRIu64
+                          " bytes behind another, is aligned to %u bytes, and that one to "
+                          "%u",
+                          label, p->inside_at[b], p->align[b], p->align[of]);
     if (of != b && p->fixed != NULL && (p->fixed[b] != MPL_UNFIXED || p->fixed[of] != MPL_UNFIXED))
-        MPL_FAIL(ctx, MPL_EINPUT, "buffer '%.100s' is a part of a family that is fixed", label);
-out:
-    return st;
+        return MPL_REFUSE(ctx, "buffer '%.100s' is a part of a family that is fixed", label);
+    return MPL_OK;
 }
 
 static mpl_status check_families(mpl_ctx *ctx, const mpl_problem *p)
@@ -357,52 +347,44 @@ out:
 
 static mpl_status check_before(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
     const mpl_before *before = p->before;
 
     if (before->n != p->n || before->n_words != (p->n + UINT64_C(63)) / 64)
-        MPL_FAIL(ctx, MPL_EINPUT, "the partial order has %u buffers, the problem %u", before->n,
-                 p->n);
+        return MPL_REFUSE(ctx, "the partial order has %u buffers, the problem %u", before->n, p->n);
     for (mpl_buffer a = 0; a < p->n; a++) {
         if (mpl_is_before(before, a, a))
-            MPL_FAIL(ctx, MPL_EINPUT, "buffer %u is before itself: the partial order has a cycle",
-                     a);
+            return MPL_REFUSE(ctx, "buffer %u is before itself: the partial order has a cycle", a);
         if (before->red_begin[a] > before->red_begin[a + 1])
-            MPL_FAIL(ctx, MPL_EINPUT, "the reduction of the partial order is broken at buffer %u",
-                     a);
+            return MPL_REFUSE(ctx, "the reduction of the partial order is broken at buffer %u", a);
         for (uint32_t i = before->red_begin[a]; i < before->red_begin[a + 1]; i++)
             if (before->red_item[i] >= p->n || !mpl_is_before(before, a, before->red_item[i]))
-                MPL_FAIL(ctx, MPL_EINPUT, "the partial order and its reduction differ at buffer %u",
-                         a);
+                return MPL_REFUSE(ctx, "the partial order and its reduction differ at buffer %u",
+                                  a);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
-
     if (p->n_pools == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "problem '%.100s' has no pool", p->name);
+        return MPL_REFUSE(ctx, "problem '%.100s' has no pool", p->name);
     for (mpl_buffer b = 0; b < p->n; b++)
-        MPL_TRY(check_buffer(ctx, p, b));
+        MPL_PASS(check_buffer(ctx, p, b));
     if (p->gap_begin != NULL && (p->before != NULL || p->gap_begin[0] != 0))
-        MPL_FAIL(ctx, MPL_EINPUT, "problem '%.100s': %s", p->name,
-                 p->before != NULL ? "lifetimes under a partial order have no gaps"
-                                   : "its gaps do not begin at 0");
+        return MPL_REFUSE(ctx, "problem '%.100s': %s", p->name,
+                          p->before != NULL ? "lifetimes under a partial order have no gaps"
+                                            : "its gaps do not begin at 0");
     for (mpl_buffer b = 0; p->gap_begin != NULL && b < p->n; b++)
-        MPL_TRY(check_gaps(ctx, p, b));
+        MPL_PASS(check_gaps(ctx, p, b));
     for (uint32_t i = 0; i < p->n_in_place; i++)
-        MPL_TRY(check_pair(ctx, p, i));
+        MPL_PASS(check_pair(ctx, p, i));
     if (p->before != NULL)
-        MPL_TRY(check_before(ctx, p));
+        MPL_PASS(check_before(ctx, p));
     if (p->before != NULL && p->n_in_place > 0)
-        MPL_TRY(check_ordered_pairs(ctx, p));
+        MPL_PASS(check_ordered_pairs(ctx, p));
     if (p->inside != NULL)
-        MPL_TRY(check_families(ctx, p));
-out:
-    return st;
+        MPL_PASS(check_families(ctx, p));
+    return MPL_OK;
 }
 
 static bool has_families(const mpl_problem *p)

@@ -14,39 +14,32 @@ static bool fills(const mpl_graph *g, uint32_t b, const uint32_t *step_of, uint3
 /* Checks that each operation's blocks are contiguous, in order, right before it. O(ops * depth). */
 static mpl_status check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t *step_of)
 {
-    mpl_status st = MPL_OK;
-
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t k = g->op_body_begin[op + 1], to = step_of[op]; k-- > g->op_body_begin[op];) {
             uint32_t b = g->op_body[k], n = g->block_op_end[b] - g->block_op_begin[b];
 
             if (n > to || !fills(g, b, step_of, to - n, to))
-                MPL_FAIL(
+                return MPL_ERROR(
                     ctx, MPL_EINPUT,
                     "the order does not have block '%.100s' in one piece before operation '%.100s'",
                     g->block_name[b], g->op_name[op]);
             to -= n;
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_order_positions(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                uint32_t *position)
 {
-    mpl_status st = MPL_OK;
-
     if (g->n_ops > 0)
         memset(position, 0xff, g->n_ops * sizeof *position);
     for (uint32_t i = 0; i < g->n_ops; i++) {
         if (order[i] >= g->n_ops || position[order[i]] != MPL_NONE)
-            MPL_FAIL(ctx, MPL_EINPUT, "the order's step %u has operation %u: %s", i, order[i],
-                     order[i] >= g->n_ops ? "there is none" : "it stands twice");
+            return MPL_REFUSE(ctx, "the order's step %u has operation %u: %s", i, order[i],
+                              order[i] >= g->n_ops ? "there is none" : "it stands twice");
         position[order[i]] = i;
     }
-    MPL_TRY(check_blocks(ctx, g, position));
-out:
-    return st;
+    return check_blocks(ctx, g, position);
 }
 
 static uint32_t push(mpl_program *p, mpl_step_kind kind, uint32_t of)

@@ -36,19 +36,17 @@ static bool is_family(const subset *s, uint32_t i)
 /* Copies the per-buffer fields of the first member. */
 static mpl_status copy_fields(subset *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *from = s->from;
     mpl_problem *made = s->made;
 
 #define COPY(field)                                                                                \
     if (from->field != NULL && made->field == NULL)                                                \
-        MPL_TRY(mpl_new(s->ctx, made->field, made->n));                                            \
+        MPL_PASS(mpl_new(s->ctx, made->field, made->n));                                           \
     for (uint32_t i = 0; from->field != NULL && i < made->n; i++)                                  \
         made->field[i] = from->field[first_of(s, i)];
     MPL_BUFFER_FIELDS(COPY)
 #undef COPY
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Merges several members: widest alignment, all their bytes and steps. */
@@ -82,16 +80,15 @@ static void merge_members(subset *s)
  * counts as live from its first birth to its last death. */
 static mpl_status keep_gaps(subset *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *from = s->from;
     mpl_problem *made = s->made;
     uint32_t n = 0;
 
     if (from->gap_begin == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_new(s->ctx, made->gap_begin, (size_t)made->n + 1));
-    MPL_TRY(mpl_new(s->ctx, made->gap_from, from->gap_begin[from->n]));
-    MPL_TRY(mpl_new(s->ctx, made->gap_to, from->gap_begin[from->n]));
+    MPL_PASS(mpl_new(s->ctx, made->gap_begin, (size_t)made->n + 1));
+    MPL_PASS(mpl_new(s->ctx, made->gap_from, from->gap_begin[from->n]));
+    MPL_PASS(mpl_new(s->ctx, made->gap_to, from->gap_begin[from->n]));
     for (uint32_t i = 0; i < made->n; i++) {
         for (uint32_t k = s->members->begin[i]; !is_family(s, i) && k < s->members->begin[i + 1];
              k++) {
@@ -104,8 +101,7 @@ static mpl_status keep_gaps(subset *s)
         }
         made->gap_begin[i + 1] = n;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A new buffer is before another when each of its members is before each member of the other. */
@@ -147,13 +143,12 @@ out:
 /* Keeps pairs between new buffers of one member each. */
 static mpl_status keep_pairs(subset *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *from = s->from;
     mpl_problem *made = s->made;
 
-    MPL_TRY(mpl_new(s->ctx, made->in_place_in, from->n_in_place));
-    MPL_TRY(mpl_new(s->ctx, made->in_place_out, from->n_in_place));
-    MPL_TRY(mpl_new(s->ctx, made->in_place_step, from->n_in_place));
+    MPL_PASS(mpl_new(s->ctx, made->in_place_in, from->n_in_place));
+    MPL_PASS(mpl_new(s->ctx, made->in_place_out, from->n_in_place));
+    MPL_PASS(mpl_new(s->ctx, made->in_place_step, from->n_in_place));
     for (uint32_t i = 0; i < from->n_in_place; i++) {
         uint32_t in = s->into[from->in_place_in[i]], out = s->into[from->in_place_out[i]];
 
@@ -164,35 +159,31 @@ static mpl_status keep_pairs(subset *s)
         made->in_place_out[made->n_in_place] = out;
         made->in_place_step[made->n_in_place++] = from->in_place_step[i];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Copies the events of one member each: of the first, or of the last. */
 static mpl_status copy_events(const subset *s, bool last, const uint32_t *begin,
                               const uint32_t *item, uint32_t **new_begin, uint32_t **new_item)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = s->made->n, total = 0;
 
-    MPL_TRY(mpl_new(s->ctx, *new_begin, (size_t)n + 1));
+    MPL_PASS(mpl_new(s->ctx, *new_begin, (size_t)n + 1));
     for (uint32_t i = 0; i < n; i++) {
         mpl_buffer b = last ? last_of(s, i) : first_of(s, i);
 
         total += begin[b + 1] - begin[b];
         (*new_begin)[i + 1] = total;
     }
-    MPL_TRY(mpl_new(s->ctx, *new_item, total));
+    MPL_PASS(mpl_new(s->ctx, *new_item, total));
     for (uint32_t i = 0; i < n; i++)
         memcpy(*new_item + (*new_begin)[i], item + begin[last ? last_of(s, i) : first_of(s, i)],
                ((*new_begin)[i + 1] - (*new_begin)[i]) * sizeof *item);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status keep_access(subset *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_access *old = s->from->access;
     mpl_access *access = NULL;
     uint32_t n_edges;
@@ -200,20 +191,18 @@ static mpl_status keep_access(subset *s)
     if (old == NULL)
         return MPL_OK;
     n_edges = old->edge_begin[old->n_events];
-    MPL_TRY(mpl_new(s->ctx, access, 1));
+    MPL_PASS(mpl_new(s->ctx, access, 1));
     s->made->access = access;
     access->n_events = old->n_events;
-    MPL_TRY(mpl_new(s->ctx, access->edge_begin, (size_t)old->n_events + 1));
-    MPL_TRY(mpl_new(s->ctx, access->edge_item, n_edges));
+    MPL_PASS(mpl_new(s->ctx, access->edge_begin, (size_t)old->n_events + 1));
+    MPL_PASS(mpl_new(s->ctx, access->edge_item, n_edges));
     memcpy(access->edge_begin, old->edge_begin,
            ((size_t)old->n_events + 1) * sizeof *old->edge_begin);
     memcpy(access->edge_item, old->edge_item, n_edges * sizeof *old->edge_item);
-    MPL_TRY(copy_events(s, false, old->first_begin, old->first_item, &access->first_begin,
-                        &access->first_item));
-    MPL_TRY(copy_events(s, true, old->last_begin, old->last_item, &access->last_begin,
-                        &access->last_item));
-out:
-    return st;
+    MPL_PASS(copy_events(s, false, old->first_begin, old->first_item, &access->first_begin,
+                         &access->first_item));
+    return copy_events(s, true, old->last_begin, old->last_item, &access->last_begin,
+                       &access->last_item);
 }
 
 /* Maps inside[] to new ids. The lowest part of each family must be kept, as a buffer of its own. */
@@ -235,28 +224,27 @@ static void drop_families(subset *s)
 
 static mpl_status keep_pools(subset *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *from = s->from;
     mpl_problem *made = s->made;
 
     mpl_free(s->ctx, made->pool_name[0]);
     made->pool_name[0] = NULL;
-    MPL_TRY(mpl_realloc_bytes(s->ctx, (void **)&made->pool_name, 1, from->n_pools,
-                              sizeof *made->pool_name));
-    MPL_TRY(mpl_realloc_bytes(s->ctx, (void **)&made->pool_capacity, 1, from->n_pools,
-                              sizeof *made->pool_capacity));
+    MPL_PASS(mpl_realloc_bytes(s->ctx, (void **)&made->pool_name, 1, from->n_pools,
+                               sizeof *made->pool_name));
+    MPL_PASS(mpl_realloc_bytes(s->ctx, (void **)&made->pool_capacity, 1, from->n_pools,
+                               sizeof *made->pool_capacity));
     made->n_pools = from->n_pools;
     for (uint32_t i = 0; i < from->n_pools; i++) {
         made->pool_capacity[i] = from->pool_capacity[i];
-        MPL_TRY(mpl_copy_text(s->ctx, made->pool_name[i], from->pool_name[i]));
+        MPL_PASS(mpl_copy_text(s->ctx, made->pool_name[i], from->pool_name[i]));
     }
     if (from->buffer_name != NULL)
-        MPL_TRY(mpl_new(s->ctx, made->buffer_name, made->n));
+        MPL_PASS(mpl_new(s->ctx, made->buffer_name, made->n));
     for (uint32_t i = 0; from->buffer_name != NULL && i < made->n; i++)
         if (from->buffer_name[first_of(s, i)] != NULL)
-            MPL_TRY(mpl_copy_text(s->ctx, made->buffer_name[i], from->buffer_name[first_of(s, i)]));
-out:
-    return st;
+            MPL_PASS(
+                mpl_copy_text(s->ctx, made->buffer_name[i], from->buffer_name[first_of(s, i)]));
+    return MPL_OK;
 }
 
 mpl_status mpl_problem_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_members *members,

@@ -10,17 +10,14 @@
 
 static mpl_status refuse_directed(mpl_ctx *ctx, const mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
-
     if (p->before != NULL || p->n_in_place > 0 || p->access != NULL || p->inside != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "problem '%.200s': only a plain list has a twin, without %s",
-                 p->name,
-                 p->before != NULL   ? "a partial order"
-                 : p->n_in_place > 0 ? "in-place pairs"
-                 : p->inside != NULL ? "buffers inside others"
-                                     : "a graph's operations");
-out:
-    return st;
+        return MPL_REFUSE(ctx, "problem '%.200s': only a plain list has a twin, without %s",
+                          p->name,
+                          p->before != NULL   ? "a partial order"
+                          : p->n_in_place > 0 ? "in-place pairs"
+                          : p->inside != NULL ? "buffers inside others"
+                                              : "a graph's operations");
+    return MPL_OK;
 }
 
 static void mirror_gaps(mpl_problem *p, mpl_buffer b)
@@ -41,9 +38,7 @@ static void mirror_gaps(mpl_problem *p, mpl_buffer b)
 
 mpl_status mpl_problem_reverse(mpl_ctx *ctx, mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(refuse_directed(ctx, p));
+    MPL_PASS(refuse_directed(ctx, p));
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t birth = p->birth[b];
 
@@ -52,8 +47,7 @@ mpl_status mpl_problem_reverse(mpl_ctx *ctx, mpl_problem *p)
         if (p->gap_begin != NULL)
             mirror_gaps(p, b);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint64_t *offset)

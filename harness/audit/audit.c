@@ -117,7 +117,6 @@ out:
  * that hold only then, where it is not known. */
 static mpl_status settle(mpl_ctx *ctx, mpl_audit *a, mpl_statements *list, bool drop)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = 0;
     bool known = false;
 
@@ -125,15 +124,14 @@ static mpl_status settle(mpl_ctx *ctx, mpl_audit *a, mpl_statements *list, bool 
         mpl_statement *s = &list->item[i];
 
         if (s->if_copied)
-            MPL_TRY(copies(ctx, a, s->row, &known));
+            MPL_PASS(copies(ctx, a, s->row, &known));
         if (s->if_copied && known)
             s->scope.free &= ~(unsigned)MPL_FREE_SHARE;
         if (!s->if_copied || known || !drop)
             list->item[n++] = *s;
     }
     list->n = n;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- comparisons ---- */
@@ -227,7 +225,6 @@ static bool is_below(const mpl_statement *plan, const mpl_statement *claim)
 /* Compares a claim with the plans of each group within its scope. */
 static mpl_status compare(judge *j, uint32_t c)
 {
-    mpl_status st = MPL_OK;
     mpl_audit *a = j->audit;
     mpl_statement claim = a->claims.item[c], probe;
     const mpl_statement *plan = a->plans.item, *least = NULL;
@@ -250,11 +247,10 @@ static mpl_status compare(judge *j, uint32_t c)
     a->n_comparisons += n;
     a->n_claims_compared += n > 0;
     if (least == NULL || !is_below(least, &claim))
-        goto out;
-    MPL_TRY(mpl_reserve(j->ctx, a->beaten, a->beaten_cap, (size_t)a->n_beaten + 1));
+        return MPL_OK;
+    MPL_PASS(mpl_reserve(j->ctx, a->beaten, a->beaten_cap, (size_t)a->n_beaten + 1));
     a->beaten[a->n_beaten++] = (mpl_beaten){claim, *least};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Counts the rows with a plan that a claim of another row was compared with. */

@@ -63,14 +63,11 @@ static const char *text_of(const reading *r, mpl_field field)
 
 static mpl_status add(reading *r, mpl_statements *to, mpl_statement s)
 {
-    mpl_status st = MPL_OK;
-
     s.row = r->number;
     s.slot = s.slot == 0 ? 1 : s.slot;
-    MPL_TRY(mpl_reserve(r->ctx, to->item, to->cap, (size_t)to->n + 1));
+    MPL_PASS(mpl_reserve(r->ctx, to->item, to->cap, (size_t)to->n + 1));
     to->item[to->n++] = s;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds the claim of `bound`, or, if `optimal`, of what was found: whichever says more. Fields are
@@ -78,7 +75,6 @@ out:
 static mpl_status add_claim(reading *r, mpl_field bound, mpl_field found, bool optimal,
                             mpl_statement s)
 {
-    mpl_status st = MPL_OK;
     uint64_t proved = 0, best = 0;
 
     mpl_record_get_int(r->row, bound, &proved);
@@ -88,9 +84,8 @@ static mpl_status add_claim(reading *r, mpl_field bound, mpl_field found, bool o
     }
     s.amount = proved;
     if (proved > 0)
-        MPL_TRY(add(r, &r->audit->claims, s));
-out:
-    return st;
+        MPL_PASS(add(r, &r->audit->claims, s));
+    return MPL_OK;
 }
 
 static mpl_status add_plan(reading *r, mpl_field field, const char *what, mpl_statement s)
@@ -104,21 +99,16 @@ static mpl_status add_plan(reading *r, mpl_field field, const char *what, mpl_st
 /* The arena of the row's plan, as it is and with its blocks packed. */
 static mpl_status add_arenas(reading *r, mpl_statement s)
 {
-    mpl_status st = MPL_OK;
-
     if (!mpl_record_is_null(r->row, MPL_FIELD_cost))
         return MPL_OK; /* several memories: their sum is no arena */
-    MPL_TRY(add_plan(r, MPL_FIELD_planned_bytes, "planned", s));
-    MPL_TRY(add_plan(r, MPL_FIELD_packed_bytes, "packed", s));
-out:
-    return st;
+    MPL_PASS(add_plan(r, MPL_FIELD_planned_bytes, "planned", s));
+    return add_plan(r, MPL_FIELD_packed_bytes, "packed", s);
 }
 
 /* ---- one problem ---- */
 
 static mpl_status of_problem(reading *r)
 {
-    mpl_status st = MPL_OK;
     mpl_statement s = {.what = "bound", .unit = "bytes"};
     const char *hash = text_of(r, MPL_FIELD_problem_hash);
     bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal") &&
@@ -126,20 +116,17 @@ static mpl_status of_problem(reading *r)
 
     if (hash[0] == '\0')
         return MPL_OK;
-    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "problem %s", hash));
-    MPL_TRY(add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s));
+    MPL_PASS(keep(r->ctx, r->audit, &s.scope.subject, "problem %s", hash));
+    MPL_PASS(add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s));
     s.what = "optimum";
-    MPL_TRY(add_claim(r, MPL_FIELD_optimum_bytes, MPL_FIELD_optimum_bytes, false, s));
-    MPL_TRY(add_arenas(r, s));
-out:
-    return st;
+    MPL_PASS(add_claim(r, MPL_FIELD_optimum_bytes, MPL_FIELD_optimum_bytes, false, s));
+    return add_arenas(r, s);
 }
 
 /* ---- one problem over several memories ---- */
 
 static mpl_status of_memories(reading *r)
 {
-    mpl_status st = MPL_OK;
     mpl_statement s = {.what = "bound", .unit = "of cost"};
     const char *hash = text_of(r, MPL_FIELD_problem_hash);
     bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal");
@@ -149,12 +136,10 @@ static mpl_status of_memories(reading *r)
         !mpl_record_member_show(r->row, MPL_FIELD_params, "capacities", capacities, SHOWN) ||
         !mpl_record_member_show(r->row, MPL_FIELD_params, "cost", price, SHOWN))
         return MPL_OK;
-    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "problem %s in memories of %s at %s", hash,
-                 capacities, price));
-    MPL_TRY(add_claim(r, MPL_FIELD_cost_bound, MPL_FIELD_cost, optimal, s));
-    MPL_TRY(add_plan(r, MPL_FIELD_cost, "planned", s));
-out:
-    return st;
+    MPL_PASS(keep(r->ctx, r->audit, &s.scope.subject, "problem %s in memories of %s at %s", hash,
+                  capacities, price));
+    MPL_PASS(add_claim(r, MPL_FIELD_cost_bound, MPL_FIELD_cost, optimal, s));
+    return add_plan(r, MPL_FIELD_cost, "planned", s);
 }
 
 /* ---- one graph ---- */
@@ -170,19 +155,17 @@ static bool is_joint(const reading *r)
 /* Remembers that no concat of the graph shares: in all of its problems, or in this one. */
 static mpl_status note_copies(reading *r)
 {
-    mpl_status st = MPL_OK;
     mpl_audit *a = r->audit;
     const char *graph = text_of(r, MPL_FIELD_graph_hash);
     bool none = mpl_record_is(r->row, MPL_FIELD_order_scope, "all orders");
 
     if (!none && !r->copies)
         return MPL_OK;
-    MPL_TRY(mpl_reserve(r->ctx, a->copied, a->copied_cap, (size_t)a->n_copied + 1));
-    MPL_TRY(keep(r->ctx, a, &a->copied[a->n_copied], "%s %s", graph,
-                 none ? "" : text_of(r, MPL_FIELD_problem_hash)));
+    MPL_PASS(mpl_reserve(r->ctx, a->copied, a->copied_cap, (size_t)a->n_copied + 1));
+    MPL_PASS(keep(r->ctx, a, &a->copied[a->n_copied], "%s %s", graph,
+                  none ? "" : text_of(r, MPL_FIELD_problem_hash)));
     a->n_copied++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* What each text of order_scope leaves open beside the order. */
@@ -206,7 +189,6 @@ static const struct {
 /* What an order that was searched for proves of all orders. */
 static mpl_status of_orders(reading *r, const char *held, const char *held_shared)
 {
-    mpl_status st = MPL_OK;
     bool joint = is_joint(r);
     mpl_statement s = {.what = "bound of all orders", .unit = "bytes"}, found;
     size_t k = 0, n = sizeof order_scopes / sizeof *order_scopes;
@@ -222,15 +204,13 @@ static mpl_status of_orders(reading *r, const char *held, const char *held_share
     s.scope.free |= r->sure & (PAIRED | VIEWED);
     found.scope.free |= r->may & (PAIRED | VIEWED);
     s.slot = joint ? 1 : s.scope.align;
-    MPL_TRY(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
+    MPL_PASS(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
     if (joint)
         return add_plan(r, MPL_FIELD_order_live_bytes, "planned with its order", found);
-    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "live bytes of %s", s.scope.subject));
+    MPL_PASS(keep(r->ctx, r->audit, &s.scope.subject, "live bytes of %s", s.scope.subject));
     found.scope.subject = s.scope.subject;
-    MPL_TRY(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
-    MPL_TRY(add_plan(r, MPL_FIELD_order_live_bytes, "live in its order", found));
-out:
-    return st;
+    MPL_PASS(add_claim(r, MPL_FIELD_order_bound_bytes, MPL_FIELD_order_bound_bytes, false, s));
+    return add_plan(r, MPL_FIELD_order_live_bytes, "live in its order", found);
 }
 
 /* What memplan least proves over all that it was free to choose. */
@@ -275,7 +255,6 @@ static bool read_backend(reading *r)
 /* The row's plan and what is proved of it, in its order. */
 static mpl_status of_order(reading *r, mpl_statement s)
 {
-    mpl_status st = MPL_OK;
     bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal");
     bool searched = mpl_record_is(r->row, MPL_FIELD_order_kept, "searched");
     /* workspaces are the backend's, and an order that was searched for is another in each row */
@@ -284,14 +263,12 @@ static mpl_status of_order(reading *r, mpl_statement s)
 
     s.scope.free = r->sure;
     if (claims)
-        MPL_TRY(add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s));
+        MPL_PASS(add_claim(r, MPL_FIELD_bound_bytes, MPL_FIELD_planned_bytes, optimal, s));
     s.scope.free = r->may;
-    MPL_TRY(add_arenas(r, s));
+    MPL_PASS(add_arenas(r, s));
     /* the plan that was not kept is of the other order */
     s.scope.free = (r->may & ~(unsigned)MPL_FREE_ORDER) | (searched ? 0 : MPL_FREE_ORDER);
-    MPL_TRY(add_plan(r, MPL_FIELD_order_other_bytes, "planned, not kept,", s));
-out:
-    return st;
+    return add_plan(r, MPL_FIELD_order_other_bytes, "planned, not kept,", s);
 }
 
 /* What is held of the graph; *held NULL: nothing that can be compared. The safeties are apart where
@@ -300,7 +277,6 @@ out:
  * does not. */
 static mpl_status name_held(reading *r, const char *safety, const char **held)
 {
-    mpl_status st = MPL_OK;
     const char *hash = text_of(r, MPL_FIELD_graph_hash);
     bool apart = !mpl_record_is_null(r->row, MPL_FIELD_loop) ||
                  !mpl_record_has_item(r->row, MPL_FIELD_pinned, "inputs") ||
@@ -310,11 +286,9 @@ static mpl_status name_held(reading *r, const char *safety, const char **held)
     *held = NULL;
     if (hash[0] == '\0' || !show(r, MPL_FIELD_loop, loop) || !show(r, MPL_FIELD_pinned, pinned) ||
         !show(r, MPL_FIELD_own_pools, pools))
-        goto out;
-    MPL_TRY(keep(r->ctx, r->audit, held, "graph %s, loop %s, pinned %s, own pools %s%s%s", hash,
-                 loop, pinned, pools, apart ? ", " : "", apart ? safety : ""));
-out:
-    return st;
+        return MPL_OK;
+    return keep(r->ctx, r->audit, held, "graph %s, loop %s, pinned %s, own pools %s%s%s", hash,
+                loop, pinned, pools, apart ? ", " : "", apart ? safety : "");
 }
 
 /* The same, of plans in which all concats share that can. */
@@ -326,7 +300,6 @@ static mpl_status name_shared(reading *r, const char *held, const char **shared)
 
 static mpl_status of_graph(reading *r)
 {
-    mpl_status st = MPL_OK;
     mpl_statement s = {.what = "bound", .unit = "bytes", .if_copied = !r->copies};
     const char *serial, *shared;
     bool shares = mpl_record_is(r->row, MPL_FIELD_concat, "share");
@@ -334,25 +307,23 @@ static mpl_status of_graph(reading *r)
 
     if (mpl_record_is_null(r->row, MPL_FIELD_order) || !read_backend(r))
         return MPL_OK;
-    MPL_TRY(name_held(r, "serial", &serial));
-    MPL_TRY(name_held(r, text_of(r, MPL_FIELD_safety), &s.scope.subject));
+    MPL_PASS(name_held(r, "serial", &serial));
+    MPL_PASS(name_held(r, text_of(r, MPL_FIELD_safety), &s.scope.subject));
     if (serial == NULL || s.scope.subject == NULL)
-        goto out;
-    MPL_TRY(note_copies(r));
-    MPL_TRY(name_shared(r, serial, &shared));
-    MPL_TRY(of_orders(r, serial, shared));
+        return MPL_OK;
+    MPL_PASS(note_copies(r));
+    MPL_PASS(name_shared(r, serial, &shared));
+    MPL_PASS(of_orders(r, serial, shared));
     s.scope.align = r->align;
     if (!mpl_record_is_null(r->row, MPL_FIELD_free) && !workspaces && !shares)
-        MPL_TRY(of_least(r, (mpl_statement){.scope = s.scope, .unit = "bytes"}));
-    MPL_TRY(of_order(r, s));
+        MPL_PASS(of_least(r, (mpl_statement){.scope = s.scope, .unit = "bytes"}));
+    MPL_PASS(of_order(r, s));
     if (!shares)
-        goto out;
+        return MPL_OK;
     r->may &= ~(unsigned)MPL_FREE_SHARE; /* what is shared is held there */
-    MPL_TRY(name_shared(r, s.scope.subject, &s.scope.subject));
+    MPL_PASS(name_shared(r, s.scope.subject, &s.scope.subject));
     s.if_copied = false;
-    MPL_TRY(of_order(r, s));
-out:
-    return st;
+    return of_order(r, s);
 }
 
 /* ---- what runs again ---- */
@@ -390,7 +361,6 @@ static mpl_status of_repeats(reading *r)
                                      MPL_FIELD_all_work,
                                      MPL_FIELD_forward_work,
                                      MPL_FIELD_recompute_before_bytes};
-    mpl_status st = MPL_OK;
     mpl_statement s = {.what = "bound", .unit = "of repeated work"};
     const char *asked = mpl_record_get_text(r->row, MPL_FIELD_recompute);
     bool optimal = mpl_record_is(r->row, MPL_FIELD_recompute_claim, "optimal");
@@ -406,17 +376,16 @@ static mpl_status of_repeats(reading *r)
         snprintf(subject + strlen(subject), sizeof subject - strlen(subject), "%s %s",
                  i > 0 ? "," : "", text);
     }
-    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "%s, by %s", subject, spec.method->name));
-    MPL_TRY(add_claim(r, MPL_FIELD_extra_work_bound, MPL_FIELD_extra_work, optimal, s));
-    MPL_TRY(add_plan(r, MPL_FIELD_extra_work, "found", s));
+    MPL_PASS(keep(r->ctx, r->audit, &s.scope.subject, "%s, by %s", subject, spec.method->name));
+    MPL_PASS(add_claim(r, MPL_FIELD_extra_work_bound, MPL_FIELD_extra_work, optimal, s));
+    MPL_PASS(add_plan(r, MPL_FIELD_extra_work, "found", s));
     if (!keeps_order(spec.method->name))
-        goto out;
-    MPL_TRY(keep(r->ctx, r->audit, &s.scope.subject, "%s, in that order", subject));
-    MPL_TRY(add_plan(r, MPL_FIELD_extra_work, "found", s));
+        return MPL_OK;
+    MPL_PASS(keep(r->ctx, r->audit, &s.scope.subject, "%s, in that order", subject));
+    MPL_PASS(add_plan(r, MPL_FIELD_extra_work, "found", s));
     if (strcmp(spec.method->name, "round") == 0)
-        MPL_TRY(add_claim(r, MPL_FIELD_extra_work_bound, MPL_FIELD_extra_work, optimal, s));
-out:
-    return st;
+        MPL_PASS(add_claim(r, MPL_FIELD_extra_work_bound, MPL_FIELD_extra_work, optimal, s));
+    return MPL_OK;
 }
 
 /* ---- a row ---- */
@@ -447,39 +416,34 @@ static void read_freedoms(reading *r)
 
 static mpl_status name_row(reading *r, const char *file, uint32_t line)
 {
-    mpl_status st = MPL_OK;
     mpl_audit *a = r->audit;
     mpl_audited_row *row;
     char planner[MPL_PLANNER_LABEL];
 
-    MPL_TRY(mpl_reserve(r->ctx, a->row, a->row_cap, (size_t)a->n_rows + 1));
+    MPL_PASS(mpl_reserve(r->ctx, a->row, a->row_cap, (size_t)a->n_rows + 1));
     row = &a->row[a->n_rows];
     *row = (mpl_audited_row){.file = file, .line = line};
-    MPL_TRY(keep(r->ctx, a, &row->graph, "%s", text_of(r, MPL_FIELD_graph)));
-    MPL_TRY(keep(r->ctx, a, &row->graph_hash, "%s", text_of(r, MPL_FIELD_graph_hash)));
-    MPL_TRY(keep(r->ctx, a, &row->problem_hash, "%s", text_of(r, MPL_FIELD_problem_hash)));
-    MPL_TRY(keep(r->ctx, a, &row->planner, "%s", mpl_planner_label(r->row, planner)));
+    MPL_PASS(keep(r->ctx, a, &row->graph, "%s", text_of(r, MPL_FIELD_graph)));
+    MPL_PASS(keep(r->ctx, a, &row->graph_hash, "%s", text_of(r, MPL_FIELD_graph_hash)));
+    MPL_PASS(keep(r->ctx, a, &row->problem_hash, "%s", text_of(r, MPL_FIELD_problem_hash)));
+    MPL_PASS(keep(r->ctx, a, &row->planner, "%s", mpl_planner_label(r->row, planner)));
     r->number = a->n_rows++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_audit_row(mpl_ctx *ctx, mpl_audit *audit, const char *file, uint32_t line,
                          const mpl_record *row)
 {
-    mpl_status st = MPL_OK;
     reading r = {.ctx = ctx, .audit = audit, .row = row};
     bool verified = false;
 
-    MPL_TRY(name_row(&r, file, line));
+    MPL_PASS(name_row(&r, file, line));
     mpl_record_get_bool(row, MPL_FIELD_verified, &verified);
     if (!verified || !mpl_record_is(row, MPL_FIELD_status, "ok"))
-        goto out;
+        return MPL_OK;
     read_freedoms(&r);
-    MPL_TRY(of_problem(&r));
-    MPL_TRY(of_memories(&r));
-    MPL_TRY(of_graph(&r));
-    MPL_TRY(of_repeats(&r));
-out:
-    return st;
+    MPL_PASS(of_problem(&r));
+    MPL_PASS(of_memories(&r));
+    MPL_PASS(of_graph(&r));
+    return of_repeats(&r);
 }

@@ -55,23 +55,20 @@ out:
 static mpl_status put_statement(mpl_ctx *ctx, FILE *to, const char *key, const mpl_audit *a,
                                 const mpl_statement *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_audited_row *r = &a->row[s->row];
 
     fprintf(to, "\"%s\": {", key);
-    MPL_TRY(put_quoted(ctx, to, "file", r->file));
+    MPL_PASS(put_quoted(ctx, to, "file", r->file));
     fprintf(to, ", \"line\": %" PRIu32 ", ", r->line);
-    MPL_TRY(put_quoted(ctx, to, "graph", r->graph));
+    MPL_PASS(put_quoted(ctx, to, "graph", r->graph));
     fprintf(to, ", ");
-    MPL_TRY(put_quoted(ctx, to, "planner", r->planner));
+    MPL_PASS(put_quoted(ctx, to, "planner", r->planner));
     fprintf(to, ", \"what\": \"%s\", \"amount\": %" PRIu64 "}", s->what, s->amount);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status put_json(mpl_ctx *ctx, FILE *to, const mpl_audit *a)
 {
-    mpl_status st = MPL_OK;
     char scope[SCOPE_TEXT];
 
     fprintf(to,
@@ -82,16 +79,15 @@ static mpl_status put_json(mpl_ctx *ctx, FILE *to, const mpl_audit *a)
         const mpl_beaten *b = &a->beaten[i];
 
         fprintf(to, "%s{", i > 0 ? ", " : "");
-        MPL_TRY(put_statement(ctx, to, "claim", a, &b->claim));
+        MPL_PASS(put_statement(ctx, to, "claim", a, &b->claim));
         fprintf(to, ", ");
-        MPL_TRY(put_statement(ctx, to, "plan", a, &b->plan));
+        MPL_PASS(put_statement(ctx, to, "plan", a, &b->plan));
         fprintf(to, ", ");
-        MPL_TRY(put_quoted(ctx, to, "scope", mpl_scope_text(&b->claim.scope, scope, SCOPE_TEXT)));
+        MPL_PASS(put_quoted(ctx, to, "scope", mpl_scope_text(&b->claim.scope, scope, SCOPE_TEXT)));
         fprintf(to, "}");
     }
     fprintf(to, "]}");
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status keep_json(mpl_ctx *ctx, const mpl_audit *a, mpl_options *options)
@@ -116,20 +112,18 @@ out:
 
 static mpl_status outcome(mpl_ctx *ctx, const mpl_options *options, const mpl_audit *a)
 {
-    mpl_status st = MPL_OK;
-
     if (a->n_beaten > 0)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "audit: %" PRIu32 " of %" PRIu32
-                 " claims are beaten: what proved them, or what verified the plans, is wrong",
-                 a->n_beaten, a->claims.n);
+        return MPL_ERROR(
+            ctx, MPL_EINVALID,
+            "audit: %" PRIu32 " of %" PRIu32
+            " claims are beaten: what proved them, or what verified the plans, is wrong",
+            a->n_beaten, a->claims.n);
     if (a->n_comparisons < options->compared)
-        MPL_FAIL(ctx, MPL_EINVALID,
-                 "audit: %" PRIu64 " comparisons where --compared asks for %" PRIu64
-                 ": rows of more than one planner, order or option are needed",
-                 a->n_comparisons, options->compared);
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "audit: %" PRIu64 " comparisons where --compared asks for %" PRIu64
+                         ": rows of more than one planner, order or option are needed",
+                         a->n_comparisons, options->compared);
+    return MPL_OK;
 }
 
 mpl_status mpl_cmd_audit(mpl_ctx *ctx, mpl_options *options)

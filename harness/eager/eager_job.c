@@ -79,25 +79,23 @@ static mpl_status open_tape(mpl_ctx *ctx, const mpl_options *options, mpl_eager 
 static mpl_status ask_shape(mpl_ctx *ctx, const mpl_options *options, const mpl_eager *e,
                             int64_t size, mpl_eager_program *p)
 {
-    mpl_status st = MPL_OK;
     const char *graph = options->args.item[0];
     char number[24];
     size_t n = strcspn(graph, ":");
 
     snprintf(number, sizeof number, "%" PRId64, size);
     if (mpl_zoo_find(graph, n) != NULL) {
-        MPL_TRY(mpl_new(ctx, p->text, strlen(graph) + strlen(e->shape_name) + sizeof number + 3));
+        MPL_PASS(mpl_new(ctx, p->text, strlen(graph) + strlen(e->shape_name) + sizeof number + 3));
         sprintf(p->text, "%s%c%s=%s", graph, graph[n] == ':' ? ',' : ':', e->shape_name, number);
-        goto out;
+        return MPL_OK;
     }
     for (uint32_t i = 0; i < options->dim.n; i++)
-        MPL_TRY(mpl_strings_add(ctx, &p->dim, options->dim.item[i]));
-    MPL_TRY(mpl_new(ctx, p->text, strlen(e->shape_name) + sizeof number + 2));
+        MPL_PASS(mpl_strings_add(ctx, &p->dim, options->dim.item[i]));
+    MPL_PASS(mpl_new(ctx, p->text, strlen(e->shape_name) + sizeof number + 2));
     sprintf(p->text, "%s=%s", e->shape_name, number);
-    MPL_TRY(mpl_strings_add(ctx, &p->dim, p->text));
+    MPL_PASS(mpl_strings_add(ctx, &p->dim, p->text));
     p->options.dim = p->dim;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status open_program(mpl_ctx *ctx, const mpl_options *options, const mpl_eager *e,

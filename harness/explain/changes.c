@@ -80,10 +80,9 @@ typedef struct lister {
 /* Adds an unchanged copy of the present options. */
 static mpl_status begin(lister *l, mpl_advice_kind kind, uint8_t late, mpl_change **out)
 {
-    mpl_status st = MPL_OK;
     mpl_changes *to = l->to;
 
-    MPL_TRY(mpl_reserve(l->ctx, to->change, to->cap, (size_t)to->n + 1));
+    MPL_PASS(mpl_reserve(l->ctx, to->change, to->cap, (size_t)to->n + 1));
     *out = &to->change[to->n++];
     **out = (mpl_change){.kind = kind,
                          .command = MPL_CMD_plan,
@@ -91,8 +90,7 @@ static mpl_status begin(lister *l, mpl_advice_kind kind, uint8_t late, mpl_chang
                          .options = *l->present,
                          .graph = l->job->text,
                          .pass = MPL_N_PASSES};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Sets an option, which the command line may have given. */
@@ -136,7 +134,6 @@ static bool applies(const lister *l, const row *r)
 
 static mpl_status add_rows(lister *l)
 {
-    mpl_status st = MPL_OK;
     mpl_change *c;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -144,61 +141,56 @@ static mpl_status add_rows(lister *l)
 
         if (!applies(l, r))
             continue;
-        MPL_TRY(begin(l, r->kind, r->late, &c));
-        MPL_TRY(set(l, c, r->id, r->value));
+        MPL_PASS(begin(l, r->kind, r->late, &c));
+        MPL_PASS(set(l, c, r->id, r->value));
         if ((l->present->pin & ~c->options.pin) != 0) /* to plan more seldom lowers a plan */
             c->late = LATEST;
-        MPL_TRY(set(l, c, MPL_OPT_in_place, r->in_place));
-        MPL_TRY(set(l, c, MPL_OPT_views, r->views));
-        MPL_TRY(set(l, c, MPL_OPT_order, r->order));
-        MPL_TRY(set(l, c, MPL_OPT_planner, r->planner));
-        MPL_TRY(drop_vain(l));
+        MPL_PASS(set(l, c, MPL_OPT_in_place, r->in_place));
+        MPL_PASS(set(l, c, MPL_OPT_views, r->views));
+        MPL_PASS(set(l, c, MPL_OPT_order, r->order));
+        MPL_PASS(set(l, c, MPL_OPT_planner, r->planner));
+        MPL_PASS(drop_vain(l));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- fusion: all passes, and each pass alone ---- */
 
 static mpl_status add_passes(lister *l, const char *names, uint8_t late, mpl_pass_id pass)
 {
-    mpl_status st = MPL_OK;
     const char *now = l->present->optimise;
     size_t room = strlen(now) + strlen(names) + 2;
     bool none = strcmp(now, "none") == 0;
     mpl_change *c;
 
-    MPL_TRY(begin(l, MPL_ADVICE_fusion, late, &c));
+    MPL_PASS(begin(l, MPL_ADVICE_fusion, late, &c));
     c->pass = pass;
-    MPL_TRY((c->store = mpl_alloc(l->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS((c->store = mpl_alloc(l->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
     snprintf(c->store, room, "%s%s%s", none ? "" : now, none ? "" : ",", names);
     c->options.optimise = c->store;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Passes that compute with weights are tried with all others only: they take as long alone. */
 static mpl_status add_fusions(lister *l)
 {
-    mpl_status st = MPL_OK;
     mpl_pass_set now, all;
     bool some = false;
 
-    MPL_TRY(mpl_pass_set_parse(l->ctx, l->present->optimise, &now));
-    MPL_TRY(mpl_pass_set_parse(l->ctx, "all", &all));
+    MPL_PASS(mpl_pass_set_parse(l->ctx, l->present->optimise, &now));
+    MPL_PASS(mpl_pass_set_parse(l->ctx, "all", &all));
     for (mpl_pass_id k = 0; k < MPL_N_PASSES; k++)
         some |= all.on[k] && !now.on[k];
     if (some)
-        MPL_TRY(add_passes(l, "all", 1, MPL_N_PASSES));
+        MPL_PASS(add_passes(l, "all", 1, MPL_N_PASSES));
     for (mpl_pass_id k = 0; k < MPL_N_PASSES; k++) {
         mpl_pass_set alone = {.on = {false}};
 
         alone.on[k] = true;
         if (!now.on[k] && (!mpl_pass_set_reads_weights(&alone) || k == MPL_PASS_bn_fma))
-            MPL_TRY(add_passes(l, mpl_pass_table[k].name, 1, k));
+            MPL_PASS(add_passes(l, mpl_pass_table[k].name, 1, k));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- a smaller batch ---- */
@@ -221,102 +213,92 @@ static bool find_number(const char *text, const char *key, size_t *at, size_t *n
 
 static mpl_status add_batch(lister *l, uint64_t batch)
 {
-    mpl_status st = MPL_OK;
     const char *text = l->job->text;
     size_t at, n, room = strlen(text) + 40;
     bool given = find_number(text, "batch", &at, &n);
     mpl_change *c;
 
-    MPL_TRY(begin(l, MPL_ADVICE_batch, 0, &c));
-    MPL_TRY((c->store = mpl_alloc(l->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS(begin(l, MPL_ADVICE_batch, 0, &c));
+    MPL_PASS((c->store = mpl_alloc(l->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
     snprintf(c->store, room, "%.*s%s%" PRIu64 "%s", (int)at, text,
              given                       ? ""
              : strchr(text, ':') != NULL ? ",batch="
                                          : ":batch=",
              batch, text + at + n);
     c->graph = c->store;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_batches(lister *l)
 {
-    mpl_status st = MPL_OK;
     const char *text = l->job->text;
     const mpl_zoo_entry *entry = mpl_zoo_find(text, strcspn(text, ":"));
     size_t at, n;
     uint64_t batch = 1;
 
     if (l->job->source.file_bytes > 0 || l->job->source.graph == NULL || entry == NULL)
-        goto out;
+        return MPL_OK;
     for (const mpl_zoo_param *p = entry->params; p->key != NULL; p++)
         batch = strcmp(p->key, "batch") == 0 ? (uint64_t)p->otherwise : batch;
     if (find_number(text, "batch", &at, &n) && n > 0)
         batch = strtoull(text + at, NULL, 10);
     for (int k = 0; k < HALVES && batch > 1; k++)
-        MPL_TRY(add_batch(l, batch /= 2));
-out:
-    return st;
+        MPL_PASS(add_batch(l, batch /= 2));
+    return MPL_OK;
 }
 
 /* ---- another planner ---- */
 
 static mpl_status add_planners(lister *l, const mpl_plan *plan)
 {
-    mpl_status st = MPL_OK;
     const char *now = l->present->planner != NULL ? l->present->planner : "portfolio";
     mpl_change *c;
 
     if (plan->claim == MPL_OPTIMAL || plan->peak_bytes == l->job->bound_bytes)
-        goto out;
+        return MPL_OK;
     for (int slow = 0; slow <= 1; slow++)
         for (int i = 0; i < 4; i++) {
             const char *name = (slow ? slow_planners : quick_planners)[i];
 
             if (strcmp(name, now) == 0)
                 continue;
-            MPL_TRY(begin(l, MPL_ADVICE_planner, (uint8_t)slow, &c));
+            MPL_PASS(begin(l, MPL_ADVICE_planner, (uint8_t)slow, &c));
             c->options.planner = name;
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The least memory over all orders, sharing and placement, and over passes too. */
 static mpl_status add_least(lister *l, const char *freedoms, uint8_t late)
 {
-    mpl_status st = MPL_OK;
     const mpl_option_id chosen[] = {MPL_OPT_in_place, MPL_OPT_views, MPL_OPT_concat, MPL_OPT_loop};
     mpl_change *c;
 
-    MPL_TRY(begin(l, MPL_ADVICE_least, late, &c));
+    MPL_PASS(begin(l, MPL_ADVICE_least, late, &c));
     c->command = MPL_CMD_least;
     mpl_options_for(MPL_CMD_least, l->present, &c->options);
     for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
         mpl_options_reset(l->ctx, chosen[i], &c->options);
     c->options.free = freedoms;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_changes_list(mpl_ctx *ctx, const mpl_options *present, const mpl_job *job,
                             const mpl_plan *plan, mpl_changes *out)
 {
-    mpl_status st = MPL_OK;
     lister l = {ctx, present, job, out};
 
     *out = (mpl_changes){.present_bytes = plan->peak_bytes};
-    MPL_TRY(add_rows(&l));
-    MPL_TRY(add_planners(&l, plan));
-    MPL_TRY(add_batches(&l));
+    MPL_PASS(add_rows(&l));
+    MPL_PASS(add_planners(&l, plan));
+    MPL_PASS(add_batches(&l));
     if (job->source.graph == NULL)
-        goto out;
-    MPL_TRY(add_fusions(&l));
-    MPL_TRY(add_least(&l, NULL, 1));
+        return MPL_OK;
+    MPL_PASS(add_fusions(&l));
+    MPL_PASS(add_least(&l, NULL, 1));
     if (strcmp(present->optimise, "none") == 0)
-        MPL_TRY(add_least(&l, "+optimise", 2));
-out:
-    return st;
+        MPL_PASS(add_least(&l, "+optimise", 2));
+    return MPL_OK;
 }
 
 void mpl_changes_fini(mpl_ctx *ctx, mpl_changes *changes)

@@ -114,40 +114,35 @@ out:
 /* Spells the planner of a plan file's row, if it is one of ours. */
 static mpl_status spell_planner(mpl_ctx *ctx, const mpl_record *row, char **out)
 {
-    mpl_status st = MPL_OK;
     const char *name = mpl_record_get_text(row, MPL_FIELD_planner), *key, *value;
     char text[500];
     int n;
 
     if (name == NULL || mpl_planner_find(name) == NULL)
-        goto out;
+        return MPL_OK;
     n = snprintf(text, sizeof text, "%s", name);
     for (uint32_t i = 0; mpl_record_member(row, MPL_FIELD_params, i, &key, &value); i++)
         if (value != NULL && n < (int)sizeof text)
             n += snprintf(text + n, sizeof text - (size_t)n, "%c%s=%s", i == 0 ? ':' : ',', key,
                           value);
     if (n < (int)sizeof text)
-        MPL_TRY(mpl_copy_text(ctx, *out, text));
-out:
-    return st;
+        MPL_PASS(mpl_copy_text(ctx, *out, text));
+    return MPL_OK;
 }
 
 /* The options that give the present plan, for `memplan plan`. */
 static mpl_status settle_options(mpl_ctx *ctx, const mpl_options *options, mpl_explained *out)
 {
-    mpl_status st = MPL_OK;
-
     out->present = *options;
     out->present.plan = NULL;
     out->present.given[MPL_OPT_time_limit] = false;
     out->present.watch = NULL;
     out->present.result = NULL;
     if (options->plan != NULL) {
-        MPL_TRY(spell_planner(ctx, out->made.row, &out->planner));
+        MPL_PASS(spell_planner(ctx, out->made.row, &out->planner));
         out->present.planner = out->planner;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status take_present(mpl_ctx *ctx, mpl_options *options, mpl_explained *out)
@@ -192,19 +187,16 @@ out:
 
 static mpl_status find_parts(mpl_ctx *ctx, mpl_explained *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_job *job = &out->made.job;
     const mpl_plan *plan = out->made.plan;
 
-    MPL_TRY(mpl_keepers_new(ctx, job, &out->keeper));
+    MPL_PASS(mpl_keepers_new(ctx, job, &out->keeper));
     out->n_first = plan->spread.n > 0 ? plan->spread.n : 1;
-    MPL_TRY(mpl_new(ctx, out->highest, mpl_plan_n_arenas(plan)));
+    MPL_PASS(mpl_new(ctx, out->highest, mpl_plan_n_arenas(plan)));
     for (; out->n_arenas < mpl_plan_n_arenas(plan); out->n_arenas++)
-        MPL_TRY(mpl_highest_find(ctx, job, plan, out->n_arenas, &out->highest[out->n_arenas]));
-    MPL_TRY(mpl_height_find(ctx, job, plan, &out->highest[0], &out->height));
-    MPL_TRY(find_state(ctx, out));
-out:
-    return st;
+        MPL_PASS(mpl_highest_find(ctx, job, plan, out->n_arenas, &out->highest[out->n_arenas]));
+    MPL_PASS(mpl_height_find(ctx, job, plan, &out->highest[0], &out->height));
+    return find_state(ctx, out);
 }
 
 /* ---- what would lower it ---- */
@@ -212,20 +204,17 @@ out:
 static mpl_status work_out(mpl_ctx *ctx, const mpl_trial_limit *limit, bool boxes,
                            mpl_explained *out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_changes_list(ctx, &out->present, &out->made.job, out->made.plan, &out->changes));
+    MPL_PASS(mpl_changes_list(ctx, &out->present, &out->made.job, out->made.plan, &out->changes));
     out->trial_bytes = (out->changes.n + (size_t)1) * sizeof *out->trial;
     out->box_bytes = boxes ? out->changes.n * sizeof *out->box * MPL_AFTER_MOST + 1 : 0;
     if ((out->trial = mpl_share(out->trial_bytes)) == NULL ||
         (boxes && (out->box = mpl_share(out->box_bytes)) == NULL))
-        MPL_FAIL(ctx, MPL_EMEM, "out of memory to share with a process");
-    MPL_TRY(mpl_changes_try(ctx, &out->changes, limit, out->trial, out->box));
+        return MPL_ERROR(ctx, MPL_EMEM, "out of memory to share with a process");
+    MPL_PASS(mpl_changes_try(ctx, &out->changes, limit, out->trial, out->box));
     for (uint32_t i = 0; i < out->changes.n; i++)
         if (out->trial[i].state == MPL_TRIAL_OPEN)
             out->missing[out->changes.change[i].kind] = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether another change of the kind gives the same bytes and is tried before. */
@@ -258,9 +247,7 @@ static mpl_status command_of(mpl_ctx *ctx, const mpl_explained *e, uint32_t i, c
 
 static mpl_status rank(mpl_ctx *ctx, mpl_explained *e)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, e->advice, e->changes.n));
+    MPL_PASS(mpl_new(ctx, e->advice, e->changes.n));
     for (uint32_t i = 0; i < e->changes.n; i++) {
         const mpl_trial *t = &e->trial[i];
 
@@ -272,18 +259,16 @@ static mpl_status rank(mpl_ctx *ctx, mpl_explained *e)
                                               .planned_bytes = t->planned_bytes,
                                               .pinned_bytes = t->pinned_bytes,
                                               .what = t->what};
-        MPL_TRY(command_of(ctx, e, i, &e->advice[e->n_advice++].command));
+        MPL_PASS(command_of(ctx, e, i, &e->advice[e->n_advice++].command));
     }
     qsort(e->advice, e->n_advice, sizeof *e->advice, lower_first);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The lowest plan of one kind, of all that were tried. */
 static mpl_status find_price(mpl_ctx *ctx, const mpl_explained *e, mpl_advice_kind kind,
                              mpl_price *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t best = e->changes.n;
 
     for (uint32_t i = 0; i < e->changes.n; i++)
@@ -291,12 +276,11 @@ static mpl_status find_price(mpl_ctx *ctx, const mpl_explained *e, mpl_advice_ki
             (best == e->changes.n || e->trial[i].planned_bytes < e->trial[best].planned_bytes))
             best = i;
     if (best == e->changes.n)
-        goto out;
-    MPL_TRY(command_of(ctx, e, best, &out->command));
+        return MPL_OK;
+    MPL_PASS(command_of(ctx, e, best, &out->command));
     out->planned_bytes = e->trial[best].planned_bytes;
     out->known = true;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_trial_limit limit_of(const mpl_options *options, const mpl_made *made, int64_t begin)
@@ -313,21 +297,18 @@ static mpl_trial_limit limit_of(const mpl_options *options, const mpl_made *made
 
 mpl_status mpl_explain(mpl_ctx *ctx, mpl_options *options, bool boxes, mpl_explained *out)
 {
-    mpl_status st = MPL_OK;
     int64_t begin = mpl_clock_ns();
     mpl_trial_limit limit;
 
-    MPL_TRY(take_present(ctx, options, out));
+    MPL_PASS(take_present(ctx, options, out));
     limit = limit_of(options, &out->made, begin);
-    MPL_TRY(find_parts(ctx, out));
+    MPL_PASS(find_parts(ctx, out));
     if (out->graph == NULL)
-        goto out;
-    MPL_TRY(work_out(ctx, &limit, boxes, out));
-    MPL_TRY(rank(ctx, out));
-    MPL_TRY(find_price(ctx, out, MPL_ADVICE_safety, &out->safety));
-    MPL_TRY(find_price(ctx, out, MPL_ADVICE_order, &out->order));
-out:
-    return st;
+        return MPL_OK;
+    MPL_PASS(work_out(ctx, &limit, boxes, out));
+    MPL_PASS(rank(ctx, out));
+    MPL_PASS(find_price(ctx, out, MPL_ADVICE_safety, &out->safety));
+    return find_price(ctx, out, MPL_ADVICE_order, &out->order);
 }
 
 void mpl_explained_fini(mpl_ctx *ctx, mpl_explained *e)

@@ -65,20 +65,18 @@ static void find_chain(const mpl_problem *p, const mpl_plan *plan, const mpl_hig
 mpl_status mpl_height_find(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
                            const mpl_highest *highest, mpl_height *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = job->problem;
 
     *out = (mpl_height){.by = MPL_HEIGHT_CHAIN};
     if (plan->spread.n > 0 || plan->peak_bytes == 0)
-        goto out;
-    MPL_TRY(mpl_new(ctx, out->buffer, p->n));
+        return MPL_OK;
+    MPL_PASS(mpl_new(ctx, out->buffer, p->n));
     if (plan->peak_bytes == job->bound_bytes) {
         out->by = MPL_HEIGHT_CONFLICTS;
-        MPL_TRY(find_conflicts(ctx, p, highest, out));
+        MPL_PASS(find_conflicts(ctx, p, highest, out));
     } else {
         out->by = plan->claim == MPL_OPTIMAL ? MPL_HEIGHT_SEARCH : MPL_HEIGHT_CHAIN;
         find_chain(p, plan, highest, out);
     }
-out:
-    return st;
+    return MPL_OK;
 }

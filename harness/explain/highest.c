@@ -99,17 +99,15 @@ static int larger_first(const void *x, const void *y, void *problem)
 /* Chooses the witness of the bound, if one of its buffers ends the arena. */
 static mpl_status choose_witness(seeker *s, uint32_t pool, bool *chosen)
 {
-    mpl_status st = MPL_OK;
     uint64_t bytes;
 
     *chosen = false;
-    MPL_TRY(mpl_lower_bound(s->ctx, s->p, pool, &bytes, s->chosen));
+    MPL_PASS(mpl_lower_bound(s->ctx, s->p, pool, &bytes, s->chosen));
     for (mpl_buffer b = 0; b < s->p->n; b++)
         *chosen |= s->chosen[b] && end_of(s, b) == s->top;
     if (!*chosen)
         memset(s->chosen, 0, s->p->n);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Chooses the first buffer that ends the arena, then each that conflicts with all so far. */
@@ -147,15 +145,13 @@ out:
 
 static mpl_status choose_set(seeker *s, uint32_t pool)
 {
-    mpl_status st = MPL_OK;
     bool chosen = false;
 
     if (pool > 0 || s->plan->spread.n == 0)
-        MPL_TRY(choose_witness(s, pool, &chosen));
+        MPL_PASS(choose_witness(s, pool, &chosen));
     if (!chosen)
-        MPL_TRY(choose_greedily(s));
-out:
-    return st;
+        MPL_PASS(choose_greedily(s));
+    return MPL_OK;
 }
 
 /* ---- portions ---- */

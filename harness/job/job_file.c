@@ -7,16 +7,14 @@
 
 mpl_status mpl_job_add_members(mpl_ctx *ctx, const mpl_job *job, char **fields_json)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = job->source.graph;
 
-    MPL_TRY(mpl_plan_add_bindings(ctx, g, job->map, fields_json));
+    MPL_PASS(mpl_plan_add_bindings(ctx, g, job->map, fields_json));
     if (g != NULL)
-        MPL_TRY(mpl_plan_add_choices(ctx, g->n_ops, &job->choices, fields_json));
+        MPL_PASS(mpl_plan_add_choices(ctx, g->n_ops, &job->choices, fields_json));
     if (job->map != NULL && job->map->op_stream != NULL)
-        MPL_TRY(mpl_plan_add_streams(ctx, job->streams, fields_json));
-out:
-    return st;
+        MPL_PASS(mpl_plan_add_streams(ctx, job->streams, fields_json));
+    return MPL_OK;
 }
 
 mpl_status mpl_job_write_plan(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
@@ -62,10 +60,9 @@ static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
         SAME(loss),       SAME(trainable),  {MPL_OPT_shared, MPL_FIELD_shared_state},
 #undef SAME
     };
-    mpl_status st = MPL_OK;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        MPL_TRY(
+        MPL_PASS(
             mpl_options_adopt(ctx, texts[i].option, mpl_record_get_text(row, texts[i].field), o));
     /* The plan is of the given order and not of the searched one, or the file has its order. */
     if (!o->given[MPL_OPT_order] && (mpl_record_is(row, MPL_FIELD_order_kept, "given") ||
@@ -81,8 +78,7 @@ static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
         o->given[MPL_OPT_capacity] = mpl_record_get_int(row, MPL_FIELD_capacity, &o->capacity);
     adopt_set(o, MPL_OPT_pin, row, MPL_FIELD_pinned, &o->pin);
     adopt_set(o, MPL_OPT_pools, row, MPL_FIELD_own_pools, &o->pools);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Takes the streams of the file, unless other ones are asked for. */
@@ -110,33 +106,27 @@ static mpl_status take_streams(mpl_ctx *ctx, const mpl_options *options, const c
 static mpl_status order_as_chosen(mpl_ctx *ctx, const mpl_options *options, const char *path,
                                   const mpl_plan_file *file, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     mpl_plan_choices choices = {0};
 
     if (!options->given[MPL_OPT_order] && job->source.graph != NULL)
-        MPL_TRY(mpl_plan_read_choices(ctx, path, file->fields_json, job->source.graph->n_ops,
-                                      &choices));
+        MPL_PASS(mpl_plan_read_choices(ctx, path, file->fields_json, job->source.graph->n_ops,
+                                       &choices));
     if (choices.order != NULL)
         mpl_job_order_chosen(&choices, job);
     else
-        MPL_TRY(mpl_job_order(ctx, options, job));
-out:
-    return st;
+        MPL_PASS(mpl_job_order(ctx, options, job));
+    return MPL_OK;
 }
 
 static mpl_status open_again(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                              const char *path, const mpl_plan_file *file, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
-
     mpl_job_fini(ctx, job);
-    MPL_TRY(mpl_job_read(ctx, options, graph, job));
-    MPL_TRY(mpl_job_passes(ctx, options, job));
-    MPL_TRY(order_as_chosen(ctx, options, path, file, job));
-    MPL_TRY(take_streams(ctx, options, path, file, job));
-    MPL_TRY(mpl_job_problem_here(ctx, options, job));
-out:
-    return st;
+    MPL_PASS(mpl_job_read(ctx, options, graph, job));
+    MPL_PASS(mpl_job_passes(ctx, options, job));
+    MPL_PASS(order_as_chosen(ctx, options, path, file, job));
+    MPL_PASS(take_streams(ctx, options, path, file, job));
+    return mpl_job_problem_here(ctx, options, job);
 }
 
 /* What a search was free to choose says nothing of the claim that the plan is now judged by. */
@@ -150,30 +140,26 @@ static void forget_search(mpl_record *row)
 mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,
                              const char *path, mpl_plan_file *file, mpl_record **row, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_plan_read(ctx, path, file));
+    MPL_PASS(mpl_plan_read(ctx, path, file));
     if (file->fields_json == NULL)
-        MPL_TRY(mpl_record_new(ctx, row));
+        MPL_PASS(mpl_record_new(ctx, row));
     else
-        MPL_TRY(mpl_record_read(ctx, path, file->fields_json, strlen(file->fields_json), row));
+        MPL_PASS(mpl_record_read(ctx, path, file->fields_json, strlen(file->fields_json), row));
     if (file->fields_json != NULL)
-        MPL_TRY(adopt(ctx, options, file, *row));
+        MPL_PASS(adopt(ctx, options, file, *row));
     forget_search(*row);
-    MPL_TRY(open_again(ctx, options, graph, path, file, job));
+    MPL_PASS(open_again(ctx, options, graph, path, file, job));
     if (!options->in_place && !options->given[MPL_OPT_in_place] &&
         mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem)) {
         /* The file has no pairs left if all were decided, or none was possible. */
         options->in_place = true;
-        MPL_TRY(open_again(ctx, options, graph, path, file, job));
+        MPL_PASS(open_again(ctx, options, graph, path, file, job));
     }
     if (mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: a plan for another problem: %" PRIu32 " buffers, hash %016" PRIx64
-                 "; %s has %" PRIu32 ", %016" PRIx64,
-                 path, file->problem->n, mpl_problem_hash(file->problem), graph, job->problem->n,
-                 mpl_problem_hash(job->problem));
-    MPL_TRY(mpl_plan_check_bindings(ctx, path, file->fields_json, job->source.graph, job->map));
-out:
-    return st;
+        return MPL_REFUSE(ctx,
+                          "%s: a plan for another problem: %" PRIu32 " buffers, hash %016" PRIx64
+                          "; %s has %" PRIu32 ", %016" PRIx64,
+                          path, file->problem->n, mpl_problem_hash(file->problem), graph,
+                          job->problem->n, mpl_problem_hash(job->problem));
+    return mpl_plan_check_bindings(ctx, path, file->fields_json, job->source.graph, job->map);
 }

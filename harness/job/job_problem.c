@@ -10,28 +10,26 @@ static mpl_status parse_algorithms(mpl_ctx *ctx, const mpl_options *options, alg
                                    uint64_t *limit)
 {
     static const char peak[] = "peak:";
-    mpl_status st = MPL_OK;
     const char *text = options->algorithms;
 
     *which = strcmp(text, "fastest") == 0 ? FASTEST : strcmp(text, "least") == 0 ? LEAST : PEAK;
     if (*which == FASTEST)
         return MPL_OK;
     if (*which == PEAK && strncmp(text, peak, sizeof peak - 1) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "--algorithms: '%s' is none of fastest, least, peak:BYTES", text);
+        return MPL_REFUSE(ctx, "--algorithms: '%s' is none of fastest, least, peak:BYTES", text);
     if (*which == PEAK)
-        MPL_TRY(mpl_parse_bytes(ctx, "--algorithms peak", text + sizeof peak - 1, limit));
+        MPL_PASS(mpl_parse_bytes(ctx, "--algorithms peak", text + sizeof peak - 1, limit));
     if (options->workspaces != MPL_workspaces_plan)
-        MPL_FAIL(
+        return MPL_ERROR(
             ctx, MPL_EINPUT,
             "--algorithms %s: workspaces count only where they are planned; add --workspaces plan",
             text);
     if (options->changed != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--algorithms %s: does not go with --changed, whose second evaluation is "
-                 "compared with one of another graph",
-                 text);
-out:
-    return st;
+        return MPL_REFUSE(ctx,
+                          "--algorithms %s: does not go with --changed, whose second evaluation is "
+                          "compared with one of another graph",
+                          text);
+    return MPL_OK;
 }
 
 mpl_status mpl_algorithms_check(mpl_ctx *ctx, const mpl_options *options)
@@ -46,8 +44,6 @@ mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
                                    const mpl_backend *backend, const mpl_job *job,
                                    mpl_problem_options *po)
 {
-    mpl_status st = MPL_OK;
-
     *po = mpl_asked_problem(options);
     po->parallel = job->safety.kind == MPL_safety_parallel;
     if (job->streams != NULL)
@@ -58,9 +54,8 @@ mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
     po->held = job->held;
     po->boxes = backend == NULL || backend->strided;
     if (po->plan_workspaces && backend == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--workspaces plan needs --backend: workspaces are a backend's");
-out:
-    return st;
+        return MPL_REFUSE(ctx, "--workspaces plan needs --backend: workspaces are a backend's");
+    return MPL_OK;
 }
 
 static mpl_status simulate(mpl_ctx *ctx, mpl_job *job)
@@ -127,7 +122,6 @@ static void problem_fini(mpl_ctx *ctx, mpl_job *job)
 mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                            const uint64_t *workspace_bytes, mpl_job *job)
 {
-    mpl_status st = MPL_OK;
     uint64_t peak;
 
     problem_fini(ctx, job);
@@ -137,23 +131,22 @@ mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_b
         job->problem = job->source.problem;
     } else {
         if (workspace_bytes != NULL) {
-            MPL_TRY(mpl_new(ctx, job->workspace_bytes, job->source.graph->n_ops));
+            MPL_PASS(mpl_new(ctx, job->workspace_bytes, job->source.graph->n_ops));
             memcpy(job->workspace_bytes, workspace_bytes,
                    job->source.graph->n_ops * sizeof *workspace_bytes);
         }
-        MPL_TRY(graph_problem(ctx, options, job));
+        MPL_PASS(graph_problem(ctx, options, job));
     }
-    MPL_TRY(mpl_naive_bytes(ctx, job->problem, 0, &job->naive_bytes));
-    MPL_TRY(mpl_lower_bound(ctx, job->problem, 0, &job->bound_bytes, NULL));
+    MPL_PASS(mpl_naive_bytes(ctx, job->problem, 0, &job->naive_bytes));
+    MPL_PASS(mpl_lower_bound(ctx, job->problem, 0, &job->bound_bytes, NULL));
     if (job->problem->before == NULL)
-        MPL_TRY(mpl_peak_live(ctx, job->problem, 0, &peak, NULL, &job->peak_step));
+        MPL_PASS(mpl_peak_live(ctx, job->problem, 0, &peak, NULL, &job->peak_step));
     job->bound_kind = job->problem->before != NULL ? "antichain" : "peak_live";
     if (job->given != NULL) {
         job->given->text = job->text;
-        MPL_TRY(mpl_job_problem(ctx, options, backend, workspace_bytes, job->given));
+        MPL_PASS(mpl_job_problem(ctx, options, backend, workspace_bytes, job->given));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_job_take_given(mpl_job *job)
@@ -185,18 +178,15 @@ void mpl_job_fini(mpl_ctx *ctx, mpl_job *job)
 
 mpl_status mpl_backend_by_option(mpl_ctx *ctx, const char *name, const mpl_backend **out)
 {
-    mpl_status st = MPL_OK;
-
     *out = NULL;
     if (name == NULL)
-        goto out;
+        return MPL_OK;
     if ((*out = mpl_backend_find(name)) == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "no backend '%s'; see memplan list backends", name);
+        return MPL_REFUSE(ctx, "no backend '%s'; see memplan list backends", name);
     if (mpl_backend_absent(*out) != NULL)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "backend %s is not available: %s", name,
-                 mpl_backend_absent(*out));
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EUNAVAIL, "backend %s is not available: %s", name,
+                         mpl_backend_absent(*out));
+    return MPL_OK;
 }
 
 /* The planner whose plans --algorithms must keep within the limit. It is fast and seldom far above
@@ -206,7 +196,6 @@ out:
 mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const mpl_backend *backend,
                                const mpl_job *job, const mpl_ways *ways, uint32_t *way)
 {
-    mpl_status st = MPL_OK;
     mpl_problem_options po;
     mpl_ways_task task = {
         .g = job->source.graph, .order = job->order, .options = &po, .ways = ways};
@@ -214,19 +203,17 @@ mpl_status mpl_job_choose_ways(mpl_ctx *ctx, const mpl_options *options, const m
     algorithms which;
     uint64_t limit = 0;
 
-    MPL_TRY(parse_algorithms(ctx, options, &which, &limit));
+    MPL_PASS(parse_algorithms(ctx, options, &which, &limit));
     memset(way, 0, ways->n_ops * sizeof *way);
     if (which == FASTEST)
-        goto out;
+        return MPL_OK;
     if (backend->limit_workspace == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--algorithms %s: backend %s computes each operation in one way",
-                 options->algorithms, backend->name);
-    MPL_TRY(mpl_job_problem_options(ctx, options, backend, job, &po));
+        return MPL_REFUSE(ctx, "--algorithms %s: backend %s computes each operation in one way",
+                          options->algorithms, backend->name);
+    MPL_PASS(mpl_job_problem_options(ctx, options, backend, job, &po));
     task.planner = mpl_planner_find(JUDGE);
-    MPL_TRY(which == LEAST ? mpl_ways_least(ctx, &task, way, &found)
-                           : mpl_ways_choose(ctx, &task, limit, way, &found));
-out:
-    return st;
+    return which == LEAST ? mpl_ways_least(ctx, &task, way, &found)
+                          : mpl_ways_choose(ctx, &task, limit, way, &found);
 }
 
 /* Workspace bytes of the algorithms that --algorithms chooses. */

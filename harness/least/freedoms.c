@@ -44,7 +44,6 @@ static mpl_status fits(const char *method, mpl_recompute_task *task, double most
 static mpl_status least_slots(mpl_ctx *ctx, const mpl_freedom *freedom, const mpl_graph *g,
                               const mpl_options *options, int64_t deadline_ns, uint32_t *slots)
 {
-    mpl_status st = MPL_OK;
     mpl_problem_options asked = mpl_asked_problem(options);
     mpl_run clock = {.watch = options->watch, .deadline_ns = deadline_ns};
     mpl_recompute_task task = {
@@ -55,45 +54,42 @@ static mpl_status least_slots(mpl_ctx *ctx, const mpl_freedom *freedom, const mp
     *slots = 0;
     while (!ok && high < MPL_MOST_FORWARD && !mpl_run_late(&clock)) {
         task.slots = high *= 2;
-        MPL_TRY(fits("revolve", &task, freedom->most_extra, &ok));
+        MPL_PASS(fits("revolve", &task, freedom->most_extra, &ok));
     }
     while (ok && high - low > 1 && !mpl_run_late(&clock)) {
         bool enough;
 
         task.slots = low + (high - low) / 2;
-        MPL_TRY(fits("revolve", &task, freedom->most_extra, &enough));
+        MPL_PASS(fits("revolve", &task, freedom->most_extra, &enough));
         *(enough ? &high : &low) = task.slots;
     }
     task.slots = high;
-    MPL_TRY(fits("revolve", &task, freedom->most_extra, &ok));
+    MPL_PASS(fits("revolve", &task, freedom->most_extra, &ok));
     *slots = ok && task.found.n_loops > 0 ? high : 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The least part of the peak at which the extra work is allowed, by bisection. 100: none. */
 static mpl_status least_percent(mpl_ctx *ctx, const mpl_freedom *freedom, const mpl_graph *g,
                                 const mpl_options *options, int64_t deadline_ns, uint32_t *percent)
 {
-    mpl_status st = MPL_OK;
     mpl_problem_options asked = mpl_asked_problem(options);
     mpl_run clock = {.watch = options->watch, .deadline_ns = deadline_ns};
     uint32_t low = LEAST_PERCENT;
     uint64_t peak;
 
     *percent = 100;
-    MPL_TRY(mpl_given_peak(ctx, g, &asked, &peak));
+    MPL_PASS(mpl_given_peak(ctx, g, &asked, &peak));
     while (*percent - low > NEAR && !mpl_run_late(&clock)) {
         uint32_t middle = (low + *percent) / 2;
         mpl_recompute_task task = {
             .ctx = ctx, .g = g, .options = &asked, .budget = peak / 100 * middle};
         bool ok;
 
-        MPL_TRY(fits("round", &task, freedom->most_extra, &ok));
+        MPL_PASS(fits("round", &task, freedom->most_extra, &ok));
         *(ok ? percent : &low) = middle;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status ask_recompute(mpl_ctx *ctx, const mpl_freedom *freedom, const char *graph,
@@ -138,26 +134,24 @@ enum { N_KINDS = sizeof kinds / sizeof *kinds };
 /* "1.2x" after the ':' of a freedom. */
 static mpl_status parse_factor(mpl_ctx *ctx, const char *text, mpl_freedom *out)
 {
-    mpl_status st = MPL_OK;
     size_t n = strlen(text);
     char *end = NULL;
     double factor = strtod(text, &end);
 
     if (n < 2 || n > 10 || strspn(text, "0123456789.") != n - 1 || end != text + n - 1 ||
         *end != 'x' || !(factor >= 1))
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--free: '+recompute:%.40s' does not say how much work there may be in all, such "
-                 "as +recompute:1.2x",
-                 text);
+        return MPL_REFUSE(
+            ctx,
+            "--free: '+recompute:%.40s' does not say how much work there may be in all, such "
+            "as +recompute:1.2x",
+            text);
     out->most_extra = factor - 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status parse_one(mpl_ctx *ctx, const mpl_options *options, const char *text,
                             mpl_freedom *out)
 {
-    mpl_status st = MPL_OK;
     size_t n = strcspn(text, ":");
     uint32_t k = 0;
 
@@ -166,18 +160,16 @@ static mpl_status parse_one(mpl_ctx *ctx, const mpl_options *options, const char
                             (text[n] == ':') == kinds[k].takes_factor))
         k++;
     if (k == N_KINDS)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--free: '%.40s' is none of +optimise, +layout, +recompute:FACTORx", text);
+        return MPL_REFUSE(ctx, "--free: '%.40s' is none of +optimise, +layout, +recompute:FACTORx",
+                          text);
     *out = (mpl_freedom){.kind = &kinds[k]};
     if (options->given[kinds[k].option])
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "--free +%s: --%s is given, which decides it; leave one of them out",
-                 kinds[k].name, kinds[k].name);
+        return MPL_REFUSE(ctx, "--free +%s: --%s is given, which decides it; leave one of them out",
+                          kinds[k].name, kinds[k].name);
     if (kinds[k].takes_factor)
-        MPL_TRY(parse_factor(ctx, text + n + 1, out));
+        MPL_PASS(parse_factor(ctx, text + n + 1, out));
     snprintf(out->text, sizeof out->text, "%s", text);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_freedoms_parse(mpl_ctx *ctx, const mpl_options *options,

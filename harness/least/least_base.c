@@ -22,21 +22,18 @@ out:
 mpl_status mpl_least_base_open(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                                mpl_job *job, mpl_least_base *out)
 {
-    mpl_status st = MPL_OK;
-
     *out = (mpl_least_base){.ctx = ctx, .job = job};
-    MPL_TRY(mpl_job_read(ctx, options, graph, job));
+    MPL_PASS(mpl_job_read(ctx, options, graph, job));
     if (job->source.graph == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "least: %.200s is a list of buffers; it has no operations to order; memplan plan "
-                 "places it",
-                 graph);
-    MPL_TRY(mpl_job_passes(ctx, options, job));
-    MPL_TRY(assign_streams(ctx, job));
-    MPL_TRY(mpl_backend_by_option(ctx, options->backend, &out->backend));
-    MPL_TRY(mpl_job_ask_workspaces(ctx, options, out->backend, job, &out->workspace_bytes));
-out:
-    return st;
+        return MPL_REFUSE(
+            ctx,
+            "least: %.200s is a list of buffers; it has no operations to order; memplan plan "
+            "places it",
+            graph);
+    MPL_PASS(mpl_job_passes(ctx, options, job));
+    MPL_PASS(assign_streams(ctx, job));
+    MPL_PASS(mpl_backend_by_option(ctx, options->backend, &out->backend));
+    return mpl_job_ask_workspaces(ctx, options, out->backend, job, &out->workspace_bytes);
 }
 
 void mpl_least_base_fini(mpl_least_base *base)
@@ -81,40 +78,36 @@ static mpl_status choose(mpl_least_base *base, const mpl_options *options, mpl_p
  * the later one copies less. */
 static mpl_status judge(mpl_least_base *base, const mpl_options *options, mpl_plan **plan)
 {
-    mpl_status st = MPL_OK;
     mpl_job *job = base->job;
 
-    MPL_TRY(mpl_verify_all(base->ctx, job->source.graph, job->map, job->problem, *plan));
+    MPL_PASS(mpl_verify_all(base->ctx, job->source.graph, job->map, job->problem, *plan));
     if (base->plan != NULL && base->plan->peak_bytes < (*plan)->peak_bytes)
-        goto out;
+        return MPL_OK;
     mpl_plan_choices_fini(base->ctx, &base->choices);
-    MPL_TRY(copy_choices(base->ctx, job->source.graph->n_ops, &job->choices, &base->choices));
+    MPL_PASS(copy_choices(base->ctx, job->source.graph->n_ops, &job->choices, &base->choices));
     mpl_plan_free(base->ctx, base->plan);
     base->plan = *plan, *plan = NULL;
     base->options = *options;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The given order, with concats decided for it or copied, and splits that share. */
 static mpl_status choose_given(mpl_least_base *base, const mpl_options *options, bool concats,
                                mpl_plan_choices *out)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = base->job->source.graph;
     mpl_problem_options po;
     mpl_concat_found found;
 
-    MPL_TRY(mpl_job_problem_options(base->ctx, options, base->backend, base->job, &po));
+    MPL_PASS(mpl_job_problem_options(base->ctx, options, base->backend, base->job, &po));
     po.op_workspace_bytes = base->workspace_bytes;
-    MPL_TRY(mpl_new(base->ctx, out->order, g->n_ops));
-    MPL_TRY(mpl_new(base->ctx, out->shared, g->n_ops));
-    MPL_TRY(mpl_new(base->ctx, out->copied, g->n_ops));
-    MPL_TRY(mpl_order_of(base->ctx, g, mpl_order_find("given"), out->order));
+    MPL_PASS(mpl_new(base->ctx, out->order, g->n_ops));
+    MPL_PASS(mpl_new(base->ctx, out->shared, g->n_ops));
+    MPL_PASS(mpl_new(base->ctx, out->copied, g->n_ops));
+    MPL_PASS(mpl_order_of(base->ctx, g, mpl_order_find("given"), out->order));
     if (concats && po.concat == MPL_CONCAT_AUTO)
-        MPL_TRY(mpl_concat_decide(base->ctx, g, out->order, &po, out->shared, &found));
-out:
-    return st;
+        MPL_PASS(mpl_concat_decide(base->ctx, g, out->order, &po, out->shared, &found));
+    return MPL_OK;
 }
 
 mpl_status mpl_least_try_given(mpl_least_base *base, const mpl_options *options,

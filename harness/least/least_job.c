@@ -40,25 +40,23 @@ static mpl_status step_given(mpl_least_base *base, const mpl_options *options, i
 static mpl_status fall_given(mpl_lowest *x, mpl_least_base *base, const mpl_options *options,
                              int64_t deadline_ns)
 {
-    mpl_status st = MPL_OK;
     mpl_options o = *options;
 
     o.in_place = o.views = false;
-    MPL_TRY(step_given(base, &o, deadline_ns, false));
+    MPL_PASS(step_given(base, &o, deadline_ns, false));
     add_fall(x, "nothing shared", x->job.naive_bytes);
     add_fall(x, "lifetimes", base->plan->peak_bytes);
     if (options->in_place) {
         o.in_place = true;
-        MPL_TRY(step_given(base, &o, deadline_ns, false));
+        MPL_PASS(step_given(base, &o, deadline_ns, false));
         add_fall(x, "in place", base->plan->peak_bytes);
     }
     if (options->views) {
         o.views = true;
-        MPL_TRY(step_given(base, &o, deadline_ns, true));
+        MPL_PASS(step_given(base, &o, deadline_ns, true));
         add_fall(x, "views and concats", base->plan->peak_bytes);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the freedoms by default ---- */
@@ -204,25 +202,23 @@ static void skip_freedom(const mpl_options *options, const mpl_freedom *freedom,
 mpl_status mpl_lowest_find(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                            mpl_lowest *out)
 {
-    mpl_status st = MPL_OK;
     mpl_options with = *options;
     int64_t begin = mpl_clock_ns(), end = INT64_MAX;
 
     *out = (mpl_lowest){.options = *options};
-    MPL_TRY(mpl_freedoms_parse(ctx, options, out->freedom, &out->n_freedoms));
+    MPL_PASS(mpl_freedoms_parse(ctx, options, out->freedom, &out->n_freedoms));
     if (options->given[MPL_OPT_time_limit])
         end = begin + mpl_seconds_ns(options->time_limit);
-    MPL_TRY(find_base(ctx, options, graph, share(end, out->n_freedoms + 1), out));
+    MPL_PASS(find_base(ctx, options, graph, share(end, out->n_freedoms + 1), out));
     for (uint32_t i = 0; i < out->n_freedoms; i++) {
         if (is_late(options, end))
             skip_freedom(options, &out->freedom[i], out);
         else
-            MPL_TRY(try_freedom(ctx, graph, &out->freedom[i], out->text[i],
-                                share(end, out->n_freedoms - i), &with, out));
+            MPL_PASS(try_freedom(ctx, graph, &out->freedom[i], out->text[i],
+                                 share(end, out->n_freedoms - i), &with, out));
     }
     out->ns = mpl_clock_ns() - begin;
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_lowest_fini(mpl_ctx *ctx, mpl_lowest *lowest)

@@ -26,16 +26,14 @@ void mpl_rows_fini(mpl_ctx *ctx, mpl_rows *rows)
 
 static mpl_status check_schema(mpl_ctx *ctx, const char *where, const mpl_record *row)
 {
-    mpl_status st = MPL_OK;
     uint64_t schema;
 
     if (mpl_record_get_int(row, MPL_FIELD_schema, &schema) && schema > MPL_ROW_SCHEMA)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%s: a row of schema %" PRIu64
-                 "; this memplan reads up to %d: a newer one is needed",
-                 where, schema, MPL_ROW_SCHEMA);
-out:
-    return st;
+        return MPL_REFUSE(ctx,
+                          "%s: a row of schema %" PRIu64
+                          "; this memplan reads up to %d: a newer one is needed",
+                          where, schema, MPL_ROW_SCHEMA);
+    return MPL_OK;
 }
 
 mpl_status mpl_rows_each(mpl_ctx *ctx, const char *path, mpl_row_take *take, void *arg)

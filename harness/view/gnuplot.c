@@ -15,7 +15,6 @@ enum { STAMP = 56 }; /* "<!-- made from 16 digits, 16 digits -->\n" with its zer
 
 mpl_status mpl_gnuplot(mpl_ctx *ctx, const char *settings, const char *script)
 {
-    mpl_status st = MPL_OK;
     char program[] = "gnuplot", option[] = "-e";
     char *all[] = {program, option, (char *)(uintptr_t)settings, (char *)(uintptr_t)script, NULL};
     char *alone[] = {program, (char *)(uintptr_t)script, NULL};
@@ -24,15 +23,14 @@ mpl_status mpl_gnuplot(mpl_ctx *ctx, const char *settings, const char *script)
         why = posix_spawnp(&pid, program, NULL, NULL, settings != NULL ? all : alone, environ);
 
     if (why != 0)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "pictures need gnuplot: %s; install gnuplot-nox",
-                 strerror(why));
+        return MPL_ERROR(ctx, MPL_EUNAVAIL, "pictures need gnuplot: %s; install gnuplot-nox",
+                         strerror(why));
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR)
         ;
     if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "gnuplot failed with status %d; see its message above",
-                 WEXITSTATUS(how));
-out:
-    return st;
+        return MPL_ERROR(ctx, MPL_EUNAVAIL, "gnuplot failed with status %d; see its message above",
+                         WEXITSTATUS(how));
+    return MPL_OK;
 }
 
 mpl_status mpl_picture_begin(mpl_ctx *ctx, mpl_picture *p)
@@ -56,14 +54,10 @@ out:
 
 mpl_status mpl_picture_draw(mpl_ctx *ctx, mpl_picture *p, char **data, size_t *size)
 {
-    mpl_status st = MPL_OK;
-
     if (fflush(p->script) != 0 || ferror(p->script))
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", p->script_path, strerror(errno));
-    MPL_TRY(mpl_gnuplot(ctx, NULL, p->script_path));
-    MPL_TRY(mpl_file_read(ctx, p->path, data, size));
-out:
-    return st;
+        return MPL_REFUSE(ctx, "%s: %s", p->script_path, strerror(errno));
+    MPL_PASS(mpl_gnuplot(ctx, NULL, p->script_path));
+    return mpl_file_read(ctx, p->path, data, size);
 }
 
 void mpl_picture_end(mpl_picture *p)

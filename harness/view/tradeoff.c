@@ -27,7 +27,6 @@ typedef struct curve {
 
 static mpl_status add_point(mpl_ctx *ctx, curve *c, const mpl_recompute_found *f, bool quiet)
 {
-    mpl_status st = MPL_OK;
     double all = (double)f->facts.all_work;
     point p = {.mib = (double)f->peak_bytes / MIB};
 
@@ -36,10 +35,9 @@ static mpl_status add_point(mpl_ctx *ctx, curve *c, const mpl_recompute_found *f
         printf("peak live %16s  work %.3f  %" PRIu32 " operations again, %.3f of a forward part\n",
                mpl_sized(f->peak_bytes).text, p.work, f->facts.n_again,
                (double)f->facts.extra_work / (double)mpl_max_u64(f->facts.forward_work, 1));
-    MPL_TRY(mpl_reserve(ctx, c->point, c->cap, (size_t)c->n + 1));
+    MPL_PASS(mpl_reserve(ctx, c->point, c->cap, (size_t)c->n + 1));
     c->point[c->n++] = p;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Tries one budget; *is_there: a solution was found. */
@@ -59,30 +57,27 @@ static mpl_status try_budget(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
 static mpl_status find_points(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                               curve *c)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem_options po = mpl_asked_problem(options);
     mpl_recompute_found least, found;
     const mpl_graph *g = job->source.graph;
     bool is_there;
 
     if (g == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: %s is a list of buffers, no training graph",
-                 job->text);
-    MPL_TRY(try_budget(ctx, g, &po, MPL_LEAST_PEAK, &least, &is_there));
+        return MPL_REFUSE(ctx, "--tradeoff: %s is a list of buffers, no training graph", job->text);
+    MPL_PASS(try_budget(ctx, g, &po, MPL_LEAST_PEAK, &least, &is_there));
     for (uint32_t i = 0; i <= BUDGETS && is_there; i++) {
         uint64_t range = least.before_bytes - mpl_min_u64(least.peak_bytes, least.before_bytes);
         uint64_t budget = least.before_bytes - (uint64_t)((double)range * i / BUDGETS);
         bool found_one;
 
-        MPL_TRY(try_budget(ctx, g, &po, budget, &found, &found_one));
+        MPL_PASS(try_budget(ctx, g, &po, budget, &found, &found_one));
         if (found_one)
-            MPL_TRY(add_point(ctx, c, &found, options->quiet));
+            MPL_PASS(add_point(ctx, c, &found, options->quiet));
     }
     if (c->n == 0)
-        MPL_FAIL(ctx, MPL_ELIMIT, "--tradeoff: nothing was found for %s", job->text);
+        return MPL_ERROR(ctx, MPL_ELIMIT, "--tradeoff: nothing was found for %s", job->text);
     snprintf(c->source, sizeof c->source, "computed by segments, nothing run");
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status compute_points(mpl_ctx *ctx, const mpl_options *options, const char *graph,
@@ -128,7 +123,6 @@ static bool is_measured(const mpl_record *row, const char *graph, const char *ba
 
 static mpl_status add_row(mpl_ctx *ctx, curve *c, const mpl_record *row)
 {
-    mpl_status st = MPL_OK;
     uint64_t planned = 0, all = 0, extra = 0;
     int64_t ns = 0;
     const char *how = mpl_record_get_text(row, MPL_FIELD_recompute);
@@ -137,18 +131,17 @@ static mpl_status add_row(mpl_ctx *ctx, curve *c, const mpl_record *row)
     point p = {.work = 1};
 
     if (how != NULL && !told)
-        MPL_FAIL(ctx, MPL_EINPUT, "--tradeoff: a row with --recompute %.40s does not say its work",
-                 how);
+        return MPL_REFUSE(ctx, "--tradeoff: a row with --recompute %.40s does not say its work",
+                          how);
     mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
     mpl_record_median(row, MPL_FIELD_run_ns, &ns);
     p.mib = (double)planned / MIB;
     p.ms = (double)ns / 1e6;
     p.work = told ? ((double)all + (double)extra) / (double)all : 1;
     snprintf(p.how, sizeof p.how, "%s", how != NULL ? how : "none");
-    MPL_TRY(mpl_reserve(ctx, c->point, c->cap, (size_t)c->n + 1));
+    MPL_PASS(mpl_reserve(ctx, c->point, c->cap, (size_t)c->n + 1));
     c->point[c->n++] = p;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static int by_memory(const void *a, const void *b)

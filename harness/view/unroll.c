@@ -112,7 +112,6 @@ static spot spot_of(walker *w, mpl_value v)
 /* Shows a value, or a workspace, at `at` in the newest column. */
 static mpl_status show(walker *w, mpl_value v, spot at, uint64_t bytes)
 {
-    mpl_status st = MPL_OK;
     mpl_unrolled *out = w->out;
     uint32_t column = out->n_columns - 1;
     mpl_box *last = v != MPL_NONE && w->open[v] != MPL_NONE ? &out->box[w->open[v]] : NULL;
@@ -123,19 +122,17 @@ static mpl_status show(walker *w, mpl_value v, spot at, uint64_t bytes)
         last->to = column + 1;
         return MPL_OK;
     }
-    MPL_TRY(mpl_reserve(w->ctx, out->box, out->box_cap, (size_t)out->n_boxes + 1));
+    MPL_PASS(mpl_reserve(w->ctx, out->box, out->box_cap, (size_t)out->n_boxes + 1));
     out->box[out->n_boxes] = (mpl_box){column, column + 1, at.offset, bytes, v, at.buffer};
     if (v != MPL_NONE)
         w->open[v] = out->n_boxes;
     out->n_boxes++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds a column: values needed at the step, and its results. */
 static mpl_status add_column(walker *w, uint32_t step)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
     mpl_unrolled *out = w->out;
     mpl_op op = w->program->kind[step] == MPL_STEP_OP ? w->program->of[step] : MPL_NONE;
@@ -143,32 +140,29 @@ static mpl_status add_column(walker *w, uint32_t step)
                          ? mpl_needs_entry(w->needs, step + 1)
                          : step;
 
-    MPL_TRY(mpl_reserve(w->ctx, out->step, out->step_cap, (size_t)out->n_columns + 1));
+    MPL_PASS(mpl_reserve(w->ctx, out->step, out->step_cap, (size_t)out->n_columns + 1));
     out->step[out->n_columns++] = step;
     for (mpl_value v = 0; v < g->n_values; v++)
         if (mpl_needs_has(w->needs, point, v))
-            MPL_TRY(show(w, v, spot_of(w, v), g->value_bytes[v]));
+            MPL_PASS(show(w, v, spot_of(w, v), g->value_bytes[v]));
     if (op == MPL_NONE)
         return MPL_OK;
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE && w->holder[g->op_out[i]] == g->op_out[i])
-            MPL_TRY(show(w, g->op_out[i], spot_of(w, g->op_out[i]), g->value_bytes[g->op_out[i]]));
+            MPL_PASS(show(w, g->op_out[i], spot_of(w, g->op_out[i]), g->value_bytes[g->op_out[i]]));
     if (w->map->op_workspace[op] != MPL_NONE)
-        MPL_TRY(show(w, MPL_NONE, spot_of_buffer(w, w->map->op_workspace[op]),
-                     w->p->bytes[w->map->op_workspace[op]]));
-out:
-    return st;
+        MPL_PASS(show(w, MPL_NONE, spot_of_buffer(w, w->map->op_workspace[op]),
+                      w->p->bytes[w->map->op_workspace[op]]));
+    return MPL_OK;
 }
 
 static mpl_status add_mark(walker *w, uint32_t block, uint32_t number)
 {
-    mpl_status st = MPL_OK;
     mpl_unrolled *out = w->out;
 
-    MPL_TRY(mpl_reserve(w->ctx, out->mark, out->mark_cap, (size_t)out->n_marks + 1));
+    MPL_PASS(mpl_reserve(w->ctx, out->mark, out->mark_cap, (size_t)out->n_marks + 1));
     out->mark[out->n_marks++] = (mpl_mark){out->n_columns, block, number};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static uint32_t number_of_branch(const mpl_graph *g, uint32_t b)
@@ -183,7 +177,6 @@ static uint32_t number_of_branch(const mpl_graph *g, uint32_t b)
 /* Walks all steps, with rounds and branches in sequence. */
 static mpl_status walk(walker *w)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = w->g;
 
     for (uint32_t step = 0; step < w->program->n_steps; step++) {
@@ -193,20 +186,19 @@ static mpl_status walk(walker *w)
 
         if (w->program->kind[step] == MPL_STEP_BEGIN && loop) {
             w->round[of] = 0;
-            MPL_TRY(add_mark(w, of, 0));
+            MPL_PASS(add_mark(w, of, 0));
         } else if (w->program->kind[step] == MPL_STEP_BEGIN) {
             w->branch[g->block_owner[of]] = number_of_branch(g, of);
-            MPL_TRY(add_mark(w, of, number_of_branch(g, of)));
+            MPL_PASS(add_mark(w, of, number_of_branch(g, of)));
         }
-        MPL_TRY(add_column(w, step));
+        MPL_PASS(add_column(w, step));
         if (w->program->kind[step] != MPL_STEP_END || !loop || ++w->round[of] == w->rounds[of])
             continue;
-        MPL_TRY(add_mark(w, of, w->round[of]));
+        MPL_PASS(add_mark(w, of, w->round[of]));
         step = w->program->begin_step[of];
-        MPL_TRY(add_column(w, step));
+        MPL_PASS(add_column(w, step));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_unroll(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem *p,

@@ -46,10 +46,9 @@ out:
 
 static mpl_status across_chains(mpl_ctx *ctx, const mpl_problem *p, mpl_spans_across *a)
 {
-    mpl_status st = MPL_OK;
     const mpl_before *before = p->before;
 
-    MPL_TRY(chain_depths(ctx, before, a->from));
+    MPL_PASS(chain_depths(ctx, before, a->from));
     a->n_steps = 1;
     for (mpl_buffer b = 0; b < p->n; b++)
         a->n_steps = a->n_steps > a->from[b] ? a->n_steps : a->from[b] + 1;
@@ -66,8 +65,7 @@ static mpl_status across_chains(mpl_ctx *ctx, const mpl_problem *p, mpl_spans_ac
                "must come "
                "after it. There is "
                "no time: buffers that do not stand above one another may still be alive at once.";
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_across(mpl_ctx *ctx, const mpl_problem *p, mpl_spans_across *out)
@@ -239,19 +237,17 @@ mpl_status mpl_viewer_write(mpl_ctx *ctx, FILE *to, const char *title, const cha
                             const mpl_job *job, const mpl_plan *plan, const mpl_viewer_extra *extra)
 {
     static const char title_mark[] = "@TITLE@", data_mark[] = "@DATA@";
-    mpl_status st = MPL_OK;
 
     for (const char *at = page; *at != '\0';) {
         if (strncmp(at, title_mark, strlen(title_mark)) == 0) {
             mpl_put_markup(to, title);
             at += strlen(title_mark);
         } else if (strncmp(at, data_mark, strlen(data_mark)) == 0) {
-            MPL_TRY(put_data(ctx, to, planner, job, plan, extra));
+            MPL_PASS(put_data(ctx, to, planner, job, plan, extra));
             at += strlen(data_mark);
         } else {
             fputc(*at++, to);
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }

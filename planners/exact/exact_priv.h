@@ -21,13 +21,10 @@ typedef struct mpl_trail {
 
 static inline mpl_status mpl_trail_push(mpl_ctx *ctx, mpl_trail *trail, uint32_t what, int64_t old)
 {
-    mpl_status st = MPL_OK;
-
     if (trail->n == trail->room)
-        MPL_TRY(mpl_reserve(ctx, trail->step, trail->room, trail->n + 1));
+        MPL_PASS(mpl_reserve(ctx, trail->step, trail->room, trail->n + 1));
     trail->step[trail->n++] = (struct mpl_trail_step){what, old};
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- cases ---- */

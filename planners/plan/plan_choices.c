@@ -104,17 +104,15 @@ out:
 static mpl_status read_op(mpl_ctx *ctx, const char *path, const json_t *list, const char *key,
                           size_t i, uint32_t n_ops, mpl_op *out)
 {
-    mpl_status st = MPL_OK;
     const json_t *item = json_array_get(list, i);
 
     if (!json_is_integer(item) || json_integer_value(item) < 0 ||
         json_integer_value(item) >= (json_int_t)n_ops)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "%.150s: entry %zu of '%s' is no operation of the graph, which has %" PRIu32, path,
-                 i, key, n_ops);
+        return MPL_REFUSE(
+            ctx, "%.150s: entry %zu of '%s' is no operation of the graph, which has %" PRIu32, path,
+            i, key, n_ops);
     *out = (mpl_op)json_integer_value(item);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status read_order(mpl_ctx *ctx, const char *path, const json_t *list, uint32_t n_ops,
@@ -142,21 +140,18 @@ out:
 static mpl_status read_set(mpl_ctx *ctx, const char *path, const json_t *list, const char *key,
                            uint32_t n_ops, uint8_t *marked)
 {
-    mpl_status st = MPL_OK;
     mpl_op op = 0, least = 0;
 
     if (!json_is_array(list))
-        MPL_FAIL(ctx, MPL_EINPUT, "%.150s: '%s' is missing or no list, beside 'op_order'", path,
-                 key);
+        return MPL_REFUSE(ctx, "%.150s: '%s' is missing or no list, beside 'op_order'", path, key);
     for (size_t i = 0; i < json_array_size(list); i++, least = op + 1) {
-        MPL_TRY(read_op(ctx, path, list, key, i, n_ops, &op));
+        MPL_PASS(read_op(ctx, path, list, key, i, n_ops, &op));
         if (op < least)
-            MPL_FAIL(ctx, MPL_EINPUT, "%.150s: '%s' lists operation %" PRIu32 " out of turn", path,
-                     key, op);
+            return MPL_REFUSE(ctx, "%.150s: '%s' lists operation %" PRIu32 " out of turn", path,
+                              key, op);
         marked[op] = 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_plan_read_choices(mpl_ctx *ctx, const char *path, const char *fields_json,

@@ -64,7 +64,6 @@ static bool is_wide(const mpl_exact_part *part, uint32_t lap)
 
 static mpl_status search_part(beams *s, mpl_exact_part *part, uint64_t floor, uint64_t capacity)
 {
-    mpl_status st = MPL_OK;
     uint64_t goal = mpl_max_u64(part->bound, floor);
 
     if (!s->minimise && capacity != MPL_NO_CAPACITY)
@@ -79,14 +78,13 @@ static mpl_status search_part(beams *s, mpl_exact_part *part, uint64_t floor, ui
 
             if (cap <= low || cap >= part->height)
                 break;
-            MPL_TRY(try_height(s, part, cap, lap));
+            MPL_PASS(try_height(s, part, cap, lap));
             low = part->height == before ? cap : low;
         }
         if (part->height > goal && !is_over(s))
-            MPL_TRY(try_height(s, part, goal, lap));
+            MPL_PASS(try_height(s, part, goal, lap));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Improves a connected part, buffer[n], of a pool. *floor: a height that the pool has anyway. */

@@ -103,13 +103,10 @@ static void raise_bound(searcher *s, uint64_t bound, const char *method)
 
 static mpl_status copy_bytes(mpl_ctx *ctx, uint8_t **out, const uint8_t *from, uint32_t n)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *out, n));
+    MPL_PASS(mpl_new(ctx, *out, n));
     if (n > 0)
         memcpy(*out, from, n);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Keeps a trial's plan as the best. Takes problem, map and plan over. */
@@ -252,16 +249,12 @@ out:
 
 static mpl_status find_choices(searcher *s)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(s->ctx, s->concat, s->g->n_ops));
-    MPL_TRY(mpl_new(s->ctx, s->split, s->g->n_ops));
+    MPL_PASS(mpl_new(s->ctx, s->concat, s->g->n_ops));
+    MPL_PASS(mpl_new(s->ctx, s->split, s->g->n_ops));
     for (mpl_op op = 0; op < s->g->n_ops; op++)
         if (is_split(s, op))
             s->split[s->n_splits++] = op;
-    MPL_TRY(find_concats(s));
-out:
-    return st;
+    return find_concats(s);
 }
 
 static void choose(uint8_t *flag, const mpl_op *op, uint32_t n, uint32_t set)
@@ -275,22 +268,19 @@ typedef mpl_status visit(searcher *s);
 /* Visits every choice: s->shared and s->copied. Choices that are too many stay open. */
 static mpl_status visit_choices(searcher *s, visit *each)
 {
-    mpl_status st = MPL_OK;
-
     s->is_open = s->is_open || s->n_splits > MOST_CHOICES;
     for (uint32_t copied = 0; !s->is_open && copied >> s->n_splits == 0; copied++) {
         choose(s->copied, s->split, s->n_splits, copied);
-        MPL_TRY(find_concats(s));
+        MPL_PASS(find_concats(s));
         s->is_open = s->is_open || s->n_concats > MOST_CHOICES;
         for (uint32_t shared = 0; !s->is_open && shared >> s->n_concats == 0; shared++) {
             choose(s->shared, s->concat, s->n_concats, shared);
-            MPL_TRY(each(s));
+            MPL_PASS(each(s));
             if (is_over(s))
                 s->is_open = true;
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Places every order under the choice in s->shared and s->copied that may need less. */
@@ -346,7 +336,6 @@ static bool is_first(const mpl_graph *g, mpl_op op)
  * it may not be overwritten: each that can be the first is tried, where inputs are planned. */
 static mpl_status place_choice(searcher *s)
 {
-    mpl_status st = MPL_OK;
     trial t = {s->order, s->shared, s->copied, MPL_NO_CAPACITY, &mpl_planner_exact, 0, false};
     bool all = s->options.in_place && !(s->options.pin_inputs && s->options.pin_weights);
 
@@ -355,26 +344,22 @@ static mpl_status place_choice(searcher *s)
             continue;
         if (all)
             move_to_front(s->order, op);
-        MPL_TRY(place(s, &t));
+        MPL_PASS(place(s, &t));
         s->is_open = s->is_open || !t.decided;
         if (is_over(s))
             break;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Tries every choice, with every order where orders matter. */
 static mpl_status list_all(searcher *s)
 {
-    mpl_status st = MPL_OK;
-
     memcpy(s->order, s->best->order, s->g->n_ops * sizeof *s->order);
-    MPL_TRY(visit_choices(s, s->options.parallel ? place_choice : list_orders));
+    MPL_PASS(visit_choices(s, s->options.parallel ? place_choice : list_orders));
     if (!s->is_open)
         raise_bound(s, best_arena(s), "orders");
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- larger graphs ---- */
@@ -510,21 +495,19 @@ static uint64_t most_rest(const searcher *s)
  */
 static mpl_status prove_rest(searcher *s, const mpl_op *order, uint64_t slots)
 {
-    mpl_status st = MPL_OK;
     mpl_order_run run = *s->run;
     bool proved;
 
     if (s->best == NULL || best_arena(s) > slots || is_over(s))
-        goto out;
+        return MPL_OK;
     run.options = &s->options;
     run.budget_ticks = s->budget / 32 + 1;
     run.copy_splits = s->copy_splits;
-    MPL_TRY(mpl_order_arena_holds(&run, s->g, order, best_arena(s), &proved));
+    MPL_PASS(mpl_order_arena_holds(&run, s->g, order, best_arena(s), &proved));
     s->ticks += run.ticks;
     if (proved)
         raise_bound(s, best_arena(s), "cut");
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Searches for the least peak of the relaxed model, where values take whole multiples of `align`.
@@ -532,7 +515,6 @@ out:
 static mpl_status least_peak(searcher *s, uint32_t align, uint64_t budget, mpl_op *order,
                              uint64_t *slots)
 {
-    mpl_status st = MPL_OK;
     mpl_order_run peak = *s->run;
     mpl_problem_options o = s->options;
     uint64_t rest = align > 1 ? s->rest : 0;
@@ -542,14 +524,13 @@ static mpl_status least_peak(searcher *s, uint32_t align, uint64_t budget, mpl_o
     peak.budget_ticks = budget;
     peak.n_params = 0;
     peak.copy_splits = s->copy_splits;
-    MPL_TRY(mpl_order_make(&peak, mpl_order_find("least_peak"), s->g, order));
+    MPL_PASS(mpl_order_make(&peak, mpl_order_find("least_peak"), s->g, order));
     s->ticks += peak.ticks;
     s->late = s->late || peak.stopped_by_clock;
     s->scope = peak.scope;
     raise_bound(s, peak.bound_bytes > rest ? peak.bound_bytes - rest : 0, peak.method);
     *slots = peak.bound_bytes;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- all of it ---- */
@@ -578,14 +559,10 @@ out:
 /* Where the time was over before the first plan. */
 static mpl_status place_given(searcher *s)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_order_of(s->ctx, s->g, mpl_order_find("given"), s->order));
-    MPL_TRY(place_order(s, s->order,
-                        s->options.concat == MPL_CONCAT_SHARE ? MPL_CONCAT_SHARE : MPL_CONCAT_COPY,
-                        &mpl_planner_greedy_size));
-out:
-    return st;
+    MPL_PASS(mpl_order_of(s->ctx, s->g, mpl_order_find("given"), s->order));
+    return place_order(s, s->order,
+                       s->options.concat == MPL_CONCAT_SHARE ? MPL_CONCAT_SHARE : MPL_CONCAT_COPY,
+                       &mpl_planner_greedy_size);
 }
 
 static mpl_status search_serial(searcher *s, uint64_t rounds)
@@ -654,8 +631,6 @@ out:
 static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t otherwise,
                              uint64_t *out)
 {
-    mpl_status st = MPL_OK;
-
     *out = otherwise;
     for (uint32_t i = 0; i < run->n_params; i++) {
         const char *text = run->param_value[i];
@@ -666,10 +641,9 @@ static mpl_status read_param(const mpl_order_run *run, const char *key, uint64_t
         errno = 0;
         *out = strtoull(text, &end, 10);
         if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
-            MPL_FAIL(run->ctx, MPL_EINPUT, "order joint: %s=%.50s is no whole number", key, text);
+            return MPL_REFUSE(run->ctx, "order joint: %s=%.50s is no whole number", key, text);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_least_search(mpl_order_run *run, const mpl_graph *g, bool copy_splits,

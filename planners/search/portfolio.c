@@ -134,22 +134,19 @@ static uint64_t height_of(const mpl_problem *p, const mpl_plan *plan)
 /* Evaluates a member's result; may take ownership of *plan. */
 static mpl_status take_plan(contest *s, const mpl_planner *planner, bool folded, mpl_plan **plan)
 {
-    mpl_status st = MPL_OK;
-
     if (planner == &mpl_planner_exact && !folded && (s->p->n_in_place == 0 || s->p->inside != NULL))
         take_proof(s, *plan);
     if ((*plan)->claim == MPL_INFEASIBLE)
-        goto out;
-    MPL_TRY(folded || planner == &mpl_planner_nnc_arena ? judge_folded(s, *plan, folded)
-                                                        : judge(s, *plan));
+        return MPL_OK;
+    MPL_PASS(folded || planner == &mpl_planner_nnc_arena ? judge_folded(s, *plan, folded)
+                                                         : judge(s, *plan));
     if (folded && (s->best_folded == NULL ||
                    height_of(s->folded, *plan) < height_of(s->folded, s->best_folded))) {
         mpl_plan_free(s->run->ctx, s->best_folded);
         s->best_folded = *plan;
         *plan = NULL;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The best known plan of the problem, or NULL. */
@@ -233,23 +230,20 @@ static mpl_status take_turn(contest *s, const struct turn *turn, bool folded)
 
 static mpl_status hold(contest *s)
 {
-    mpl_status st = MPL_OK;
     int n_problems = s->folded != NULL ? 2 : 1;
 
     for (int i = 0; i < N_QUICK * n_problems && !is_over(s); i++)
         if (is_member(s, quick[i % N_QUICK]))
-            MPL_TRY(
+            MPL_PASS(
                 ask(s, quick[i % N_QUICK], i >= N_QUICK, NULL, UINT64_MAX, s->run->deadline_ns));
     for (int i = 0; i < N_TURNS * n_problems && !is_over(s); i++)
         if (takes(s, turns[i / n_problems].planner, i % n_problems == 0 && n_problems == 2))
-            MPL_TRY(take_turn(s, &turns[i / n_problems], i % n_problems == 0 && n_problems == 2));
-out:
-    return st;
+            MPL_PASS(take_turn(s, &turns[i / n_problems], i % n_problems == 0 && n_problems == 2));
+    return MPL_OK;
 }
 
 static mpl_status check_members(const contest *s)
 {
-    mpl_status st = MPL_OK;
     const char *at = s->members;
 
     while (at != NULL) {
@@ -262,7 +256,7 @@ static mpl_status check_members(const contest *s)
             known = known || (strlen(one->name) == n && strncmp(at, one->name, n) == 0);
         }
         if (!known)
-            MPL_FAIL(
+            return MPL_ERROR(
                 s->run->ctx, MPL_EINPUT,
                 "parameter members=%.60s: '%.*s' is none of greedy_size, greedy_breadth, best_fit, "
                 "first_fit, "
@@ -270,21 +264,19 @@ static mpl_status check_members(const contest *s)
                 s->members, (int)(n < 40 ? n : 40), at);
         at = at[n] == '+' ? at + n + 1 : NULL;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status set_goals(contest *s, bool minimise)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
 
-    MPL_TRY(mpl_new(s->run->ctx, s->goal, p->n_pools));
-    MPL_TRY(mpl_new(s->run->ctx, s->height, p->n_pools));
+    MPL_PASS(mpl_new(s->run->ctx, s->goal, p->n_pools));
+    MPL_PASS(mpl_new(s->run->ctx, s->height, p->n_pools));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         uint64_t capacity = p->pool_capacity[pool];
 
-        MPL_TRY(mpl_lower_bound(s->run->ctx, p, pool, &s->goal[pool], NULL));
+        MPL_PASS(mpl_lower_bound(s->run->ctx, p, pool, &s->goal[pool], NULL));
         s->proved = s->proved || s->goal[pool] > capacity;
         if (!minimise && capacity != MPL_NO_CAPACITY && capacity > s->goal[pool])
             s->goal[pool] = capacity;
@@ -292,8 +284,7 @@ static mpl_status set_goals(contest *s, bool minimise)
     }
     if (s->proved)
         s->out->claim = MPL_INFEASIBLE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the plan meets the proven bound and all capacities. */

@@ -55,7 +55,6 @@ static bool can_step_down(const search *s, mpl_op op)
  * those of the order. */
 static mpl_status find_peak(search *s)
 {
-    mpl_status st = MPL_OK;
     uint64_t peak = 0;
     uint32_t step = 0;
 
@@ -65,10 +64,9 @@ static mpl_status find_peak(search *s)
         s->witnessed |= s->member[b] != 0;
     if (s->witnessed || s->p->before != NULL || s->task->g->n_blocks > 1)
         return MPL_OK;
-    MPL_TRY(mpl_peak_live(s->ctx, s->p, 0, &peak, NULL, &step));
+    MPL_PASS(mpl_peak_live(s->ctx, s->p, 0, &peak, NULL, &step));
     s->at_peak = step < s->task->g->n_ops ? s->task->order[step] : MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Makes the problem of the current ways, with its bound, witness, planned bytes and cost. */
@@ -152,69 +150,57 @@ static mpl_op next_down(search *s, bool beyond)
 /* Steps down until the limit holds. */
 static mpl_status step_down(search *s, uint64_t limit)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(evaluate(s));
+    MPL_PASS(evaluate(s));
     while (!keeps(s, limit)) {
         bool beyond = s->at.bound_bytes <= limit || (!s->witnessed && s->at_peak == MPL_NONE);
         mpl_op op = next_down(s, beyond);
 
         if (op == MPL_NONE)
-            MPL_FAIL(s->ctx, beyond ? MPL_ELIMIT : MPL_EINVALID,
-                     "graph '%s': %" PRIu64
-                     " bytes are allowed; with workspaces as small as they get it %s %" PRIu64,
-                     s->task->g->name, limit, beyond ? "was planned in" : "needs at least",
-                     beyond ? mpl_max_u64(s->at.planned_bytes, s->at.bound_bytes)
-                            : s->at.bound_bytes);
+            return MPL_ERROR(
+                s->ctx, beyond ? MPL_ELIMIT : MPL_EINVALID,
+                "graph '%s': %" PRIu64
+                " bytes are allowed; with workspaces as small as they get it %s %" PRIu64,
+                s->task->g->name, limit, beyond ? "was planned in" : "needs at least",
+                beyond ? mpl_max_u64(s->at.planned_bytes, s->at.bound_bytes) : s->at.bound_bytes);
         s->way[op]++;
-        MPL_TRY(evaluate(s));
+        MPL_PASS(evaluate(s));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Tries `way` for op; keeps the old way if the limit breaks. */
 static mpl_status try_way(search *s, mpl_op op, uint32_t way, uint64_t limit)
 {
-    mpl_status st = MPL_OK;
     uint32_t kept = s->way[op];
 
     s->way[op] = way;
-    MPL_TRY(evaluate(s));
+    MPL_PASS(evaluate(s));
     if (!keeps(s, limit))
         s->way[op] = kept;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status step_up(search *s, uint64_t limit)
 {
-    mpl_status st = MPL_OK;
     bool any = true;
 
     while (any) {
         any = false;
         for (mpl_op op = 0; op < s->ways->n_ops; op++)
             for (uint32_t way = 0, kept = s->way[op]; way < s->way[op]; way++) {
-                MPL_TRY(try_way(s, op, way, limit));
+                MPL_PASS(try_way(s, op, way, limit));
                 any |= s->way[op] < kept;
             }
     }
-    MPL_TRY(evaluate(s));
-out:
-    return st;
+    return evaluate(s);
 }
 
 static mpl_status begin(mpl_ctx *ctx, const mpl_ways_task *task, search *s)
 {
-    mpl_status st = MPL_OK;
-
     *s = (search){.ctx = ctx, .task = task, .ways = task->ways};
     mpl_assert(task->ways->n_ops == task->g->n_ops);
-    MPL_TRY(mpl_new(ctx, s->way, task->ways->n_ops));
-    MPL_TRY(mpl_new(ctx, s->workspace, task->ways->n_ops));
-out:
-    return st;
+    MPL_PASS(mpl_new(ctx, s->way, task->ways->n_ops));
+    return mpl_new(ctx, s->workspace, task->ways->n_ops);
 }
 
 static void end(search *s)

@@ -451,19 +451,16 @@ static const char *absent(void)
 
 static mpl_status open_fake(mpl_ctx *ctx, int device, mpl_cuda **out, const char **about)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *out, 1));
+    MPL_PASS(mpl_new(ctx, *out, 1));
     if (device != 0) {
         mpl_free(ctx, *out);
         *out = NULL;
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "CUDA: opening the device: there is one only");
+        return MPL_ERROR(ctx, MPL_EUNAVAIL, "CUDA: opening the device: there is one only");
     }
     (*out)->ctx = world_ctx = ctx;
     *about = "a fake device";
     fake.n_live++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void close_fake(mpl_ctx *ctx, mpl_cuda *c)
@@ -931,7 +928,6 @@ static mpl_status dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl
                               const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
                               uint64_t *workspace_bytes, const char **how)
 {
-    mpl_status st = MPL_OK;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     bool heavy = kind == MPL_OP_conv || kind == MPL_OP_gemm || kind == MPL_OP_matmul;
 
@@ -952,12 +948,11 @@ static mpl_status dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl
             return MPL_OK; /* our kernels need none */
         bytes = fake.way_bytes[way];
     }
-    MPL_TRY(mpl_new(ctx, *out, 1));
+    MPL_PASS(mpl_new(ctx, *out, 1));
     *workspace_bytes = heavy ? bytes : 0;
     *how = way_names[heavy ? way : 0];
     fake.n_live++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *dnn)

@@ -26,13 +26,12 @@ static uint32_t draw(bytes *from, uint32_t n)
 
 static mpl_status read_relations(mpl_ctx *ctx, bytes *from, mpl_problem *p)
 {
-    mpl_status st = MPL_OK;
     uint32_t arc_from[ROOM], arc_to[ROOM], n_arcs = 0, step = 0;
     mpl_before *before = NULL;
 
-    MPL_TRY(mpl_new(ctx, p->in_place_in, ROOM));
-    MPL_TRY(mpl_new(ctx, p->in_place_out, ROOM));
-    MPL_TRY(mpl_new(ctx, p->in_place_step, ROOM));
+    MPL_PASS(mpl_new(ctx, p->in_place_in, ROOM));
+    MPL_PASS(mpl_new(ctx, p->in_place_out, ROOM));
+    MPL_PASS(mpl_new(ctx, p->in_place_step, ROOM));
     while (from->n >= 2 && n_arcs < ROOM && p->n_in_place < ROOM) {
         uint32_t a = draw(from, 2 * p->n), b = draw(from, p->n);
 
@@ -44,25 +43,20 @@ static mpl_status read_relations(mpl_ctx *ctx, bytes *from, mpl_problem *p)
             p->in_place_step[p->n_in_place++] = step++;
         }
     }
-    MPL_TRY(mpl_before_from_arcs(ctx, p->n, n_arcs, arc_from, arc_to, &before));
+    MPL_PASS(mpl_before_from_arcs(ctx, p->n, n_arcs, arc_from, arc_to, &before));
     p->before = before;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status read_problem(mpl_ctx *ctx, bytes *from, mpl_problem **out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_problem_new(ctx, "fuzz", 1 + draw(from, MOST), out));
+    MPL_PASS(mpl_problem_new(ctx, "fuzz", 1 + draw(from, MOST), out));
     for (mpl_buffer b = 0; b < (*out)->n; b++) {
         (*out)->bytes[b] = 1 + draw(from, 64);
         (*out)->align[b] = 1u << draw(from, 4);
     }
-    MPL_TRY(read_relations(ctx, from, *out));
-    MPL_TRY(mpl_problem_check(ctx, *out));
-out:
-    return st;
+    MPL_PASS(read_relations(ctx, from, *out));
+    return mpl_problem_check(ctx, *out);
 }
 
 static void try_planner(mpl_ctx *ctx, const mpl_problem *p, const char *name)

@@ -7,7 +7,6 @@
 /* The least space with each vertex pebbled once; time is then n. O(2^n n). */
 static mpl_status pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, uint32_t *space)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = dag->n, after[MPL_PEBBLE_MOST] = {0};
     owned_memory uint8_t *least = NULL; /* indexed by the pebbled set; UINT8_MAX: impossible */
 
@@ -15,7 +14,7 @@ static mpl_status pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, ui
         for (uint32_t u = 0; u < v; u++)
             if (dag->before[v] >> u & 1)
                 after[u] |= UINT32_C(1) << v;
-    MPL_TRY(mpl_new(ctx, least, (size_t)1 << n));
+    MPL_PASS(mpl_new(ctx, least, (size_t)1 << n));
     memset(least, UINT8_MAX, (size_t)1 << n);
     least[0] = 0;
     for (uint32_t set = 0; set < UINT32_C(1) << n; set++) {
@@ -36,8 +35,7 @@ static mpl_status pebble_once(mpl_ctx *ctx, const mpl_dag *dag, bool sliding, ui
         }
     }
     *space = least[(UINT32_C(1) << n) - 1];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the game by its rules: times of all states, lowered to a fixed point ---- */

@@ -10,13 +10,9 @@
 /* One run by several workers; later ones are by one again. */
 static inline mpl_status run_by(mpl_exec *exec, uint32_t n_workers)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_exec_set_workers(exec, n_workers));
-    MPL_TRY(mpl_exec_run(exec, NULL));
-    MPL_TRY(mpl_exec_set_workers(exec, 1));
-out:
-    return st;
+    MPL_PASS(mpl_exec_set_workers(exec, n_workers));
+    MPL_PASS(mpl_exec_run(exec, NULL));
+    return mpl_exec_set_workers(exec, 1);
 }
 
 typedef struct bound {

@@ -25,24 +25,21 @@ typedef struct bench {
 /* Makes problem, plan and executor for an existing graph. */
 static mpl_status make(bench *b, const char *params, bool parallel, bool checked)
 {
-    mpl_status st = MPL_OK;
     mpl_problem_options options = mpl_problem_options_default();
     const mpl_backend *backend = fake_backend();
     mpl_run run;
 
     options.align = backend->align;
     options.parallel = parallel;
-    MPL_TRY(
+    MPL_PASS(
         backend->open(&b->ctx, &(mpl_device_options){.n_threads = 3, .params = params}, &b->dev));
-    MPL_TRY(mpl_new(&b->ctx, b->order, b->g->n_ops));
-    MPL_TRY(mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
-    MPL_TRY(mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
+    MPL_PASS(mpl_new(&b->ctx, b->order, b->g->n_ops));
+    MPL_PASS(mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
+    MPL_PASS(mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
     mpl_run_init(&run, &b->ctx);
-    MPL_TRY(mpl_planner_run(mpl_planner_find("greedy_size"), &run, b->p, &b->plan));
-    MPL_TRY(mpl_exec_new(&b->ctx, backend, b->dev, b->g, b->order, b->p, b->map, b->plan,
-                         &(mpl_exec_options){.checked = checked, .weight_seed = 1}, &b->exec));
-out:
-    return st;
+    MPL_PASS(mpl_planner_run(mpl_planner_find("greedy_size"), &run, b->p, &b->plan));
+    return mpl_exec_new(&b->ctx, backend, b->dev, b->g, b->order, b->p, b->map, b->plan,
+                        &(mpl_exec_options){.checked = checked, .weight_seed = 1}, &b->exec);
 }
 
 static void unmake(bench *b)

@@ -58,7 +58,6 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
                                       const test_tensor *in, uint32_t n_attr, const mpl_attr *attr,
                                       uint32_t n_out)
 {
-    mpl_status st = MPL_OK;
     mpl_value v_in[TEST_MOST], v_out[TEST_MOST];
     static const char *const in_name[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
     static const char *const out_name[] = {"o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7", "o8"};
@@ -66,15 +65,15 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
     memset(t, 0, sizeof *t);
     mpl_ctx_init(&t->ctx);
     t->n_in = n_in, t->n_out = n_out;
-    MPL_TRY(mpl_graph_new(&t->ctx, "g", &t->g));
+    MPL_PASS(mpl_graph_new(&t->ctx, "g", &t->g));
     for (uint32_t i = 0; i < n_in; i++) {
         v_in[i] = MPL_NONE;
         if (in[i].present)
-            MPL_TRY(mpl_graph_add_value(&t->ctx, t->g, in_name[i], MPL_INPUT, in[i].type,
-                                        &in[i].shape, &v_in[i]));
+            MPL_PASS(mpl_graph_add_value(&t->ctx, t->g, in_name[i], MPL_INPUT, in[i].type,
+                                         &in[i].shape, &v_in[i]));
     }
-    MPL_TRY(mpl_graph_add_op(&t->ctx, t->g, kind, "op", n_in, v_in, n_attr, attr, n_out, out_name,
-                             v_out));
+    MPL_PASS(mpl_graph_add_op(&t->ctx, t->g, kind, "op", n_in, v_in, n_attr, attr, n_out, out_name,
+                              v_out));
     for (uint32_t i = 0; i < n_in; i++)
         if (in[i].present) {
             t->in[i] = (mpl_tensor){in[i].type, in[i].shape, NULL};
@@ -90,8 +89,7 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
         t->out[i].data = t->memory[TEST_MOST + i] = malloc(test_bytes(&t->out[i]));
         memset(t->out[i].data, 0xa5, test_bytes(&t->out[i]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static inline mpl_status test_op_run(test_op *t)
@@ -106,16 +104,12 @@ static inline mpl_status test_op_apply(test_op *t, mpl_op_kind kind, uint32_t n_
                                        const test_tensor *in, uint32_t n_attr, const mpl_attr *attr,
                                        uint32_t n_out, int place)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(test_op_make(t, kind, n_in, in, n_attr, attr, n_out));
+    MPL_PASS(test_op_make(t, kind, n_in, in, n_attr, attr, n_out));
     if (place != IN_NEW_MEMORY) {
         assert_int_equal(test_bytes(&t->in[place]), test_bytes(&t->out[0]));
         t->out[0].data = t->in[place].data;
     }
-    MPL_TRY(test_op_run(t));
-out:
-    return st;
+    return test_op_run(t);
 }
 
 /* Frees everything; fails if the operation leaked an allocation. */

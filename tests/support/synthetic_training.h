@@ -47,10 +47,8 @@ static uint32_t backward(const layers *l, uint32_t i)
 static mpl_status draw_layers(mpl_ctx *ctx, uint32_t n_buffers, mpl_rng *rng, layers *l,
                               uint32_t *n_made)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, l->jump, n_buffers));
-    MPL_TRY(mpl_new(ctx, l->side, n_buffers));
+    MPL_PASS(mpl_new(ctx, l->jump, n_buffers));
+    MPL_PASS(mpl_new(ctx, l->side, n_buffers));
     for (*n_made = 0; *n_made < n_buffers; l->n++) {
         uint32_t left = n_buffers - *n_made;
 
@@ -63,8 +61,7 @@ static mpl_status draw_layers(mpl_ctx *ctx, uint32_t n_buffers, mpl_rng *rng, la
     for (uint32_t i = 0; i < l->n; i++)
         if (l->jump[i] >= l->n)
             l->jump[i] = i;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Edges between events: f(i) -> f(i + 1), b(i + 1) -> b(i), f(i) -> b(i), and the shortcuts both

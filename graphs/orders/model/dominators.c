@@ -61,17 +61,16 @@ static void number(mpl_dominators *d, bool from_end)
 mpl_status mpl_dominators_new(mpl_ctx *ctx, const mpl_order_model *m, bool from_end,
                               mpl_dominators *d)
 {
-    mpl_status st = MPL_OK;
     const mpl_lists *l = from_end ? &m->after : &m->before;
     uint32_t n = m->n;
 
     *d = (mpl_dominators){.n = n};
-    MPL_TRY(mpl_new(ctx, d->parent, (size_t)n + 1));
-    MPL_TRY(mpl_new(ctx, d->depth, (size_t)n + 1));
-    MPL_TRY(mpl_new(ctx, d->jump, (size_t)n + 1));
-    MPL_TRY(mpl_new(ctx, d->size, (size_t)n + 1));
-    MPL_TRY(mpl_new(ctx, d->place, (size_t)n + 1));
-    MPL_TRY(mpl_new(ctx, d->at, (size_t)n + 1));
+    MPL_PASS(mpl_new(ctx, d->parent, (size_t)n + 1));
+    MPL_PASS(mpl_new(ctx, d->depth, (size_t)n + 1));
+    MPL_PASS(mpl_new(ctx, d->jump, (size_t)n + 1));
+    MPL_PASS(mpl_new(ctx, d->size, (size_t)n + 1));
+    MPL_PASS(mpl_new(ctx, d->place, (size_t)n + 1));
+    MPL_PASS(mpl_new(ctx, d->at, (size_t)n + 1));
     d->parent[n] = d->jump[n] = n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = from_end ? n - 1 - i : i;
@@ -82,8 +81,7 @@ mpl_status mpl_dominators_new(mpl_ctx *ctx, const mpl_order_model *m, bool from_
         set_parent(d, v, parent);
     }
     number(d, from_end);
-out:
-    return st;
+    return MPL_OK;
 }
 
 void mpl_dominators_fini(mpl_ctx *ctx, mpl_dominators *d)

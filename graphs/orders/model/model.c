@@ -11,12 +11,9 @@ typedef mpl_order_arcs arcs;
 
 mpl_status mpl_order_add(mpl_ctx *ctx, pairs *list, uint32_t of, uint32_t item)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(ctx, list->at, list->cap, list->n + 1));
+    MPL_PASS(mpl_reserve(ctx, list->at, list->cap, list->n + 1));
     list->at[list->n++] = (pair){of, item};
-out:
-    return st;
+    return MPL_OK;
 }
 
 static int by_both(const void *a, const void *b)
@@ -31,11 +28,10 @@ static int by_both(const void *a, const void *b)
 /* Distinct pairs as n lists, each ascending. */
 static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, pairs *list, mpl_lists *out)
 {
-    mpl_status st = MPL_OK;
     uint32_t kept = 0;
 
-    MPL_TRY(mpl_new(ctx, out->begin, (size_t)n + 1));
-    MPL_TRY(mpl_new(ctx, out->item, list->n));
+    MPL_PASS(mpl_new(ctx, out->begin, (size_t)n + 1));
+    MPL_PASS(mpl_new(ctx, out->item, list->n));
     if (list->n > 0)
         qsort(list->at, list->n, sizeof *list->at, by_both);
     for (size_t i = 0; i < list->n; i++) {
@@ -47,8 +43,7 @@ static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, pairs *list, mpl_lists *o
     for (uint32_t i = 0; i < n; i++)
         if (out->begin[i + 1] < out->begin[i])
             out->begin[i + 1] = out->begin[i];
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void lists_fini(mpl_ctx *ctx, mpl_lists *l)
@@ -126,19 +121,16 @@ static bool model_ok(const mpl_order_model *m)
 
 mpl_status mpl_order_model_finish(mpl_ctx *ctx, mpl_order_model *m, arcs *a)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(make_lists(ctx, m->n, &a->before, &m->before));
-    MPL_TRY(make_lists(ctx, m->n_buffers, &a->makers, &m->makers));
-    MPL_TRY(make_lists(ctx, m->n_buffers, &a->users, &m->users));
-    MPL_TRY(make_lists(ctx, m->n, &a->ways, &m->ways));
-    MPL_TRY(make_lists(ctx, m->n_ways, &a->under, &m->under));
-    MPL_TRY(turn(ctx, m->n, &m->before, m->n, &m->after));
-    MPL_TRY(turn(ctx, m->n_buffers, &m->makers, m->n, &m->makes));
-    MPL_TRY(turn(ctx, m->n_buffers, &m->users, m->n, &m->reads));
+    MPL_PASS(make_lists(ctx, m->n, &a->before, &m->before));
+    MPL_PASS(make_lists(ctx, m->n_buffers, &a->makers, &m->makers));
+    MPL_PASS(make_lists(ctx, m->n_buffers, &a->users, &m->users));
+    MPL_PASS(make_lists(ctx, m->n, &a->ways, &m->ways));
+    MPL_PASS(make_lists(ctx, m->n_ways, &a->under, &m->under));
+    MPL_PASS(turn(ctx, m->n, &m->before, m->n, &m->after));
+    MPL_PASS(turn(ctx, m->n_buffers, &m->makers, m->n, &m->makes));
+    MPL_PASS(turn(ctx, m->n_buffers, &m->users, m->n, &m->reads));
     mpl_assert_ok(model_ok(m));
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A part of a model under construction: its operations and buffers. */
@@ -160,7 +152,6 @@ static bool inside(const part *x, uint32_t v)
 /* Buffer b in the part: absent, live throughout, or made or freed by the part's operations. */
 static mpl_status part_buffer(part *x, uint32_t b)
 {
-    mpl_status st = MPL_OK;
     const mpl_order_model *m = x->m;
     bool first = m->from_start[b], kept = m->kept[b], touched = false;
 
@@ -175,47 +166,43 @@ static mpl_status part_buffer(part *x, uint32_t b)
     if (first && kept)
         x->sub->base += m->bytes[b];
     if (!touched || (first && kept))
-        goto out;
+        return MPL_OK;
     x->id[b] = x->sub->n_buffers;
     x->sub->bytes[x->sub->n_buffers] = m->bytes[b];
     x->sub->from_start[x->sub->n_buffers] = first;
     x->sub->kept[x->sub->n_buffers] = kept;
     for (uint32_t i = m->makers.begin[b]; !first && i < m->makers.begin[b + 1]; i++)
         if (inside(x, m->makers.item[i]))
-            MPL_TRY(mpl_order_add(x->ctx, &x->arcs.makers, x->sub->n_buffers,
-                                  x->place[m->makers.item[i]] - x->from));
+            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.makers, x->sub->n_buffers,
+                                   x->place[m->makers.item[i]] - x->from));
     for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++)
         if (inside(x, m->users.item[i]))
-            MPL_TRY(mpl_order_add(x->ctx, &x->arcs.users, x->sub->n_buffers,
-                                  x->place[m->users.item[i]] - x->from));
+            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.users, x->sub->n_buffers,
+                                   x->place[m->users.item[i]] - x->from));
     x->sub->n_buffers++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds way `way` of operation `id` of the part, with those of its buffers that the part has. */
 static mpl_status part_way(part *x, uint32_t id, uint32_t way)
 {
-    mpl_status st = MPL_OK;
     const mpl_order_model *m = x->m;
     uint32_t mine = x->sub->n_ways;
 
     for (uint32_t i = m->under.begin[way]; i < m->under.begin[way + 1]; i++)
         if (x->id[m->under.item[i]] != MPL_NONE) {
-            MPL_TRY(mpl_order_add(x->ctx, &x->arcs.under, mine, x->id[m->under.item[i]]));
+            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.under, mine, x->id[m->under.item[i]]));
             x->sub->n_ways = mine + 1;
         }
     if (x->sub->n_ways > mine)
-        MPL_TRY(mpl_order_add(x->ctx, &x->arcs.ways, id, mine));
-out:
-    return st;
+        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.ways, id, mine));
+    return MPL_OK;
 }
 
 /* Buffers outside the model's lists that live throughout are in m->base already. No operation of
  * the part may overwrite an operand that dies after the part, or one that counts as base. */
 static mpl_status part_fill(part *x, const uint32_t *order)
 {
-    mpl_status st = MPL_OK;
     const mpl_order_model *m = x->m;
     mpl_order_model *sub = x->sub;
 
@@ -223,7 +210,7 @@ static mpl_status part_fill(part *x, const uint32_t *order)
     sub->base = m->base;
     sub->backward = m->backward;
     for (uint32_t b = 0; b < m->n_buffers; b++)
-        MPL_TRY(part_buffer(x, b));
+        MPL_PASS(part_buffer(x, b));
     for (uint32_t i = x->from; i < x->to; i++) {
         uint32_t v = order[i], id = i - x->from;
 
@@ -232,14 +219,12 @@ static mpl_status part_fill(part *x, const uint32_t *order)
         sub->saves[id] = m->saves[v];
         for (uint32_t j = m->before.begin[v]; j < m->before.begin[v + 1]; j++)
             if (inside(x, m->before.item[j]))
-                MPL_TRY(mpl_order_add(x->ctx, &x->arcs.before, id,
-                                      x->place[m->before.item[j]] - x->from));
+                MPL_PASS(mpl_order_add(x->ctx, &x->arcs.before, id,
+                                       x->place[m->before.item[j]] - x->from));
         for (uint32_t j = m->ways.begin[v]; j < m->ways.begin[v + 1]; j++)
-            MPL_TRY(part_way(x, id, m->ways.item[j]));
+            MPL_PASS(part_way(x, id, m->ways.item[j]));
     }
-    MPL_TRY(mpl_order_model_finish(x->ctx, sub, &x->arcs));
-out:
-    return st;
+    return mpl_order_model_finish(x->ctx, sub, &x->arcs);
 }
 
 mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,

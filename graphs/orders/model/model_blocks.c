@@ -215,7 +215,6 @@ out:
 
 static mpl_status check_sizes(const mpl_block_models *f)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->g;
     const uint64_t *extra = f->options.op_workspace_bytes;
     uint64_t sum = 0;
@@ -226,11 +225,9 @@ static mpl_status check_sizes(const mpl_block_models *f)
                                          : 0;
 
         if (bytes > MOST || !mpl_add_bytes(sum, slots(f, bytes), &sum) || sum > MOST)
-            MPL_FAIL(f->ctx, MPL_EINPUT, "the values of '%.100s' together pass 2^61 bytes",
-                     g->name);
+            return MPL_REFUSE(f->ctx, "the values of '%.100s' together pass 2^61 bytes", g->name);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_block_models_new(mpl_ctx *ctx, const mpl_graph *g,
@@ -458,7 +455,6 @@ static void add_buffers(maker *x)
 /* Bytes that only `op` has: its workspace, outputs that nobody reads. Adds it as a maker. */
 static mpl_status add_outputs(maker *x, mpl_op op, uint32_t mine, uint64_t *carried)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = x->g;
     const uint64_t *extra = x->f->options.op_workspace_bytes;
 
@@ -470,14 +466,13 @@ static mpl_status add_outputs(maker *x, mpl_op op, uint32_t mine, uint64_t *carr
         if (v == MPL_NONE || lies(x->f, v) != v)
             continue;
         if (x->id[v] != MPL_NONE)
-            MPL_TRY(mpl_order_add(x->ctx, &x->arcs.makers, x->id[v], mine));
+            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.makers, x->id[v], mine));
         if (x->id[v] != MPL_NONE && mpl_is_chosen(g, v))
             *carried += slots(x->f, g->value_bytes[v]);
         else if (x->how[v] == 0 && !mpl_is_chosen(g, v))
             x->m->extra[mine] += slots(x->f, g->value_bytes[v]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The local operation that makes v, itself or in its blocks: by the step of the block. */
@@ -492,31 +487,28 @@ static mpl_status add_before(maker *x, uint32_t mine, mpl_value v, const uint32_
 
 static mpl_status add_all_before(maker *x, mpl_op op, uint32_t mine, const uint32_t *local)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = x->g;
     uint32_t first = owns(g, op) ? g->op_body[g->op_body_begin[op]] : MPL_NONE;
     mpl_op from = first != MPL_NONE ? g->block_op_begin[first] : op;
 
     for (mpl_op at = from; at <= op; at++)
         for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++)
-            MPL_TRY(add_before(x, mine, g->op_in[i], local));
+            MPL_PASS(add_before(x, mine, g->op_in[i], local));
     for (uint32_t b = first;
          b < g->n_blocks && g->block_op_begin[b] <= op && g->block_owner[b] <= op; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            MPL_TRY(add_before(x, mine, mpl_result(g, b, i), local));
-out:
-    return st;
+            MPL_PASS(add_before(x, mine, mpl_result(g, b, i), local));
+    return MPL_OK;
 }
 
 /* Ways of a plain operation to write output 0 over an operand. */
 static mpl_status add_ways(maker *x, mpl_op op, uint32_t mine)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = x->g;
     mpl_value out = mpl_op_n_out(g, op) > 0 ? mpl_op_output(g, op, 0) : MPL_NONE;
 
     if (!x->f->options.in_place || lies(x->f, out) != out || out == MPL_NONE)
-        goto out;
+        return MPL_OK;
     x->m->saves[mine] = slots(x->f, g->value_bytes[out]);
     for (uint32_t i = 0; i < mpl_n_read(g, op); i++) {
         mpl_value in = lies(x->f, mpl_op_input(g, op, i));
@@ -525,18 +517,16 @@ static mpl_status add_ways(maker *x, mpl_op op, uint32_t mine)
             !may_pair(x->f, x->block, in, out) ||
             !mpl_in_place_operand(g, x->f->alias.root, NULL, op, i))
             continue;
-        MPL_TRY(mpl_order_add(x->ctx, &x->arcs.under, x->m->n_ways, x->id[in]));
-        MPL_TRY(mpl_order_add(x->ctx, &x->arcs.ways, mine, x->m->n_ways++));
+        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.under, x->m->n_ways, x->id[in]));
+        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.ways, mine, x->m->n_ways++));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A loop or case needs what its blocks do. What it reads on entry alone may end there; at a case's
  * own step, all that it reads. carried: bytes that it leaves in places of their own. */
 static mpl_status add_need(maker *x, mpl_op op, uint32_t mine, uint64_t carried)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = x->g;
     uint64_t need = 0, within = 0;
     uint32_t way = x->m->n_ways;
@@ -554,31 +544,27 @@ static mpl_status add_need(maker *x, mpl_op op, uint32_t mine, uint64_t carried)
 
         if (b == MPL_NONE || x->m->kept[b] || (x->touched[x->touch[i]] != ON_ENTRY && !at_end))
             continue;
-        MPL_TRY(mpl_order_add(x->ctx, &x->arcs.under, way, b));
+        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.under, way, b));
         x->m->saves[mine] += x->m->bytes[b];
         x->m->n_ways = way + 1;
     }
     if (x->m->n_ways > way)
-        MPL_TRY(mpl_order_add(x->ctx, &x->arcs.ways, mine, way));
-out:
-    return st;
+        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.ways, mine, way));
+    return MPL_OK;
 }
 
 static mpl_status add_op(maker *x, mpl_op op, uint32_t mine, const uint32_t *local)
 {
-    mpl_status st = MPL_OK;
     uint64_t carried = 0;
 
     x->m->op[mine] = op;
     list_reads(x, op);
-    MPL_TRY(add_all_before(x, op, mine, local));
-    MPL_TRY(add_outputs(x, op, mine, &carried));
+    MPL_PASS(add_all_before(x, op, mine, local));
+    MPL_PASS(add_outputs(x, op, mine, &carried));
     for (uint32_t i = 0; i < x->n_touch; i++)
         if (x->id[x->touch[i]] != MPL_NONE)
-            MPL_TRY(mpl_order_add(x->ctx, &x->arcs.users, x->id[x->touch[i]], mine));
-    MPL_TRY(owns(x->g, op) ? add_need(x, op, mine, carried) : add_ways(x, op, mine));
-out:
-    return st;
+            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.users, x->id[x->touch[i]], mine));
+    return owns(x->g, op) ? add_need(x, op, mine, carried) : add_ways(x, op, mine);
 }
 
 static mpl_status fill(maker *x)

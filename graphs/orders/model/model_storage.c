@@ -153,34 +153,29 @@ out:
 
 static mpl_status add_items(source *s, mpl_value v, uint32_t first, uint32_t n)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(s->ctx, s->item, s->cap, s->n_items + n));
+    MPL_PASS(mpl_reserve(s->ctx, s->item, s->cap, s->n_items + n));
     for (uint32_t k = 0; k < n; k++)
         s->item[s->n_items++] = first + k;
     s->count[v] += n;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The parts of the result of an open concat: those of its operands. */
 static mpl_status join_parts(source *s, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
     mpl_value out = mpl_op_output(g, op, 0);
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         mpl_value v = g->op_in[i];
 
-        MPL_TRY(mpl_reserve(s->ctx, s->item, s->cap, s->n_items + s->count[v]));
+        MPL_PASS(mpl_reserve(s->ctx, s->item, s->cap, s->n_items + s->count[v]));
         for (uint32_t k = 0; k < s->count[v]; k++)
             s->item[s->n_items++] = s->item[s->begin[v] + k];
         s->count[out] += s->count[v];
         s->tight[s->alias.root[v]] = 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether v is a copied piece that could lie in an output, were its split or slice to copy. */
@@ -192,44 +187,40 @@ static bool may_lie_in_output(const source *s, mpl_value v)
 /* The parts of v. A part of the result of an open concat needs nothing for certain. */
 static mpl_status find_parts(source *s, mpl_value v)
 {
-    mpl_status st = MPL_OK;
     mpl_value root = s->alias.root[v];
 
     s->begin[v] = (uint32_t)s->n_items;
     if (may_lie_in_output(s, v))
-        goto out;
+        return MPL_OK;
     if (is_open(s, s->g->value_op[root])) {
         if (v == root) {
-            MPL_TRY(join_parts(s, s->g->value_op[v]));
+            MPL_PASS(join_parts(s, s->g->value_op[v]));
         } else if (s->g->value_bytes[v] == s->g->value_bytes[root]) {
             s->begin[v] = s->begin[root];
             s->count[v] = s->count[root];
         }
-        goto out;
+        return MPL_OK;
     }
     if (mpl_cuts_cut(&s->cuts, &s->alias, v))
-        MPL_TRY(add_items(s, v, s->cuts.first[v], s->cuts.count[v]));
+        MPL_PASS(add_items(s, v, s->cuts.first[v], s->cuts.count[v]));
     else
-        MPL_TRY(add_items(s, v, s->cuts.first[root], s->cuts.count[root]));
-out:
-    return st;
+        MPL_PASS(add_items(s, v, s->cuts.first[root], s->cuts.count[root]));
+    return MPL_OK;
 }
 
 /* Operands come before results, so their parts are known. */
 static mpl_status find_all_parts(source *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
 
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] == MPL_NONE)
-            MPL_TRY(find_parts(s, v));
+            MPL_PASS(find_parts(s, v));
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE)
-                MPL_TRY(find_parts(s, g->op_out[i]));
-out:
-    return st;
+                MPL_PASS(find_parts(s, g->op_out[i]));
+    return MPL_OK;
 }
 
 /* Whether `op` needs no storage to be there: it only names what is there. The operations on whole
@@ -299,13 +290,9 @@ static mpl_status mark_roots(source *s)
 
 static mpl_status add_bytes(const source *s, const char *what, uint64_t bytes, uint64_t *sum)
 {
-    mpl_status st = MPL_OK;
-
     if (bytes > MOST || !mpl_add_bytes(*sum, bytes, sum) || *sum > MOST)
-        MPL_FAIL(s->ctx, MPL_EINPUT, "the %s of '%.100s' together pass 2^61 bytes", what,
-                 s->g->name);
-out:
-    return st;
+        return MPL_REFUSE(s->ctx, "the %s of '%.100s' together pass 2^61 bytes", what, s->g->name);
+    return MPL_OK;
 }
 
 /* Makes a buffer of each part that is read. An input that is neither pinned nor read would count
@@ -313,7 +300,6 @@ out:
  * orders. */
 static mpl_status add_buffers(source *s, mpl_order_model *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
     uint64_t sum = 0;
 
@@ -325,7 +311,7 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
         s->id[i] = MPL_NONE;
         if (s->pinned[root] || (s->how[i] == 0 && from_start) || is_open(s, g->value_op[root]))
             continue;
-        MPL_TRY(
+        MPL_PASS(
             add_bytes(s, "values", s->cuts.bytes[i] > MOST ? MOST + 1 : part_bytes(s, i), &sum));
         if (s->how[i] == 0)
             continue;
@@ -336,33 +322,28 @@ static mpl_status add_buffers(source *s, mpl_order_model *m)
         m->from_start[m->n_buffers] = from_start;
         m->n_buffers++;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_workspaces(source *s, mpl_order_model *m)
 {
-    mpl_status st = MPL_OK;
     const uint64_t *bytes = s->options->op_workspace_bytes;
     uint64_t sum = 0;
 
     if (!s->options->plan_workspaces || s->g->n_blocks != 1 || bytes == NULL)
-        goto out;
+        return MPL_OK;
     for (mpl_op op = 0; op < s->g->n_ops; op++) {
-        MPL_TRY(
+        MPL_PASS(
             add_bytes(s, "workspaces", bytes[op] > MOST ? MOST + 1 : slots(s, bytes[op]), &sum));
         m->extra[op] += slots(s, bytes[op]);
         m->extra_rest[op] = mpl_max_u64(m->extra_rest[op], slots(s, bytes[op]) - bytes[op]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* `op` makes v: buffers, and bytes that nobody reads. */
 static mpl_status add_result(source *s, mpl_order_model *m, mpl_op op, mpl_value v)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t k = 0; k < s->count[v]; k++) {
         uint32_t part = s->item[s->begin[v] + k], b = s->id[part];
 
@@ -372,24 +353,21 @@ static mpl_status add_result(source *s, mpl_order_model *m, mpl_op op, mpl_value
             m->extra[op] += part_bytes(s, part);
             m->extra_rest[op] = mpl_max_u64(m->extra_rest[op], part_rest(s, part));
         } else if (b != MPL_NONE && !m->from_start[b]) {
-            MPL_TRY(mpl_order_add(s->ctx, &s->arcs.makers, b, op));
+            MPL_PASS(mpl_order_add(s->ctx, &s->arcs.makers, b, op));
         }
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_makers(source *s, mpl_order_model *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE && !s->alias.nothing[op] && !is_open(s, op))
-                MPL_TRY(add_result(s, m, op, g->op_out[i]));
-out:
-    return st;
+                MPL_PASS(add_result(s, m, op, g->op_out[i]));
+    return MPL_OK;
 }
 
 /* ---- operations ---- */
@@ -439,7 +417,6 @@ static bool may_overwrite(const source *s, mpl_op op, uint32_t i)
 /* Adds the way to write over v, as far as it does not stay. A single part must be large enough. */
 static mpl_status add_way(source *s, mpl_order_model *m, mpl_op op, mpl_value v)
 {
-    mpl_status st = MPL_OK;
     uint32_t way = m->n_ways;
 
     for (uint32_t k = 0; k < s->count[v]; k++) {
@@ -447,62 +424,53 @@ static mpl_status add_way(source *s, mpl_order_model *m, mpl_op op, mpl_value v)
 
         if (b == MPL_NONE || m->kept[b] || (!s->relaxed && m->bytes[b] < m->saves[op]))
             continue;
-        MPL_TRY(mpl_order_add(s->ctx, &s->arcs.under, way, b));
+        MPL_PASS(mpl_order_add(s->ctx, &s->arcs.under, way, b));
         m->n_ways = way + 1;
     }
     if (m->n_ways > way)
-        MPL_TRY(mpl_order_add(s->ctx, &s->arcs.ways, op, way));
-out:
-    return st;
+        MPL_PASS(mpl_order_add(s->ctx, &s->arcs.ways, op, way));
+    return MPL_OK;
 }
 
 static mpl_status add_operand(source *s, mpl_order_model *m, mpl_op op, uint32_t i)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
     mpl_value v = g->op_in[g->op_in_begin[op] + i];
 
     if (v != MPL_NONE && g->value_op[v] != MPL_NONE)
-        MPL_TRY(mpl_order_add(s->ctx, &s->arcs.before, op, g->value_op[v]));
+        MPL_PASS(mpl_order_add(s->ctx, &s->arcs.before, op, g->value_op[v]));
     if (v == MPL_NONE || i >= mpl_n_read(g, op) || skips(s, op, v))
         return MPL_OK;
     for (uint32_t k = 0; k < s->count[v]; k++)
         if (s->id[s->item[s->begin[v] + k]] != MPL_NONE)
-            MPL_TRY(mpl_order_add(s->ctx, &s->arcs.users, s->id[s->item[s->begin[v] + k]], op));
+            MPL_PASS(mpl_order_add(s->ctx, &s->arcs.users, s->id[s->item[s->begin[v] + k]], op));
     if (m->saves[op] > 0 && may_overwrite(s, op, i))
-        MPL_TRY(add_way(s, m, op, v));
-out:
-    return st;
+        MPL_PASS(add_way(s, m, op, v));
+    return MPL_OK;
 }
 
 static mpl_status add_operands(source *s, mpl_order_model *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         m->op[op] = op;
         m->saves[op] = bytes_to_save(s, op);
         for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
-            MPL_TRY(add_operand(s, m, op, i));
+            MPL_PASS(add_operand(s, m, op, i));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* ---- the model ---- */
 
 static mpl_status fill(source *s, mpl_order_model *m)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(add_buffers(s, m));
-    MPL_TRY(add_workspaces(s, m));
-    MPL_TRY(add_makers(s, m));
-    MPL_TRY(add_operands(s, m));
-    MPL_TRY(mpl_order_model_finish(s->ctx, m, &s->arcs));
-out:
-    return st;
+    MPL_PASS(add_buffers(s, m));
+    MPL_PASS(add_workspaces(s, m));
+    MPL_PASS(add_makers(s, m));
+    MPL_PASS(add_operands(s, m));
+    return mpl_order_model_finish(s->ctx, m, &s->arcs);
 }
 
 static void source_fini(source *s)

@@ -68,13 +68,9 @@ typedef struct local {
 
 static mpl_status trees_init(mpl_ctx *ctx, const mpl_order_model *m, trees *t)
 {
-    mpl_status st = MPL_OK;
-
     t->m = m;
-    MPL_TRY(mpl_dominators_new(ctx, m, false, &t->entries));
-    MPL_TRY(mpl_dominators_new(ctx, m, true, &t->exits));
-out:
-    return st;
+    MPL_PASS(mpl_dominators_new(ctx, m, false, &t->entries));
+    return mpl_dominators_new(ctx, m, true, &t->exits);
 }
 
 static void trees_fini(mpl_ctx *ctx, trees *t)
@@ -94,30 +90,23 @@ static void frame_fini(frame *f)
 
 static mpl_status filled(mpl_ctx *ctx, uint32_t n, uint32_t **out)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_new(ctx, *out, n));
+    MPL_PASS(mpl_new(ctx, *out, n));
     if (n > 0)
         memset(*out, 0xff, n * sizeof **out);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status frame_init(mpl_ctx *ctx, const mpl_order_model *m, frame *f)
 {
-    mpl_status st = MPL_OK;
-
     *f = (frame){.ctx = ctx, .m = m};
-    MPL_TRY(trees_init(ctx, m, &f->trees));
-    MPL_TRY(filled(ctx, m->n, &f->chain_of));
-    MPL_TRY(filled(ctx, m->n_buffers, &f->birth));
-    MPL_TRY(filled(ctx, m->n_buffers, &f->death));
-    MPL_TRY(filled(ctx, m->n, &f->node));
-    MPL_TRY(filled(ctx, m->n, &f->opened));
-    MPL_TRY(filled(ctx, m->n, &f->mark));
-    MPL_TRY(filled(ctx, m->n_buffers, &f->id));
-out:
-    return st;
+    MPL_PASS(trees_init(ctx, m, &f->trees));
+    MPL_PASS(filled(ctx, m->n, &f->chain_of));
+    MPL_PASS(filled(ctx, m->n_buffers, &f->birth));
+    MPL_PASS(filled(ctx, m->n_buffers, &f->death));
+    MPL_PASS(filled(ctx, m->n, &f->node));
+    MPL_PASS(filled(ctx, m->n, &f->opened));
+    MPL_PASS(filled(ctx, m->n, &f->mark));
+    return filled(ctx, m->n_buffers, &f->id);
 }
 
 static bool before_range(const trees *t, range r, uint32_t u)
@@ -186,11 +175,10 @@ static void local_fini(mpl_ctx *ctx, local *l)
 /* Numbers the nodes: operations in ascending order, a chain where its first operation stands. */
 static mpl_status number_nodes(frame *f, const uint32_t *ops, uint32_t n, local *l)
 {
-    mpl_status st = MPL_OK;
     uint32_t n_nodes = 0, n_buffers = 0;
 
-    MPL_TRY(mpl_new(f->ctx, l->op, n));
-    MPL_TRY(mpl_new(f->ctx, l->leg, n));
+    MPL_PASS(mpl_new(f->ctx, l->op, n));
+    MPL_PASS(mpl_new(f->ctx, l->leg, n));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = ops[i], c = f->chain_of[v];
         const chain *x = c != MPL_NONE ? &f->chains[c] : NULL;
@@ -212,18 +200,16 @@ static mpl_status number_nodes(frame *f, const uint32_t *ops, uint32_t n, local 
         }
         f->node[v] = f->opened[x->head] + x->n - 1;
     }
-    MPL_TRY(filled(f->ctx, n_nodes, &l->way));
-    MPL_TRY(mpl_order_model_alloc(f->ctx, n_nodes, n_buffers + n_nodes, &l->m));
+    MPL_PASS(filled(f->ctx, n_nodes, &l->way));
+    MPL_PASS(mpl_order_model_alloc(f->ctx, n_nodes, n_buffers + n_nodes, &l->m));
     l->m->n_buffers = 0;
     l->m->base = f->m->base;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds buffer b, if the range makes or frees it. */
 static mpl_status add_buffer(frame *f, range r, local *l, uint32_t b)
 {
-    mpl_status st = MPL_OK;
     const mpl_order_model *m = f->m;
     uint32_t born = f->birth[b], dies = f->death[b], id = l->m->n_buffers;
     shared s = shared_outside(&f->trees, r, b, f->node, MPL_NONE, false);
@@ -241,7 +227,7 @@ static mpl_status add_buffer(frame *f, range r, local *l, uint32_t b)
         uint32_t u = m->makers.item[i];
 
         if (f->node[u] != MPL_NONE && f->chain_of[u] == born)
-            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.makers, id, f->node[u]));
+            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.makers, id, f->node[u]));
     }
     for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++) {
         uint32_t u = m->users.item[i];
@@ -252,17 +238,15 @@ static mpl_status add_buffer(frame *f, range r, local *l, uint32_t b)
             u = f->opened[f->chains[dies].head];
         else
             u = f->node[u];
-        MPL_TRY(mpl_order_add(f->ctx, &l->arcs.users, id, u));
+        MPL_PASS(mpl_order_add(f->ctx, &l->arcs.users, id, u));
         if (l->way[u] != MPL_NONE)
-            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.under, l->way[u], id));
+            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.under, l->way[u], id));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_buffers(frame *f, const uint32_t *ops, uint32_t n, range r, local *l)
 {
-    mpl_status st = MPL_OK;
     const mpl_order_model *m = f->m;
 
     for (uint32_t i = 0; i < n; i++)
@@ -275,17 +259,15 @@ static mpl_status add_buffers(frame *f, const uint32_t *ops, uint32_t n, range r
                 if (f->id[b] != MPL_NONE)
                     continue;
                 f->id[b] = MPL_NONE - 1; /* seen */
-                MPL_TRY(add_buffer(f, r, l, b));
+                MPL_PASS(add_buffer(f, r, l, b));
             }
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Adds a way to write in place, as far as its buffers end at single operations. */
 static mpl_status add_way(frame *f, local *l, uint32_t node, uint32_t way)
 {
-    mpl_status st = MPL_OK;
     const mpl_order_model *m = f->m;
     uint32_t mine = l->m->n_ways;
 
@@ -294,60 +276,54 @@ static mpl_status add_way(frame *f, local *l, uint32_t node, uint32_t way)
 
         if (f->id[b] >= MPL_NONE - 1 || f->death[b] != MPL_NONE)
             continue;
-        MPL_TRY(mpl_order_add(f->ctx, &l->arcs.under, mine, f->id[b]));
+        MPL_PASS(mpl_order_add(f->ctx, &l->arcs.under, mine, f->id[b]));
         l->m->n_ways = mine + 1;
     }
     if (l->m->n_ways > mine)
-        MPL_TRY(mpl_order_add(f->ctx, &l->arcs.ways, node, mine));
-out:
-    return st;
+        MPL_PASS(mpl_order_add(f->ctx, &l->arcs.ways, node, mine));
+    return MPL_OK;
 }
 
 static mpl_status add_before(frame *f, local *l, uint32_t node, uint32_t v)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = f->m->before.begin[v]; i < f->m->before.begin[v + 1]; i++)
         if (f->node[f->m->before.item[i]] != MPL_NONE)
-            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.before, node, f->node[f->m->before.item[i]]));
-out:
-    return st;
+            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.before, node, f->node[f->m->before.item[i]]));
+    return MPL_OK;
 }
 
 /* The legs of a chain: each frees the level before it and makes its own. The first frees, and the
  * last makes, buffers that other operations see. */
 static mpl_status add_chain(frame *f, local *l, const chain *c)
 {
-    mpl_status st = MPL_OK;
     uint32_t first = f->opened[c->head], last_buffer = MPL_NONE;
     uint64_t before = c->level;
 
-    MPL_TRY(add_before(f, l, first, c->head));
+    MPL_PASS(add_before(f, l, first, c->head));
     for (uint32_t k = 0; k < c->n; k++) {
         const mpl_leg *leg = &f->legs[c->first + k];
         uint64_t both = before + leg->level;
 
         if (k > 0) {
-            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.before, first + k, first + k - 1));
-            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.users, last_buffer, first + k));
+            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.before, first + k, first + k - 1));
+            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.users, last_buffer, first + k));
         }
         l->m->extra[first + k] = leg->hill > both ? leg->hill - both : 0;
         l->m->saves[first + k] = leg->hill < both ? both - leg->hill : 0;
         if (leg->hill < both) {
             l->way[first + k] = l->m->n_ways++;
-            MPL_TRY(mpl_order_add(f->ctx, &l->arcs.ways, first + k, l->way[first + k]));
+            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.ways, first + k, l->way[first + k]));
             if (k > 0)
-                MPL_TRY(mpl_order_add(f->ctx, &l->arcs.under, l->way[first + k], last_buffer));
+                MPL_PASS(mpl_order_add(f->ctx, &l->arcs.under, l->way[first + k], last_buffer));
         }
         before = leg->level;
         if (k + 1 == c->n)
             break;
         last_buffer = l->m->n_buffers++;
         l->m->bytes[last_buffer] = leg->level;
-        MPL_TRY(mpl_order_add(f->ctx, &l->arcs.makers, last_buffer, first + k));
+        MPL_PASS(mpl_order_add(f->ctx, &l->arcs.makers, last_buffer, first + k));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The model of `ops`, ascending, which fill the range. */
@@ -426,11 +402,10 @@ static bool stands_alone(const trees *t, const uint32_t *ops, uint32_t n, range 
 static mpl_status add_chain_of(frame *f, const uint32_t *ops, uint32_t n, range r, uint64_t level,
                                const mpl_leg *legs, uint32_t n_legs)
 {
-    mpl_status st = MPL_OK;
     uint32_t id = f->n_chains;
 
-    MPL_TRY(mpl_reserve(f->ctx, f->chains, f->chain_cap, (size_t)id + 1));
-    MPL_TRY(mpl_reserve(f->ctx, f->legs, f->leg_cap, f->n_legs + n_legs));
+    MPL_PASS(mpl_reserve(f->ctx, f->chains, f->chain_cap, (size_t)id + 1));
+    MPL_PASS(mpl_reserve(f->ctx, f->legs, f->leg_cap, f->n_legs + n_legs));
     f->chains[f->n_chains++] = (chain){ops[0], (uint32_t)f->n_legs, n_legs, level};
     memcpy(f->legs + f->n_legs, legs, n_legs * sizeof *legs);
     f->n_legs += n_legs;
@@ -450,8 +425,7 @@ static mpl_status add_chain_of(frame *f, const uint32_t *ops, uint32_t n, range 
                     f->death[b] = id;
             }
         }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Orders a local model along its sets and makes its operations a chain of the frame, if that is
@@ -555,7 +529,6 @@ static uint32_t follower(const trees *t, uint32_t v)
 static mpl_status order_pieces(frame *f, const local *l, const uint32_t *run, uint32_t n,
                                uint32_t *scratch, uint32_t *all, uint8_t *alone)
 {
-    mpl_status st = MPL_OK;
     uint32_t n_all = unfold_all(f, l, run, n, all), from = 0;
     range r = {all[0], all[n_all - 1]};
 
@@ -570,11 +543,10 @@ static mpl_status order_pieces(frame *f, const local *l, const uint32_t *run, ui
         if (i < n && alone[run[i]])
             continue;
         if (i - from > 1)
-            MPL_TRY(order_run(f, l, run + from, i - from, scratch));
+            MPL_PASS(order_run(f, l, run + from, i - from, scratch));
         from = i + 1;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Makes chains of the runs of a local model of n_ops operations. */

@@ -28,12 +28,9 @@ void mpl_sets_fini(mpl_ctx *ctx, mpl_sets *s)
 
 static mpl_status add_move(mpl_ctx *ctx, mpl_sets *s, mpl_move move)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(ctx, s->moves, s->move_cap, s->n_moves + 1));
+    MPL_PASS(mpl_reserve(ctx, s->moves, s->move_cap, s->n_moves + 1));
     s->moves[s->n_moves++] = move;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_sets_along(mpl_ctx *ctx, const mpl_order_model *m, mpl_sets *s)
@@ -90,24 +87,21 @@ static uint32_t *find(const table *t, uint32_t last)
 /* Adds the moves out of set `from`, whose operations the walk has run. */
 static mpl_status expand(table *t, mpl_sets *s, uint32_t from, const mpl_order_walk *w)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t v = 0; v < t->m->n; v++) {
         uint32_t *slot;
 
         if (w->done[v] || w->waits[v] > 0)
             continue;
-        MPL_TRY(mpl_reserve(t->ctx, t->words, t->word_cap, (size_t)(s->n + 1) * t->n_words));
+        MPL_PASS(mpl_reserve(t->ctx, t->words, t->word_cap, (size_t)(s->n + 1) * t->n_words));
         memcpy(words_of(t, s->n), words_of(t, from), t->n_words * sizeof *t->words);
         words_of(t, s->n)[v / 64] |= UINT64_C(1) << v % 64;
         slot = find(t, s->n);
         if (*slot == MPL_NONE)
             *slot = s->n++;
-        MPL_TRY(add_move(t->ctx, s,
-                         (mpl_move){from, *slot, v, mpl_order_walk_cost(w, v) - t->m->base}));
+        MPL_PASS(add_move(t->ctx, s,
+                          (mpl_move){from, *slot, v, mpl_order_walk_cost(w, v) - t->m->base}));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_sets_of(mpl_ctx *ctx, const mpl_order_model *m, uint32_t most, uint64_t *ticks,
@@ -267,21 +261,19 @@ static uint32_t go_back(finder *f, const uint64_t *to_end, uint32_t *valleys, ui
 
 static mpl_status finder_init(mpl_ctx *ctx, finder *f)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = f->sets->n;
 
-    MPL_TRY(mpl_new(ctx, f->from_start, n));
-    MPL_TRY(mpl_new(ctx, f->peak, n));
-    MPL_TRY(mpl_new(ctx, f->via, n));
-    MPL_TRY(mpl_new(ctx, f->begin, (size_t)n + 1));
+    MPL_PASS(mpl_new(ctx, f->from_start, n));
+    MPL_PASS(mpl_new(ctx, f->peak, n));
+    MPL_PASS(mpl_new(ctx, f->via, n));
+    MPL_PASS(mpl_new(ctx, f->begin, (size_t)n + 1));
     for (size_t i = 0; i < f->sets->n_moves; i++)
         f->begin[f->sets->moves[i].from + 1] = i + 1;
     for (uint32_t i = 0; i < n; i++) /* the full set has no moves */
         f->begin[i + 1] = f->begin[i + 1] > f->begin[i] ? f->begin[i + 1] : f->begin[i];
     reach_from(f, 0);
     memcpy(f->from_start, f->peak, n * sizeof *f->peak);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_valleys(mpl_ctx *ctx, const mpl_sets *sets, uint32_t n_ops, mpl_leg *legs,

@@ -32,14 +32,13 @@ static void push_arc(network *net, uint32_t from, uint32_t to, uint64_t capacity
 static mpl_status build_network(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *weight,
                                 uint64_t no_limit, network *net)
 {
-    mpl_status st = MPL_OK;
     const mpl_before *o = p->before;
     uint32_t n = p->n;
     size_t most = 3 * (size_t)n + o->red_begin[n] + p->n_in_place;
 
-    MPL_TRY(mpl_new(ctx, net->from, most));
-    MPL_TRY(mpl_new(ctx, net->to, most));
-    MPL_TRY(mpl_new(ctx, net->capacity, most));
+    MPL_PASS(mpl_new(ctx, net->from, most));
+    MPL_PASS(mpl_new(ctx, net->to, most));
+    MPL_PASS(mpl_new(ctx, net->capacity, most));
     for (uint32_t v = 0; v < n; v++) {
         push_arc(net, 2 * n, v, weight[v]);
         push_arc(net, n + v, 2 * n + 1, weight[v]);
@@ -49,14 +48,12 @@ static mpl_status build_network(mpl_ctx *ctx, const mpl_problem *p, const uint64
     }
     for (uint32_t i = 0; i < p->n_in_place; i++)
         push_arc(net, p->in_place_in[i], n + p->in_place_out[i], no_limit);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t grain,
                         uint64_t *weight, uint64_t *sum)
 {
-    mpl_status st = MPL_OK;
     char label[24];
 
     *sum = 0;
@@ -65,13 +62,12 @@ static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint6
             continue;
         weight[v] = mpl_align_up(p->bytes[v], grain); /* bytes that no other buffer can use */
         if (!mpl_add_bytes(*sum, weight[v], sum) || *sum >= UINT64_C(1) << 53)
-            MPL_FAIL(
+            return MPL_ERROR(
                 ctx, MPL_EINPUT,
                 "the sizes up to buffer '%s' add up to 2^53 bytes or more: too much for a flow",
                 mpl_buffer_label(p, v, label));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes,

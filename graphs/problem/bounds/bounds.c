@@ -146,19 +146,18 @@ static void cut_lifetimes(sweep *s)
 
 static mpl_status sweep_init(sweep *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem *p = s->p;
 
     s->grain = mpl_pool_grain(p, s->pool);
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == s->pool)
             s->n += 1 + (p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0);
-    MPL_TRY(mpl_new(s->ctx, s->piece, s->n));
-    MPL_TRY(mpl_new(s->ctx, s->birth, s->n));
-    MPL_TRY(mpl_new(s->ctx, s->death, s->n));
-    MPL_TRY(mpl_new(s->ctx, s->rest_heap, s->n));
-    MPL_TRY(mpl_new(s->ctx, s->saved, s->n));
-    MPL_TRY(mpl_new(s->ctx, s->source, p->n_in_place));
+    MPL_PASS(mpl_new(s->ctx, s->piece, s->n));
+    MPL_PASS(mpl_new(s->ctx, s->birth, s->n));
+    MPL_PASS(mpl_new(s->ctx, s->death, s->n));
+    MPL_PASS(mpl_new(s->ctx, s->rest_heap, s->n));
+    MPL_PASS(mpl_new(s->ctx, s->saved, s->n));
+    MPL_PASS(mpl_new(s->ctx, s->source, p->n_in_place));
     cut_lifetimes(s);
     for (uint32_t i = 0; i < s->n; i++) {
         s->birth[i] = (event){s->piece[i].from, i};
@@ -166,14 +165,12 @@ static mpl_status sweep_init(sweep *s)
     }
     qsort(s->birth, s->n, sizeof *s->birth, by_step);
     qsort(s->death, s->n, sizeof *s->death, by_step);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Visits the steps at which the live set changes, in order. */
 static mpl_status sweep_run(sweep *s, uint64_t *peak, uint64_t *live, uint32_t *peak_step)
 {
-    mpl_status st = MPL_OK;
     uint32_t n_born = 0, n_dead = 0, at_pair = 0, filled = 0;
     uint64_t sum = 0, now = 0, saved;
 
@@ -190,7 +187,7 @@ static mpl_status sweep_run(sweep *s, uint64_t *peak, uint64_t *live, uint32_t *
         for (; n_born < s->n && s->birth[n_born].step == step; n_born++) {
             if (!mpl_add_bytes(sum, slots(s, s->piece[s->birth[n_born].id].b), &sum) ||
                 sum > INT64_MAX)
-                MPL_FAIL(s->ctx, MPL_EINPUT, "live bytes pass 2^63 at step %u", step);
+                return MPL_REFUSE(s->ctx, "live bytes pass 2^63 at step %u", step);
             heap_push(s, s->birth[n_born].id);
         }
         now = sum - live_rest(s, step);
@@ -202,8 +199,7 @@ static mpl_status sweep_run(sweep *s, uint64_t *peak, uint64_t *live, uint32_t *
     }
     for (; live != NULL && filled < s->p->n_steps; filled++)
         live[filled] = 0;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *peak,
@@ -244,7 +240,6 @@ uint64_t mpl_pool_grain(const mpl_problem *p, uint32_t pool)
 
 mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes)
 {
-    mpl_status st = MPL_OK;
     uint64_t sum = 0, one;
 
     for (mpl_buffer b = 0; b < p->n; b++) {
@@ -252,9 +247,8 @@ mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, ui
             continue;
         if (!mpl_align_bytes(p->bytes[b], p->align[b], &one) || !mpl_add_bytes(sum, one, &sum) ||
             sum > INT64_MAX)
-            MPL_FAIL(ctx, MPL_EINPUT, "the buffers of '%.100s' together pass 2^63 bytes", p->name);
+            return MPL_REFUSE(ctx, "the buffers of '%.100s' together pass 2^63 bytes", p->name);
     }
     *bytes = sum;
-out:
-    return st;
+    return MPL_OK;
 }

@@ -24,19 +24,15 @@ static bool lies_somewhere(const lister *l, mpl_value v)
 
 static mpl_status add(lister *l, mpl_copy copy)
 {
-    mpl_status st = MPL_OK;
-
     if (!lies_somewhere(l, copy.to))
         return MPL_OK;
-    MPL_TRY(mpl_reserve(l->ctx, l->list, l->room, (size_t)l->n + 1));
+    MPL_PASS(mpl_reserve(l->ctx, l->list, l->room, (size_t)l->n + 1));
     l->list[l->n++] = copy;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_while(lister *l, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
     const mpl_places *p = l->map->places;
     uint32_t body = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
@@ -46,19 +42,17 @@ static mpl_status add_while(lister *l, mpl_op op)
 
     for (uint32_t i = 2; i < mpl_op_n_in(g, op); i++)
         if (p->in_copied[g->op_in_begin[op] + i])
-            MPL_TRY(add(l, (mpl_copy){i < 2 + n ? MPL_COPY_ENTRY : MPL_COPY_SLICE, body, in[i],
-                                      param[i - 1], g->value_bytes[param[i - 1]]}));
+            MPL_PASS(add(l, (mpl_copy){i < 2 + n ? MPL_COPY_ENTRY : MPL_COPY_SLICE, body, in[i],
+                                       param[i - 1], g->value_bytes[param[i - 1]]}));
     for (uint32_t i = 1; i < g->block_n_results[body]; i++)
         if (p->result_copied[g->block_result_begin[body] + i])
-            MPL_TRY(add(l, (mpl_copy){i <= n ? MPL_COPY_CARRIED : MPL_COPY_ROW, body, result[i],
-                                      i <= n ? param[i] : out[i - 1], g->value_bytes[result[i]]}));
-out:
-    return st;
+            MPL_PASS(add(l, (mpl_copy){i <= n ? MPL_COPY_CARRIED : MPL_COPY_ROW, body, result[i],
+                                       i <= n ? param[i] : out[i - 1], g->value_bytes[result[i]]}));
+    return MPL_OK;
 }
 
 static mpl_status add_case(lister *l, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
     const mpl_places *p = l->map->places;
     const mpl_value *out = g->op_out + g->op_out_begin[op];
@@ -68,16 +62,15 @@ static mpl_status add_case(lister *l, mpl_op op)
             uint32_t at = g->block_result_begin[b] + i;
 
             if (p->result_copied[at])
-                MPL_TRY(add(l, (mpl_copy){MPL_COPY_BRANCH, b, g->block_result[at], out[i],
-                                          out[i] != MPL_NONE ? g->value_bytes[out[i]] : 0}));
+                MPL_PASS(add(l, (mpl_copy){MPL_COPY_BRANCH, b, g->block_result[at], out[i],
+                                           out[i] != MPL_NONE ? g->value_bytes[out[i]] : 0}));
         }
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         if (p->in_copied[i] && i - g->op_in_begin[op] <= mpl_op_n_out(g, op))
-            MPL_TRY(
+            MPL_PASS(
                 add(l, (mpl_copy){MPL_COPY_BYPASS, g->op_block[op], g->op_in[i],
                                   out[i - g->op_in_begin[op] - 1], g->value_bytes[g->op_in[i]]}));
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_copies_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,

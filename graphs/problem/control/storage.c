@@ -125,7 +125,6 @@ static void classify(mpl_store *s)
 
 static mpl_status allocate(mpl_store *s)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
     uint64_t most = (uint64_t)g->n_values + g->n_blocks, n_results = 0;
 
@@ -135,40 +134,39 @@ static mpl_status allocate(mpl_store *s)
     }
     most += n_results; /* homes of a case's outputs */
     if (most >= MPL_NONE)
-        MPL_FAIL(s->ctx, MPL_EINPUT, "graph '%.100s' has too many values", g->name);
+        return MPL_REFUSE(s->ctx, "graph '%.100s' has too many values", g->name);
     s->most_items = (uint32_t)most;
     s->half = s->words = s->program->n_steps / 64 + 1;
     if (s->spec->options->parallel) {
-        MPL_TRY(mpl_units_new(s->ctx, g, s->program, s->spec->options->op_stream, &s->units));
+        MPL_PASS(mpl_units_new(s->ctx, g, s->program, s->spec->options->op_stream, &s->units));
         s->half = s->units->point_words;
         s->words = 2 * s->half;
     }
-    MPL_TRY(mpl_new(s->ctx, s->hold, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->wanted, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->out_live, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->how, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->of, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->at, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->ref0, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->ref1, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->same, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->dep_begin, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->dep_n, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, s->row, (size_t)s->most_items * s->words));
-    MPL_TRY(mpl_new(s->ctx, s->parent, s->most_items));
-    MPL_TRY(mpl_new(s->ctx, s->next, s->most_items));
-    MPL_TRY(mpl_new(s->ctx, s->turn, s->most_items));
-    MPL_TRY(mpl_new(s->ctx, s->bytes, s->most_items));
-    MPL_TRY(mpl_new(s->ctx, s->named, s->most_items));
-    MPL_TRY(mpl_new(s->ctx, s->copy, s->most_items));
-    MPL_TRY(mpl_new(s->ctx, s->in_copied, g->op_in_begin[g->n_ops]));
-    MPL_TRY(mpl_new(s->ctx, s->result_copied, n_results));
-    MPL_TRY(mpl_new(s->ctx, s->staging, g->n_blocks));
+    MPL_PASS(mpl_new(s->ctx, s->hold, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->wanted, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->out_live, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->how, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->of, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->at, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->ref0, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->ref1, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->same, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->dep_begin, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->dep_n, g->n_values));
+    MPL_PASS(mpl_new(s->ctx, s->row, (size_t)s->most_items * s->words));
+    MPL_PASS(mpl_new(s->ctx, s->parent, s->most_items));
+    MPL_PASS(mpl_new(s->ctx, s->next, s->most_items));
+    MPL_PASS(mpl_new(s->ctx, s->turn, s->most_items));
+    MPL_PASS(mpl_new(s->ctx, s->bytes, s->most_items));
+    MPL_PASS(mpl_new(s->ctx, s->named, s->most_items));
+    MPL_PASS(mpl_new(s->ctx, s->copy, s->most_items));
+    MPL_PASS(mpl_new(s->ctx, s->in_copied, g->op_in_begin[g->n_ops]));
+    MPL_PASS(mpl_new(s->ctx, s->result_copied, n_results));
+    MPL_PASS(mpl_new(s->ctx, s->staging, g->n_blocks));
     memset(s->staging, 0xff, g->n_blocks * sizeof *s->staging);
     for (mpl_value v = 0; v < g->n_values; v++)
         mpl_item_new(s, v, g->value_bytes[v], 0);
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void store_fini(mpl_store *s)
@@ -277,14 +275,12 @@ typedef struct finisher {
 
 static mpl_status push_place(finisher *f, mpl_place place, uint32_t *id)
 {
-    mpl_status st = MPL_OK;
     mpl_places *p = f->out->places;
 
-    MPL_TRY(mpl_reserve(f->s->ctx, p->place, f->place_cap, (size_t)p->n + 1));
+    MPL_PASS(mpl_reserve(f->s->ctx, p->place, f->place_cap, (size_t)p->n + 1));
     p->place[p->n] = place;
     *id = p->n++;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status place_of(finisher *f, uint32_t item, uint32_t *id);
@@ -313,7 +309,6 @@ out:
 
 static mpl_status place_slice(finisher *f, mpl_value v, uint32_t *id)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = f->s->g;
     mpl_op op = f->s->of[v];
     bool scan = g->value_op[v] == MPL_NONE;
@@ -327,9 +322,7 @@ static mpl_status place_slice(finisher *f, mpl_value v, uint32_t *id)
                        .reversed = n_flags > 0 && flags[flag] != 0};
 
     whole = f->s->spec->root[scan ? mpl_op_input(g, op, at) : mpl_op_output(g, op, at)];
-    MPL_TRY(push_list(f, place, 1, &whole, id));
-out:
-    return st;
+    return push_list(f, place, 1, &whole, id);
 }
 
 static mpl_status place_branch(finisher *f, mpl_value v, uint32_t *id)
@@ -376,28 +369,26 @@ static mpl_status place_cell(finisher *f, uint32_t item, uint32_t *id)
  * of cells in enclosing blocks; recursion is at most as deep as the nesting. */
 static mpl_status place_of(finisher *f, uint32_t item, uint32_t *id)
 {
-    mpl_status st = MPL_OK;
     mpl_store *s = f->s;
     mpl_how how = item < s->g->n_values ? (mpl_how)s->how[item] : MPL_HOW_CELL;
 
     mpl_assert(how != MPL_HOW_NOWHERE);
     if (f->item_place[item] == MPL_NONE) {
         if (how == MPL_HOW_PINNED)
-            MPL_TRY(push_place(f, (mpl_place){.kind = MPL_PLACE_PINNED, .of = item}, id));
+            MPL_PASS(push_place(f, (mpl_place){.kind = MPL_PLACE_PINNED, .of = item}, id));
         else if (how == MPL_HOW_SLICE)
-            MPL_TRY(place_slice(f, item, id));
+            MPL_PASS(place_slice(f, item, id));
         else if (how == MPL_HOW_BRANCH)
-            MPL_TRY(place_branch(f, item, id));
+            MPL_PASS(place_branch(f, item, id));
         else if (how == MPL_HOW_FINAL)
-            MPL_TRY(push_list(f, (mpl_place){.kind = MPL_PLACE_FINAL, .of = s->of[item]}, 2,
-                              (uint32_t[]){s->ref0[item], s->ref1[item]}, id));
+            MPL_PASS(push_list(f, (mpl_place){.kind = MPL_PLACE_FINAL, .of = s->of[item]}, 2,
+                               (uint32_t[]){s->ref0[item], s->ref1[item]}, id));
         else
-            MPL_TRY(place_cell(f, item, id));
+            MPL_PASS(place_cell(f, item, id));
         f->item_place[item] = *id;
     }
     *id = f->item_place[item];
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether an item represents a cell that becomes a buffer: the cell stays in one place and is
@@ -415,7 +406,6 @@ static bool is_buffer(mpl_store *s, uint32_t item)
 
 static mpl_status number_cells(finisher *f)
 {
-    mpl_status st = MPL_OK;
     mpl_store *s = f->s;
     mpl_storage *out = f->out;
 
@@ -423,10 +413,10 @@ static mpl_status number_cells(finisher *f)
         if (is_buffer(s, item))
             f->number[item] = out->n_cells++;
     out->words = s->words;
-    MPL_TRY(mpl_new(s->ctx, out->bytes, out->n_cells));
-    MPL_TRY(mpl_new(s->ctx, out->named, out->n_cells));
-    MPL_TRY(mpl_new(s->ctx, out->copy, out->n_cells));
-    MPL_TRY(mpl_new(s->ctx, out->row, (size_t)out->n_cells * s->words));
+    MPL_PASS(mpl_new(s->ctx, out->bytes, out->n_cells));
+    MPL_PASS(mpl_new(s->ctx, out->named, out->n_cells));
+    MPL_PASS(mpl_new(s->ctx, out->copy, out->n_cells));
+    MPL_PASS(mpl_new(s->ctx, out->row, (size_t)out->n_cells * s->words));
     for (uint32_t item = 0; item < s->n_items; item++) {
         uint32_t at = item, n;
 
@@ -442,8 +432,7 @@ static mpl_status number_cells(finisher *f)
             at = s->next[at];
         } while (at != item);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The cell that an item stays in; MPL_NONE when its address changes by round. */
@@ -465,14 +454,13 @@ static uint32_t settled_cell(mpl_store *s, uint32_t item)
 
 static mpl_status finish_values(finisher *f)
 {
-    mpl_status st = MPL_OK;
     mpl_store *s = f->s;
     mpl_storage *out = f->out;
     uint32_t n = s->g->n_values;
 
-    MPL_TRY(mpl_new(s->ctx, out->value_cell, n));
-    MPL_TRY(mpl_new(s->ctx, out->places->value_place, n));
-    MPL_TRY(mpl_new(s->ctx, out->places->staging, s->g->n_blocks));
+    MPL_PASS(mpl_new(s->ctx, out->value_cell, n));
+    MPL_PASS(mpl_new(s->ctx, out->places->value_place, n));
+    MPL_PASS(mpl_new(s->ctx, out->places->staging, s->g->n_blocks));
     for (mpl_value v = 0; v < n; v++) {
         uint32_t cell = s->how[v] == MPL_HOW_CELL ? settled_cell(s, v) : MPL_NONE;
         bool stays = cell != MPL_NONE;
@@ -480,14 +468,13 @@ static mpl_status finish_values(finisher *f)
         out->value_cell[v] = stays ? f->number[cell] : MPL_NONE;
         out->places->value_place[v] = MPL_NONE;
         if (!stays && s->how[v] != MPL_HOW_NOWHERE && s->how[v] != MPL_HOW_PINNED)
-            MPL_TRY(place_of(f, v, &out->places->value_place[v]));
+            MPL_PASS(place_of(f, v, &out->places->value_place[v]));
     }
     for (uint32_t b = 0; b < s->g->n_blocks; b++)
         out->places->staging[b] = s->staging[b] == MPL_NONE ? MPL_NONE : f->number[s->staging[b]];
     out->places->in_copied = s->in_copied, s->in_copied = NULL;
     out->places->result_copied = s->result_copied, s->result_copied = NULL;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_storage **out)

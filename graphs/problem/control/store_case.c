@@ -32,7 +32,6 @@ typedef struct output {
 static mpl_status place_result(mpl_store *s, output *o, mpl_value v, uint32_t block, uint32_t step,
                                uint8_t *copied)
 {
-    mpl_status st = MPL_OK;
     bool local =
         s->how[v] == MPL_HOW_CELL && s->g->value_op[v] != MPL_NONE && s->g->value_block[v] == block;
 
@@ -40,14 +39,13 @@ static mpl_status place_result(mpl_store *s, output *o, mpl_value v, uint32_t bl
         o->home_used = true;
     } else if (!o->one_place && mpl_hold(s, v, mpl_row(s, o->value))) {
         o->elsewhere = true;
-        MPL_TRY(mpl_add_deps(s, v));
+        MPL_PASS(mpl_add_deps(s, v));
     } else {
         *copied = 1;
         o->home_used = true;
         mpl_row_set(s, mpl_row(s, o->home), step);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status place_bypass(mpl_store *s, mpl_op op, output *o, uint32_t in)
@@ -94,7 +92,6 @@ static void settle(mpl_store *s, mpl_op op, uint32_t at, output *o, uint32_t fir
 
 static mpl_status store_output(mpl_store *s, mpl_op op, uint32_t at)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
     mpl_value v = mpl_op_output(g, op, at);
     uint32_t bypass = g->op_in_begin[op] + 1 + at, first_dep = s->n_deps;
@@ -105,25 +102,22 @@ static mpl_status store_output(mpl_store *s, mpl_op op, uint32_t at)
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++) {
         uint32_t b = g->op_body[k];
 
-        MPL_TRY(place_result(s, &o, s->spec->root[mpl_result(g, b, at)], b, s->program->end_step[b],
-                             &s->result_copied[g->block_result_begin[b] + at]));
+        MPL_PASS(place_result(s, &o, s->spec->root[mpl_result(g, b, at)], b,
+                              s->program->end_step[b],
+                              &s->result_copied[g->block_result_begin[b] + at]));
     }
     if (bypass < g->op_in_begin[op + 1])
-        MPL_TRY(place_bypass(s, op, &o, bypass));
+        MPL_PASS(place_bypass(s, op, &o, bypass));
     if (o.home_used && o.elsewhere)
-        MPL_TRY(mpl_add_item_deps(s, o.home));
+        MPL_PASS(mpl_add_item_deps(s, o.home));
     settle(s, op, at, &o, first_dep);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_store_case(mpl_store *s, mpl_op op)
 {
-    mpl_status st = MPL_OK;
-
     for (uint32_t i = s->g->op_out_begin[op]; i < s->g->op_out_begin[op + 1]; i++)
         if (s->g->op_out[i] != MPL_NONE && s->how[s->g->op_out[i]] == MPL_HOW_CELL)
-            MPL_TRY(store_output(s, op, i - s->g->op_out_begin[op]));
-out:
-    return st;
+            MPL_PASS(store_output(s, op, i - s->g->op_out_begin[op]));
+    return MPL_OK;
 }

@@ -11,7 +11,6 @@ bool mpl_loop_hold_at(mpl_loop *l, mpl_value v, uint32_t step)
 
 mpl_status mpl_loop_place_copied(mpl_loop *l, uint32_t i)
 {
-    mpl_status st = MPL_OK;
     mpl_store *s = l->s;
     mpl_pair *p = &l->pair[i];
 
@@ -22,16 +21,15 @@ mpl_status mpl_loop_place_copied(mpl_loop *l, uint32_t i)
     mpl_row_set(s, mpl_row(s, p->param), l->end);
     s->result_copied[p->result] = 1;
     if (p->out != MPL_NONE && !mpl_cells_join(s, p->out, p->param))
-        MPL_FAIL(s->ctx, MPL_EINPUT, "the output '%.100s' of a loop cannot be placed",
-                 l->g->value_name[p->out]);
+        return MPL_REFUSE(s->ctx, "the output '%.100s' of a loop cannot be placed",
+                          l->g->value_name[p->out]);
     if (!p->shared && s->how[p->init] == MPL_HOW_CELL && mpl_cells_join(s, p->init, p->param))
         return MPL_OK;
     s->in_copied[p->in] = 1;
     if (!mpl_loop_hold_at(l, p->init, l->begin))
-        MPL_FAIL(s->ctx, MPL_EINPUT, "the initial value '%.100s' of a loop cannot be kept",
-                 l->g->value_name[p->init]);
-out:
-    return st;
+        return MPL_REFUSE(s->ctx, "the initial value '%.100s' of a loop cannot be kept",
+                          l->g->value_name[p->init]);
+    return MPL_OK;
 }
 
 /* Whether pair i must be copied after pair k: the source of k may lie in the place of i's

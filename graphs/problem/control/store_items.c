@@ -97,12 +97,9 @@ bool mpl_hold(mpl_store *s, mpl_value v, const uint64_t *row)
 
 static mpl_status push_dep(mpl_store *s, uint32_t item)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(s->ctx, s->deps, s->deps_cap, (size_t)s->n_deps + 1));
+    MPL_PASS(mpl_reserve(s->ctx, s->deps, s->deps_cap, (size_t)s->n_deps + 1));
     s->deps[s->n_deps++] = item;
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_add_item_deps(mpl_store *s, uint32_t item)
@@ -112,8 +109,6 @@ mpl_status mpl_add_item_deps(mpl_store *s, uint32_t item)
 
 mpl_status mpl_add_deps(mpl_store *s, mpl_value v)
 {
-    mpl_status st = MPL_OK;
-
     if (s->how[v] == MPL_HOW_SLICE)
         return mpl_add_deps(s, whole_of(s, v));
     if (s->how[v] == MPL_HOW_CELL && s->turn[mpl_cell(s, v)] != MPL_NONE) {
@@ -122,14 +117,13 @@ mpl_status mpl_add_deps(mpl_store *s, mpl_value v)
         for (uint32_t i = 0; i < t->n_first + t->n_cycle; i++) {
             uint32_t item = s->refs[t->begin + i];
 
-            MPL_TRY(mpl_add_item_deps(s, item));
+            MPL_PASS(mpl_add_item_deps(s, item));
         }
     } else if (s->how[v] == MPL_HOW_FINAL || s->how[v] == MPL_HOW_BRANCH) {
         for (uint32_t i = 0; i < s->dep_n[v]; i++)
-            MPL_TRY(push_dep(s, s->deps[s->dep_begin[v] + i]));
+            MPL_PASS(push_dep(s, s->deps[s->dep_begin[v] + i]));
     } else {
-        MPL_TRY(push_dep(s, v));
+        MPL_PASS(push_dep(s, v));
     }
-out:
-    return st;
+    return MPL_OK;
 }

@@ -24,15 +24,13 @@ typedef struct builder {
 
 static mpl_status add(builder *b, int which, uint32_t node, uint32_t item)
 {
-    mpl_status st = MPL_OK;
     pairs *list = &b->list[which];
 
-    MPL_TRY(mpl_reserve(b->s->ctx, list->node, list->node_cap, list->n + 1));
-    MPL_TRY(mpl_reserve(b->s->ctx, list->item, list->item_cap, list->n + 1));
+    MPL_PASS(mpl_reserve(b->s->ctx, list->node, list->node_cap, list->n + 1));
+    MPL_PASS(mpl_reserve(b->s->ctx, list->item, list->item_cap, list->n + 1));
     list->node[list->n] = node;
     list->item[list->n++] = item;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Skips pinned values, which need no liveness. */
@@ -68,57 +66,52 @@ static bool is_body(const mpl_graph *g, uint32_t b)
 
 static mpl_status add_loop_entry(builder *b, mpl_op op, uint32_t enter)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = b->s->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t body = mpl_op_first_body(g, op), first = enter + 1, skip = enter + 2;
     uint32_t n_carried = mpl_n_carried(g, op);
 
-    MPL_TRY(add(b, SUCC, enter, first));
-    MPL_TRY(add(b, SUCC, enter, skip));
-    MPL_TRY(add(b, SUCC, first, b->s->program->begin_step[body]));
-    MPL_TRY(add(b, SUCC, skip, b->s->program->op_step[op]));
-    MPL_TRY(add(b, SKIP, skip, body));
-    MPL_TRY(add_use(b, enter, in[0]));
-    MPL_TRY(add_use(b, enter, in[1]));
+    MPL_PASS(add(b, SUCC, enter, first));
+    MPL_PASS(add(b, SUCC, enter, skip));
+    MPL_PASS(add(b, SUCC, first, b->s->program->begin_step[body]));
+    MPL_PASS(add(b, SUCC, skip, b->s->program->op_step[op]));
+    MPL_PASS(add(b, SKIP, skip, body));
+    MPL_PASS(add_use(b, enter, in[0]));
+    MPL_PASS(add_use(b, enter, in[1]));
     for (uint32_t i = 0; i < n_carried; i++) {
         mpl_value out = mpl_op_output(g, op, i);
 
         if (b->s->wanted[mpl_param(g, body, 1 + i)] || is_given(b, in[2 + i]))
-            MPL_TRY(add_use(b, first, in[2 + i]));
+            MPL_PASS(add_use(b, first, in[2 + i]));
         if (out != MPL_NONE && b->s->out_live[out])
-            MPL_TRY(add_use(b, skip, in[2 + i]));
+            MPL_PASS(add_use(b, skip, in[2 + i]));
     }
     for (uint32_t i = g->op_out_begin[op] + n_carried; i < g->op_out_begin[op + 1]; i++)
-        MPL_TRY(add_def(b, enter, g->op_out[i])); /* rows are written into it each round */
-out:
-    return st;
+        MPL_PASS(add_def(b, enter, g->op_out[i])); /* rows are written into it each round */
+    return MPL_OK;
 }
 
 static mpl_status add_dispatch(builder *b, mpl_op op, uint32_t dispatch)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = b->s->g;
     uint32_t bypass = dispatch + 1;
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        MPL_TRY(add(b, SUCC, dispatch, b->s->program->begin_step[g->op_body[k]]));
-    MPL_TRY(add(b, SUCC, dispatch, bypass)); /* needs of later steps hold in branches, too */
-    MPL_TRY(add_use(b, dispatch, mpl_op_input(g, op, 0)));
+        MPL_PASS(add(b, SUCC, dispatch, b->s->program->begin_step[g->op_body[k]]));
+    MPL_PASS(add(b, SUCC, dispatch, bypass)); /* needs of later steps hold in branches, too */
+    MPL_PASS(add_use(b, dispatch, mpl_op_input(g, op, 0)));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
-        MPL_TRY(add_use(b, bypass, g->op_in[i]));
+        MPL_PASS(add_use(b, bypass, g->op_in[i]));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE && b->s->how[b->s->hold[g->op_in[i]]] != MPL_HOW_PINNED)
-            MPL_TRY(add(b, LATE, b->s->program->op_step[op], b->s->hold[g->op_in[i]]));
-out:
-    return st;
+            MPL_PASS(add(b, LATE, b->s->program->op_step[op], b->s->hold[g->op_in[i]]));
+    return MPL_OK;
 }
 
 /* Adds the path from `node` to step `next`, with the nodes between. node MPL_NONE: program
  * start. */
 static mpl_status add_next(builder *b, uint32_t node, uint32_t next)
 {
-    mpl_status st = MPL_OK;
     const mpl_program *p = b->s->program;
     uint32_t to = next;
 
@@ -127,28 +120,25 @@ static mpl_status add_next(builder *b, uint32_t node, uint32_t next)
 
         to = b->n_nodes;
         b->n_nodes += is_body(b->s->g, p->of[next]) ? 3 : 2;
-        MPL_TRY(is_body(b->s->g, p->of[next]) ? add_loop_entry(b, op, to)
-                                              : add_dispatch(b, op, to));
+        MPL_PASS(is_body(b->s->g, p->of[next]) ? add_loop_entry(b, op, to)
+                                               : add_dispatch(b, op, to));
     }
     if (node != MPL_NONE)
-        MPL_TRY(add(b, SUCC, node, to));
-out:
-    return st;
+        MPL_PASS(add(b, SUCC, node, to));
+    return MPL_OK;
 }
 
 /* ---- steps ---- */
 
 static mpl_status add_begin(builder *b, uint32_t step, uint32_t block)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = b->s->g;
 
-    MPL_TRY(add_next(b, step, step + 1));
+    MPL_PASS(add_next(b, step, step + 1));
     for (uint32_t i = 0; i < g->block_n_params[block]; i++)
         if (b->s->wanted[mpl_param(g, block, i)])
-            MPL_TRY(add_def(b, step, mpl_param(g, block, i)));
-out:
-    return st;
+            MPL_PASS(add_def(b, step, mpl_param(g, block, i)));
+    return MPL_OK;
 }
 
 bool mpl_result_read(const mpl_store *s, uint32_t block, uint32_t i)
@@ -167,82 +157,74 @@ bool mpl_result_read(const mpl_store *s, uint32_t block, uint32_t i)
 
 static mpl_status add_end(builder *b, uint32_t step, uint32_t block)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = b->s->g;
     mpl_op op = g->block_owner[block];
 
-    MPL_TRY(add(b, SUCC, step, b->s->program->op_step[op]));
+    MPL_PASS(add(b, SUCC, step, b->s->program->op_step[op]));
     for (uint32_t i = 0; i < g->block_n_results[block]; i++)
         if (mpl_result_read(b->s, block, i) || is_given(b, mpl_result(g, block, i)))
-            MPL_TRY(add_use(b, step, mpl_result(g, block, i)));
+            MPL_PASS(add_use(b, step, mpl_result(g, block, i)));
     if (!is_body(g, block))
         return MPL_OK;
-    MPL_TRY(add(b, SUCC, step, b->s->program->begin_step[block]));
+    MPL_PASS(add(b, SUCC, step, b->s->program->begin_step[block]));
     for (uint32_t i = g->op_out_begin[op] + mpl_n_carried(g, op); i < g->op_out_begin[op + 1]; i++)
-        MPL_TRY(add_use(b, step, g->op_out[i])); /* rows written so far must stay */
+        MPL_PASS(add_use(b, step, g->op_out[i])); /* rows written so far must stay */
     for (uint32_t i = g->op_in_begin[op] + 2 + mpl_n_carried(g, op); i < g->op_in_begin[op + 1];
          i++)
-        MPL_TRY(add_use(b, step, g->op_in[i])); /* a further slice may be read */
-out:
-    return st;
+        MPL_PASS(add_use(b, step, g->op_in[i])); /* a further slice may be read */
+    return MPL_OK;
 }
 
 static mpl_status add_exit(builder *b, uint32_t step, mpl_op test)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = b->s->g;
     uint32_t body = g->op_block[test], exit = b->n_nodes++;
     mpl_op op = g->block_owner[body];
 
-    MPL_TRY(add(b, SUCC, step, exit));
-    MPL_TRY(add(b, SUCC, exit, b->s->program->op_step[op]));
+    MPL_PASS(add(b, SUCC, step, exit));
+    MPL_PASS(add(b, SUCC, exit, b->s->program->op_step[op]));
     for (uint32_t i = 0; i < mpl_n_carried(g, op); i++) {
         mpl_value out = mpl_op_output(g, op, i);
 
         if (out != MPL_NONE && b->s->out_live[out])
-            MPL_TRY(add_use(b, exit, mpl_param(g, body, 1 + i)));
+            MPL_PASS(add_use(b, exit, mpl_param(g, body, 1 + i)));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_op(builder *b, uint32_t step, mpl_op op)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = b->s->g;
     bool owner = g->op_body_begin[op] < g->op_body_begin[op + 1];
 
-    MPL_TRY(add_next(b, step, step + 1));
+    MPL_PASS(add_next(b, step, step + 1));
     if (g->op_kind[op] == MPL_OP_exit_unless)
-        MPL_TRY(add_exit(b, step, op));
+        MPL_PASS(add_exit(b, step, op));
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op) && !owner; i++)
-        MPL_TRY(add_use(b, step, g->op_in[i]));
+        MPL_PASS(add_use(b, step, g->op_in[i]));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         bool stacked =
             g->op_kind[op] == MPL_OP_while && i - g->op_out_begin[op] >= mpl_n_carried(g, op);
 
-        MPL_TRY(stacked ? add_use(b, step, g->op_out[i]) : add_def(b, step, g->op_out[i]));
+        MPL_PASS(stacked ? add_use(b, step, g->op_out[i]) : add_def(b, step, g->op_out[i]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status add_steps(builder *b)
 {
-    mpl_status st = MPL_OK;
     const mpl_program *p = b->s->program;
 
     b->n_nodes = p->n_steps + 1; /* the last is the end, which reads kept values */
-    MPL_TRY(add_next(b, MPL_NONE, 0));
+    MPL_PASS(add_next(b, MPL_NONE, 0));
     for (uint32_t step = 0; step < p->n_steps; step++)
-        MPL_TRY(p->kind[step] == MPL_STEP_BEGIN ? add_begin(b, step, p->of[step])
-                : p->kind[step] == MPL_STEP_END ? add_end(b, step, p->of[step])
-                                                : add_op(b, step, p->of[step]));
+        MPL_PASS(p->kind[step] == MPL_STEP_BEGIN ? add_begin(b, step, p->of[step])
+                 : p->kind[step] == MPL_STEP_END ? add_end(b, step, p->of[step])
+                                                 : add_op(b, step, p->of[step]));
     for (mpl_value v = 0; v < b->s->g->n_values; v++)
         if (b->s->spec->root[v] == v && b->s->spec->kept[v])
-            MPL_TRY(add_use(b, p->n_steps, v));
-out:
-    return st;
+            MPL_PASS(add_use(b, p->n_steps, v));
+    return MPL_OK;
 }
 
 /* ---- values whose contents are read ---- */

@@ -161,12 +161,9 @@ static bool make_cells(mpl_loop *l, uint32_t at)
 
 static mpl_status push_ref(mpl_store *s, uint32_t item)
 {
-    mpl_status st = MPL_OK;
-
-    MPL_TRY(mpl_reserve(s->ctx, s->refs, s->refs_cap, (size_t)s->n_refs + 1));
+    MPL_PASS(mpl_reserve(s->ctx, s->refs, s->refs_cap, (size_t)s->n_refs + 1));
     s->refs[s->n_refs++] = item;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether two turns give the same address in every round. */
@@ -195,7 +192,6 @@ static bool holds_copied(const mpl_loop *l, uint32_t item)
 static mpl_status push_turn(mpl_loop *l, uint32_t item, uint32_t begin, uint32_t n_first,
                             bool *good)
 {
-    mpl_status st = MPL_OK;
     mpl_store *s = l->s;
     uint32_t cell = mpl_cell(s, item);
     mpl_turn t = {.block = l->body,
@@ -209,11 +205,10 @@ static mpl_status push_turn(mpl_loop *l, uint32_t item, uint32_t begin, uint32_t
     }
     *good = !holds_copied(l, item) &&
             (s->turn[cell] == MPL_NONE || turns_equal(s, &s->turns[s->turn[cell]], &t));
-    MPL_TRY(mpl_reserve(s->ctx, s->turns, s->turns_cap, (size_t)s->n_turns + 1));
+    MPL_PASS(mpl_reserve(s->ctx, s->turns, s->turns_cap, (size_t)s->n_turns + 1));
     s->turn[cell] = s->n_turns;
     s->turns[s->n_turns++] = t;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static bool same_age(const mpl_loop *l, uint32_t i)
@@ -355,44 +350,38 @@ static bool turn_is_safe(mpl_loop *l, uint32_t i)
 /* Sets the address of a parameter in each round. */
 static mpl_status turn_param(mpl_loop *l, uint32_t i, bool *good)
 {
-    mpl_status st = MPL_OK;
     mpl_store *s = l->s;
     const mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
     uint32_t begin = s->n_refs, at = i, n_first = p->age;
 
     if (p->ring) /* up to the ring's entry */
         for (n_first = 0; !in_ring(l, at); at = l->pair[at].up, n_first++)
-            MPL_TRY(push_ref(s, l->pair[at].first));
+            MPL_PASS(push_ref(s, l->pair[at].first));
     for (uint32_t r = 0; r < n_first && !p->ring; r++, at = l->pair[at].up)
-        MPL_TRY(push_ref(s, l->pair[at].first));
+        MPL_PASS(push_ref(s, l->pair[at].first));
     if (p->ring) {
         uint32_t from = at;
 
         do {
-            MPL_TRY(push_ref(s, l->pair[at].first));
+            MPL_PASS(push_ref(s, l->pair[at].first));
             at = l->pair[at].up;
         } while (at != from);
     } else if (head->n_cells == 0) {
-        MPL_TRY(push_ref(s, head->source));
+        MPL_PASS(push_ref(s, head->source));
     }
     for (uint32_t k = 0; k < head->n_cells && !p->ring; k++)
-        MPL_TRY(push_ref(s, head->cell + k));
-    MPL_TRY(push_turn(l, p->param, begin, n_first, good));
-out:
-    return st;
+        MPL_PASS(push_ref(s, head->cell + k));
+    return push_turn(l, p->param, begin, n_first, good);
 }
 
 /* Sets the address of the source: its cells in turn. */
 static mpl_status turn_source(mpl_loop *l, const mpl_pair *head, bool *good)
 {
-    mpl_status st = MPL_OK;
     uint32_t begin = l->s->n_refs;
 
     for (uint32_t k = 0; k < head->n_cells; k++)
-        MPL_TRY(push_ref(l->s, head->cell + k));
-    MPL_TRY(push_turn(l, head->source, begin, 0, good));
-out:
-    return st;
+        MPL_PASS(push_ref(l->s, head->cell + k));
+    return push_turn(l, head->source, begin, 0, good);
 }
 
 /* The cell that certainly holds the output of pair i after the loop; MPL_NONE when it depends on
@@ -412,7 +401,6 @@ static uint32_t last_cell(const mpl_loop *l, const mpl_pair *p)
 /* Places the output of a pair that is not copied. False when it cannot be kept. */
 static mpl_status place_out(mpl_loop *l, uint32_t i, bool *good)
 {
-    mpl_status st = MPL_OK;
     mpl_store *s = l->s;
     const mpl_pair *p = &l->pair[i];
     uint32_t cell = last_cell(l, p), first_dep = s->n_deps;
@@ -420,9 +408,9 @@ static mpl_status place_out(mpl_loop *l, uint32_t i, bool *good)
     *good = true;
     if (p->out == MPL_NONE || (cell != MPL_NONE && mpl_cells_join(s, p->out, cell)))
         return MPL_OK;
-    MPL_TRY(mpl_add_deps(s, p->source));
+    MPL_PASS(mpl_add_deps(s, p->source));
     if (l->rounds <= 0)
-        MPL_TRY(mpl_add_item_deps(s, p->first));
+        MPL_PASS(mpl_add_item_deps(s, p->first));
     s->how[p->out] = MPL_HOW_FINAL;
     s->of[p->out] = l->op;
     s->ref0[p->out] = l->rounds <= 0 ? p->first : p->source;
@@ -434,8 +422,7 @@ static mpl_status place_out(mpl_loop *l, uint32_t i, bool *good)
     s->dep_n[p->out] = s->n_deps - first_dep;
     *good = mpl_hold(s, p->out, mpl_row(s, p->out));
     memset(mpl_row(s, p->out), 0, s->words * sizeof *s->row);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* A pair of the chain that is not copied yet; a chain with cells has one. */
@@ -452,13 +439,12 @@ static uint32_t uncopied(const mpl_loop *l, uint32_t head)
  * is not undone here. */
 static mpl_status attempt(mpl_loop *l, uint32_t *bad)
 {
-    mpl_status st = MPL_OK;
     bool good = true;
 
     *bad = MPL_NONE;
     for (uint32_t i = 0; i < l->n; i++)
         if (l->pair[i].copied)
-            MPL_TRY(mpl_loop_place_copied(l, i));
+            MPL_PASS(mpl_loop_place_copied(l, i));
     for (uint32_t i = 0; i < l->n; i++) {
         mpl_pair *p = &l->pair[i];
         bool used = !p->copied && (p->wanted || p->out != MPL_NONE);
@@ -476,25 +462,24 @@ static mpl_status attempt(mpl_loop *l, uint32_t *bad)
             return *bad = i, MPL_OK;
     for (uint32_t i = 0; i < l->n; i++) {
         if (l->pair[i].wanted && !l->pair[i].copied)
-            MPL_TRY(turn_param(l, i, &good));
+            MPL_PASS(turn_param(l, i, &good));
         if (!good)
             return *bad = i, MPL_OK;
     }
     for (uint32_t i = 0; i < l->n; i++) {
         if (l->pair[i].n_cells > 0)
-            MPL_TRY(turn_source(l, &l->pair[i], &good));
+            MPL_PASS(turn_source(l, &l->pair[i], &good));
         if (!good)
             return *bad = uncopied(l, i), MPL_OK;
     }
     for (uint32_t i = 0; i < l->n && good; i++)
         if (!l->pair[i].copied) {
-            MPL_TRY(place_out(l, i, &good));
+            MPL_PASS(place_out(l, i, &good));
             *bad = good ? MPL_NONE : i;
         }
     if (good)
-        MPL_TRY(mpl_loop_add_staging(l));
-out:
-    return st;
+        MPL_PASS(mpl_loop_add_staging(l));
+    return MPL_OK;
 }
 
 /* ---- attempts ---- */
@@ -533,7 +518,6 @@ static uint32_t list_parts(mpl_store *s, void **at, size_t *size)
 
 static mpl_status snapshot_take(mpl_store *s, snapshot *snap)
 {
-    mpl_status st = MPL_OK;
     void *at[13];
     size_t size[13];
     uint32_t n = list_parts(s, at, size);
@@ -541,11 +525,10 @@ static mpl_status snapshot_take(mpl_store *s, snapshot *snap)
     snap->n_items = s->n_items, snap->n_turns = s->n_turns, snap->n_refs = s->n_refs,
     snap->n_deps = s->n_deps;
     for (uint32_t k = 0; k < n; k++) {
-        MPL_TRY((snap->part[k] = mpl_alloc(s->ctx, size[k], 1)) != NULL ? MPL_OK : MPL_EMEM);
+        MPL_PASS((snap->part[k] = mpl_alloc(s->ctx, size[k], 1)) != NULL ? MPL_OK : MPL_EMEM);
         memcpy(snap->part[k], at[k], size[k]);
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 static void snapshot_restore(mpl_store *s, const snapshot *snap)

@@ -6,15 +6,14 @@
 static mpl_status number_units(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *program,
                                mpl_units *u)
 {
-    mpl_status st = MPL_OK;
     uint32_t begin = 0;
 
     u->n_steps = program->n_steps;
     for (mpl_op op = 0; op < g->n_ops; op++)
         u->n += g->op_block[op] == 0;
-    MPL_TRY(mpl_new(ctx, u->first, u->n));
-    MPL_TRY(mpl_new(ctx, u->last, u->n));
-    MPL_TRY(mpl_new(ctx, u->of_step, u->n_steps));
+    MPL_PASS(mpl_new(ctx, u->first, u->n));
+    MPL_PASS(mpl_new(ctx, u->last, u->n));
+    MPL_PASS(mpl_new(ctx, u->of_step, u->n_steps));
     u->n = 0;
     for (uint32_t step = 0; step < u->n_steps; step++) {
         u->of_step[step] = u->n;
@@ -27,8 +26,7 @@ static mpl_status number_units(mpl_ctx *ctx, const mpl_graph *g, const mpl_progr
     u->words = u->n / 64 + 1;
     u->n_points = u->n_steps + 2 + u->n;
     u->point_words = u->n_points / 64 + 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Records that `unit` runs only after `other`, whose set is complete. */

@@ -32,15 +32,11 @@ typedef struct chooser {
  * a serial one. */
 static mpl_status try_choice(chooser *c, uint64_t *bound, uint32_t *step)
 {
-    mpl_status st = MPL_OK;
-
     mpl_problem_free(c->ctx, c->p), c->p = NULL;
     mpl_value_map_free(c->ctx, c->map), c->map = NULL;
-    MPL_TRY(mpl_problem_build(c->ctx, c->g, c->order, c->options, c->shared, &c->p, &c->map));
-    MPL_TRY(c->p->before == NULL ? mpl_peak_live(c->ctx, c->p, 0, bound, NULL, step)
-                                 : mpl_lower_bound(c->ctx, c->p, 0, bound, NULL));
-out:
-    return st;
+    MPL_PASS(mpl_problem_build(c->ctx, c->g, c->order, c->options, c->shared, &c->p, &c->map));
+    return c->p->before == NULL ? mpl_peak_live(c->ctx, c->p, 0, bound, NULL, step)
+                                : mpl_lower_bound(c->ctx, c->p, 0, bound, NULL);
 }
 
 static uint64_t result_bytes(const mpl_graph *g, mpl_op op)
@@ -58,11 +54,10 @@ bool mpl_concat_better(const mpl_concat_choice *a, const mpl_concat_choice *b)
 /* Tries every choice of a few concats and takes the best. */
 static mpl_status try_all(chooser *c)
 {
-    mpl_status st = MPL_OK;
     mpl_concats *found = c->found;
     uint32_t best = 0;
 
-    MPL_TRY(mpl_new(c->ctx, found->choice, (size_t)1 << found->n));
+    MPL_PASS(mpl_new(c->ctx, found->choice, (size_t)1 << found->n));
     found->n_choices = UINT32_C(1) << found->n;
     for (uint32_t set = 0; set < found->n_choices; set++) {
         mpl_concat_choice *choice = &found->choice[set];
@@ -72,13 +67,12 @@ static mpl_status try_all(chooser *c)
             c->shared[found->op[i]] = set >> i & 1;
             choice->shared_bytes += set >> i & 1 ? result_bytes(c->g, found->op[i]) : 0;
         }
-        MPL_TRY(try_choice(c, &choice->bytes, NULL));
+        MPL_PASS(try_choice(c, &choice->bytes, NULL));
         best = mpl_concat_better(choice, &found->choice[best]) ? set : best;
     }
     for (uint32_t i = 0; i < found->n; i++)
         found->shared[found->op[i]] = best >> i & 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Whether the bound counts a part of the result of `op`: live at `step`, or in the witness. */
@@ -144,42 +138,38 @@ static mpl_op next_copying(const chooser *c, mpl_op after)
  * same. */
 static mpl_status share_again(chooser *c)
 {
-    mpl_status st = MPL_OK;
     mpl_op op = MPL_NONE;
     uint64_t bound;
 
     while ((op = next_copying(c, op)) != MPL_NONE) {
         c->shared[op] = 1;
-        MPL_TRY(try_choice(c, &bound, NULL));
+        MPL_PASS(try_choice(c, &bound, NULL));
         c->shared[op] = bound <= c->copying;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Shares all at first. While that raises the peak, turns the concat at the peak that saves least
  * into a copy. */
 static mpl_status give_up(chooser *c)
 {
-    mpl_status st = MPL_OK;
     uint64_t bound;
     uint32_t step = 0;
     mpl_op op;
 
-    MPL_TRY(try_choice(c, &c->copying, NULL));
+    MPL_PASS(try_choice(c, &c->copying, NULL));
     memcpy(c->shared, c->sharable, c->g->n_ops);
     for (;;) {
-        MPL_TRY(try_choice(c, &bound, &step));
+        MPL_PASS(try_choice(c, &bound, &step));
         if (bound <= c->copying)
             break;
-        MPL_TRY(least_counted(c, step, &op));
+        MPL_PASS(least_counted(c, step, &op));
         mpl_assert(op != MPL_NONE);
         c->shared[op] = 0;
     }
-    MPL_TRY(share_again(c));
+    MPL_PASS(share_again(c));
     memcpy(c->found->shared, c->shared, c->g->n_ops);
-out:
-    return st;
+    return MPL_OK;
 }
 
 typedef struct fixed {
@@ -221,18 +211,15 @@ out:
 
 static mpl_status decide(chooser *c)
 {
-    mpl_status st = MPL_OK;
     uint32_t most = c->options->parallel ? MOST_TRIED_PARALLEL : MOST_TRIED, n = 0;
 
-    MPL_TRY(mpl_new(c->ctx, c->shared, c->g->n_ops));
-    MPL_TRY(mpl_new(c->ctx, c->found->op, c->found->n));
+    MPL_PASS(mpl_new(c->ctx, c->shared, c->g->n_ops));
+    MPL_PASS(mpl_new(c->ctx, c->found->op, c->found->n));
     for (mpl_op op = 0; op < c->g->n_ops; op++)
         if (c->sharable[op])
             c->found->op[n++] = op;
     c->found->by = n <= most ? MPL_CONCAT_BY_BOUND : MPL_CONCAT_BY_GREEDY;
-    MPL_TRY(n <= most ? try_all(c) : give_up(c));
-out:
-    return st;
+    return n <= most ? try_all(c) : give_up(c);
 }
 
 mpl_status mpl_concats_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,

@@ -56,25 +56,22 @@ static mpl_buffer take_ids(mpl_maker *m, mpl_value v)
 /* Finds the parts of its root's storage that each value spans. */
 static mpl_status spread_values(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_cuts *cuts = &m->cuts;
     mpl_value_map *map = m->map;
 
-    MPL_TRY(mpl_new(m->ctx, map->value_buffers, m->g->n_values));
+    MPL_PASS(mpl_new(m->ctx, map->value_buffers, m->g->n_values));
     for (mpl_value v = 0; v < m->g->n_values; v++) {
         map->value_buffers[v] = cuts->count[v] > 0 ? cuts->count[v] : 1;
         if (map->value_buffer[v] != MPL_NONE && cuts->count[v] > 0)
             map->value_buffer[v] += cuts->first[v] - cuts->first[m->ranges->alias.root[v]];
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Numbers the buffers: map->value_buffer of roots, then of views, map->op_workspace. Adds up pinned
  * bytes. */
 static mpl_status number_buffers(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
     mpl_value_map *map = m->map;
     uint64_t bytes;
@@ -88,13 +85,13 @@ static mpl_status number_buffers(mpl_maker *m)
         else if (!mpl_align_bytes(g->value_bytes[v], m->options->align, &bytes) ||
                  !mpl_add_bytes(map->pinned_bytes, bytes, &map->pinned_bytes) ||
                  map->pinned_bytes > INT64_MAX)
-            MPL_FAIL(m->ctx, MPL_EINPUT, "the pinned values of '%.100s' together pass 2^63 bytes",
-                     g->name);
+            return MPL_REFUSE(m->ctx, "the pinned values of '%.100s' together pass 2^63 bytes",
+                              g->name);
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         map->value_buffer[v] = map->value_buffer[m->ranges->alias.root[v]];
     if (m->any_cut)
-        MPL_TRY(spread_values(m));
+        MPL_PASS(spread_values(m));
     if (m->storage != NULL)
         m->n = m->storage->n_cells;
     m->n_values = m->n;
@@ -103,8 +100,7 @@ static mpl_status number_buffers(mpl_maker *m)
             m->options->op_workspace_bytes != NULL && m->options->op_workspace_bytes[op] > 0
                 ? m->n++
                 : MPL_NONE;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Finds the roots that lie in pools of their own. A view's mpl_part also decides its root's pool,
@@ -137,7 +133,6 @@ out:
 
 static mpl_status add_pools(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     bool used[MPL_N_PARTS] = {false};
 
     for (mpl_value v = 0; v < m->g->n_values; v++)
@@ -146,24 +141,22 @@ static mpl_status add_pools(mpl_maker *m)
     for (uint32_t k = MPL_PART_NONE + 1; k < MPL_N_PARTS; k++)
         if (used[k]) {
             m->pool[k] = m->p->n_pools;
-            MPL_TRY(mpl_problem_add_pool(m->ctx, m->p, mpl_part_name((mpl_part)k)));
+            MPL_PASS(mpl_problem_add_pool(m->ctx, m->p, mpl_part_name((mpl_part)k)));
         }
     if (m->n > m->n_values && !m->options->plan_workspaces)
-        MPL_TRY(mpl_problem_add_pool(m->ctx, m->p, "workspace"));
-out:
-    return st;
+        MPL_PASS(mpl_problem_add_pool(m->ctx, m->p, "workspace"));
+    return MPL_OK;
 }
 
 /* Live ranges of the parts of split storage. Operations with nothing to do are ignored. */
 static mpl_status find_lives(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
     const mpl_cuts *cuts = &m->cuts;
 
-    MPL_TRY(mpl_new(m->ctx, m->part_first, cuts->n));
-    MPL_TRY(mpl_new(m->ctx, m->part_last, cuts->n));
-    MPL_TRY(mpl_new(m->ctx, m->part_kept, cuts->n));
+    MPL_PASS(mpl_new(m->ctx, m->part_first, cuts->n));
+    MPL_PASS(mpl_new(m->ctx, m->part_last, cuts->n));
+    MPL_PASS(mpl_new(m->ctx, m->part_kept, cuts->n));
     for (uint32_t i = 0; i < cuts->n; i++)
         m->part_first[i] = MPL_NONE;
     for (mpl_op op = 0; op < g->n_ops; op++) {
@@ -185,47 +178,44 @@ static mpl_status find_lives(mpl_maker *m)
     for (uint32_t i = 0; i < g->n_outputs; i++)
         for (uint32_t k = 0; k < cuts->count[g->output[i]]; k++)
             m->part_kept[cuts->first[g->output[i]] + k] = 1;
-out:
-    return st;
+    return MPL_OK;
 }
 
 static mpl_status make_problem(mpl_maker *m, const mpl_op *order)
 {
-    mpl_status st = MPL_OK;
     const mpl_problem_options *o = m->options;
     mpl_access *access = NULL;
     mpl_problem *p;
 
-    MPL_TRY(mpl_problem_new(m->ctx, m->g->name, m->n, &m->p));
+    MPL_PASS(mpl_problem_new(m->ctx, m->g->name, m->n, &m->p));
     p = m->p;
     p->n_steps = m->program->n_steps > 0 ? m->program->n_steps : 1;
     p->pool_capacity[0] = o->capacity;
-    MPL_TRY(add_pools(m));
-    MPL_TRY(mpl_new(m->ctx, p->buffer_name, p->n));
-    MPL_TRY(mpl_new(m->ctx, p->type_id, p->n));
-    MPL_TRY(mpl_new(m->ctx, p->shape_id, p->n));
-    MPL_TRY(mpl_new(m->ctx, p->no_reuse, p->n));
+    MPL_PASS(add_pools(m));
+    MPL_PASS(mpl_new(m->ctx, p->buffer_name, p->n));
+    MPL_PASS(mpl_new(m->ctx, p->type_id, p->n));
+    MPL_PASS(mpl_new(m->ctx, p->shape_id, p->n));
+    MPL_PASS(mpl_new(m->ctx, p->no_reuse, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
         p->align[b] = o->align;
-    MPL_TRY(m->storage != NULL ? mpl_maker_fill_cells(m) : mpl_maker_fill_values(m));
-    MPL_TRY(mpl_maker_fill_workspaces(m));
-    MPL_TRY(mpl_maker_fill_shapes(m));
+    MPL_PASS(m->storage != NULL ? mpl_maker_fill_cells(m) : mpl_maker_fill_values(m));
+    MPL_PASS(mpl_maker_fill_workspaces(m));
+    MPL_PASS(mpl_maker_fill_shapes(m));
     if (m->storage != NULL && o->parallel)
-        MPL_TRY(mpl_maker_fill_points(m));
+        MPL_PASS(mpl_maker_fill_points(m));
     if (o->in_place)
-        MPL_TRY(mpl_maker_add_pairs(m, order));
+        MPL_PASS(mpl_maker_add_pairs(m, order));
     if (m->storage == NULL && (!m->any_cut || o->parallel))
-        MPL_TRY(mpl_access_new(m->ctx, m->g, p->n,
-                               &(mpl_touches){m->map->value_buffer, m->map->value_buffers,
-                                              m->map->op_workspace,
-                                              m->any_cut ? m->ranges->alias.nothing : NULL,
-                                              o->parallel ? o->op_stream : NULL, order},
-                               &access));
+        MPL_PASS(mpl_access_new(m->ctx, m->g, p->n,
+                                &(mpl_touches){m->map->value_buffer, m->map->value_buffers,
+                                               m->map->op_workspace,
+                                               m->any_cut ? m->ranges->alias.nothing : NULL,
+                                               o->parallel ? o->op_stream : NULL, order},
+                                &access));
     p->access = access;
     if (m->extents == NULL) /* fails where a backend asks for too large a workspace */
-        MPL_TRY(mpl_problem_check(m->ctx, p));
-out:
-    return st;
+        MPL_PASS(mpl_problem_check(m->ctx, p));
+    return MPL_OK;
 }
 
 static mpl_status assign_storage(mpl_maker *m)

@@ -4,23 +4,20 @@
 /* Names a part after a value that fills it, else after its root and its offset. */
 static mpl_status name_part(mpl_maker *m, uint32_t part, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
     mpl_value root = m->cuts.root[part];
     size_t n = strlen(g->value_name[root]) + 24;
 
     if (m->p->buffer_name[b] != NULL)
-        goto out;
-    MPL_TRY((m->p->buffer_name[b] = mpl_alloc(m->ctx, n, 1)) != NULL ? MPL_OK : MPL_EMEM);
+        return MPL_OK;
+    MPL_PASS((m->p->buffer_name[b] = mpl_alloc(m->ctx, n, 1)) != NULL ? MPL_OK : MPL_EMEM);
     snprintf(m->p->buffer_name[b], n, "%s@%" PRIu64, g->value_name[root], m->cuts.at[part]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Fills the family of root v, whose storage is split: buffers from b on. */
 static mpl_status fill_family(mpl_maker *m, mpl_value v, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     const mpl_cuts *cuts = &m->cuts;
     mpl_problem *p = m->p;
     uint64_t count = 1;
@@ -38,16 +35,14 @@ static mpl_status fill_family(mpl_maker *m, mpl_value v, mpl_buffer b)
         p->inside_at[b + k] = cuts->at[part];
         p->type_id[b + k] = m->g->value_type[v];
         p->no_reuse[b + k] = count == 1;
-        MPL_TRY(name_part(m, part, b + k));
+        MPL_PASS(name_part(m, part, b + k));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Names parts that a single value fills; the first of several equal ones. */
 static mpl_status name_parts(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_cuts *cuts = &m->cuts;
 
     for (mpl_value v = 0; v < m->g->n_values; v++) {
@@ -56,24 +51,22 @@ static mpl_status name_parts(mpl_maker *m)
         if (b == MPL_NONE || cuts->count[v] != 1 || !mpl_cuts_cut(cuts, &m->ranges->alias, v) ||
             m->g->value_bytes[v] != cuts->bytes[cuts->first[v]] || m->p->buffer_name[b] != NULL)
             continue;
-        MPL_TRY(mpl_copy_text(m->ctx, m->p->buffer_name[b], m->g->value_name[v]));
+        MPL_PASS(mpl_copy_text(m->ctx, m->p->buffer_name[b], m->g->value_name[v]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_maker_fill_values(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
     mpl_problem *p = m->p;
 
     if (m->any_cut) {
-        MPL_TRY(mpl_new(m->ctx, p->inside, p->n));
-        MPL_TRY(mpl_new(m->ctx, p->inside_at, p->n));
+        MPL_PASS(mpl_new(m->ctx, p->inside, p->n));
+        MPL_PASS(mpl_new(m->ctx, p->inside_at, p->n));
         for (mpl_buffer b = 0; b < p->n; b++)
             p->inside[b] = b;
-        MPL_TRY(name_parts(m));
+        MPL_PASS(name_parts(m));
     }
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_buffer b = m->map->value_buffer[v];
@@ -82,7 +75,7 @@ mpl_status mpl_maker_fill_values(mpl_maker *m)
         if (b == MPL_NONE || m->ranges->alias.root[v] != v)
             continue;
         if (m->cuts.count[v] > 1) {
-            MPL_TRY(fill_family(m, v, b));
+            MPL_PASS(fill_family(m, v, b));
             continue;
         }
         mpl_shape_count(&g->value_shape[v], &count);
@@ -92,16 +85,14 @@ mpl_status mpl_maker_fill_values(mpl_maker *m)
         p->death[b] = mpl_maker_is_kept(m, v) ? p->n_steps : m->ranges->last[v] + 1;
         p->type_id[b] = g->value_type[v];
         p->no_reuse[b] = count == 1;
-        MPL_TRY(mpl_copy_text(m->ctx, p->buffer_name[b], g->value_name[v]));
+        MPL_PASS(mpl_copy_text(m->ctx, p->buffer_name[b], g->value_name[v]));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* The lifetime of a cell: from the first to the last step that needs it, with gaps. */
 static mpl_status fill_lifetime(mpl_maker *m, mpl_buffer b, size_t *from_cap, size_t *to_cap)
 {
-    mpl_status st = MPL_OK;
     mpl_problem *p = m->p;
     const uint64_t *row = m->storage->row + (size_t)b * m->storage->words;
     uint32_t n_gaps = p->gap_begin[b], last = MPL_NONE;
@@ -112,8 +103,8 @@ static mpl_status fill_lifetime(mpl_maker *m, mpl_buffer b, size_t *from_cap, si
         if (last == MPL_NONE) {
             p->birth[b] = step;
         } else if (last + 1 < step) {
-            MPL_TRY(mpl_reserve(m->ctx, p->gap_from, *from_cap, (size_t)n_gaps + 1));
-            MPL_TRY(mpl_reserve(m->ctx, p->gap_to, *to_cap, (size_t)n_gaps + 1));
+            MPL_PASS(mpl_reserve(m->ctx, p->gap_from, *from_cap, (size_t)n_gaps + 1));
+            MPL_PASS(mpl_reserve(m->ctx, p->gap_to, *to_cap, (size_t)n_gaps + 1));
             p->gap_from[n_gaps] = last + 1;
             p->gap_to[n_gaps++] = step;
         }
@@ -122,36 +113,32 @@ static mpl_status fill_lifetime(mpl_maker *m, mpl_buffer b, size_t *from_cap, si
     mpl_assert(last != MPL_NONE);
     p->death[b] = last + 1;
     p->gap_begin[b + 1] = n_gaps;
-out:
-    return st;
+    return MPL_OK;
 }
 
 /* Names a cell after its value, or "staging"; copies after the first get a number. */
 static mpl_status name_cell(mpl_maker *m, mpl_buffer b)
 {
-    mpl_status st = MPL_OK;
     const mpl_graph *g = m->g;
     mpl_value v = m->storage->named[b];
     const char *base = v != MPL_NONE ? g->value_name[v] : "staging";
     size_t n = strlen(base) + 16;
     char *name;
 
-    MPL_TRY((name = m->p->buffer_name[b] = mpl_alloc(m->ctx, n, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_PASS((name = m->p->buffer_name[b] = mpl_alloc(m->ctx, n, 1)) != NULL ? MPL_OK : MPL_EMEM);
     if (m->storage->copy[b] == 0)
         memcpy(name, base, n - 15);
     else
         snprintf(name, n, "%s:%" PRIu32, base, m->storage->copy[b]);
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_maker_fill_cells(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     mpl_problem *p = m->p;
     size_t from_cap = 0, to_cap = 0;
 
-    MPL_TRY(mpl_new(m->ctx, p->gap_begin, (size_t)p->n + 1));
+    MPL_PASS(mpl_new(m->ctx, p->gap_begin, (size_t)p->n + 1));
     for (mpl_buffer b = 0; b < m->n_values; b++) {
         mpl_value v = m->storage->named[b];
         uint64_t count = 1;
@@ -163,8 +150,8 @@ mpl_status mpl_maker_fill_cells(mpl_maker *m)
         p->no_reuse[b] = count == 1;
         p->death[b] = 1; /* parallel: points decide */
         if (!m->options->parallel)
-            MPL_TRY(fill_lifetime(m, b, &from_cap, &to_cap));
-        MPL_TRY(name_cell(m, b));
+            MPL_PASS(fill_lifetime(m, b, &from_cap, &to_cap));
+        MPL_PASS(name_cell(m, b));
     }
     for (mpl_buffer b = m->n_values; b < p->n; b++)
         p->gap_begin[b + 1] = p->gap_begin[b];
@@ -172,13 +159,11 @@ mpl_status mpl_maker_fill_cells(mpl_maker *m)
         mpl_free(m->ctx, p->gap_begin);
         p->gap_begin = NULL;
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_maker_fill_workspaces(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     mpl_problem *p = m->p;
     char name[32];
 
@@ -193,10 +178,9 @@ mpl_status mpl_maker_fill_workspaces(mpl_maker *m)
         p->death[b] = p->birth[b] + 1;
         p->type_id[b] = MPL_N_TYPES;
         snprintf(name, sizeof name, "workspace:%u", op);
-        MPL_TRY(mpl_copy_text(m->ctx, p->buffer_name[b], name));
+        MPL_PASS(mpl_copy_text(m->ctx, p->buffer_name[b], name));
     }
-out:
-    return st;
+    return MPL_OK;
 }
 
 mpl_status mpl_maker_fill_shapes(mpl_maker *m)

@@ -6,19 +6,16 @@
 
 mpl_status mpl_maker_fill_points(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     const mpl_units *u = m->storage->units;
     size_t stride = m->storage->words;
 
-    MPL_TRY(mpl_new(m->ctx, m->points, m->n * stride));
+    MPL_PASS(mpl_new(m->ctx, m->points, m->n * stride));
     memcpy(m->points, m->storage->row, m->n_values * stride * sizeof *m->points);
     for (mpl_op op = 0; op < m->g->n_ops; op++)
         if (m->map->op_workspace[op] != MPL_NONE)
             mpl_points_set_range(u, m->ranges->step_of[op], m->ranges->step_of[op],
                                  m->points + m->map->op_workspace[op] * stride);
-    MPL_TRY(mpl_extents_new(m->ctx, u, m->n, m->points, stride, &m->extents));
-out:
-    return st;
+    return mpl_extents_new(m->ctx, u, m->n, m->points, stride, &m->extents);
 }
 
 /* Makes the partial order. Values that outlive the graph are before nothing; values that exist from
@@ -98,14 +95,11 @@ out:
 
 mpl_status mpl_maker_make_parallel(mpl_maker *m)
 {
-    mpl_status st = MPL_OK;
     mpl_problem *p = m->p;
 
-    MPL_TRY(m->storage != NULL ? parallel_cells(m) : parallel_values(m));
+    MPL_PASS(m->storage != NULL ? parallel_cells(m) : parallel_values(m));
     p->n_steps = 0;
     memset(p->birth, 0, p->n * sizeof *p->birth);
     memset(p->death, 0, p->n * sizeof *p->death);
-    MPL_TRY(mpl_problem_check(m->ctx, p));
-out:
-    return st;
+    return mpl_problem_check(m->ctx, p);
 }
