@@ -1,0 +1,509 @@
+/* expr.c -- expressions in normal form, each stored once. See expr.h. */
+#include "graphs/symbols/expr_priv.h"
+
+#include <stdlib.h>
+
+#define TOO_LARGE "an expression of sizes does not fit in 64 bits and 6 factors"
+
+/* ---- polynomials ---- */
+
+mpl_poly mpl_poly_of(const mpl_exprs *x, mpl_expr e)
+{
+    return (mpl_poly){(uint32_t)(x->begin[e + 1] - x->begin[e]), 0, x->term + x->begin[e]};
+}
+
+static int by_atoms(const void *left, const void *right)
+{
+    const mpl_term *a = left, *b = right;
+
+    for (uint32_t i = 0; i < MPL_EXPR_DEGREE; i++)
+        if (a->atom[i] != b->atom[i])
+            return a->atom[i] < b->atom[i] ? -1 : 1;
+    return 0;
+}
+
+bool mpl_poly_tidy(mpl_poly *p)
+{
+    uint32_t n = 0;
+
+    if (p->n > 1)
+        qsort(p->term, p->n, sizeof *p->term, by_atoms);
+    for (uint32_t i = 0; i < p->n;) {
+        mpl_wide sum = 0;
+        uint32_t from = i;
+
+        while (i < p->n && by_atoms(&p->term[from], &p->term[i]) == 0)
+            sum += p->term[i++].coefficient;
+        if (sum < INT64_MIN || sum > INT64_MAX)
+            return false;
+        if (sum != 0) {
+            p->term[n] = p->term[from];
+            p->term[n++].coefficient = (int64_t)sum;
+        }
+    }
+    p->n = n;
+    return true;
+}
+
+uint32_t mpl_term_degree(const mpl_term *t)
+{
+    uint32_t n = 0;
+
+    while (n < MPL_EXPR_DEGREE && t->atom[n] != MPL_NONE)
+        n++;
+    return n;
+}
+
+bool mpl_term_mul(const mpl_term *a, const mpl_term *b, mpl_term *out)
+{
+    uint32_t n = mpl_term_degree(a), m = mpl_term_degree(b), i = 0, j = 0;
+    mpl_term t = mpl_const_term(0);
+
+    if (n + m > MPL_EXPR_DEGREE ||
+        __builtin_mul_overflow(a->coefficient, b->coefficient, &t.coefficient))
+        return false;
+    while (i + j < n + m)
+        if (j == m || (i < n && a->atom[i] <= b->atom[j])) {
+            t.atom[i + j] = a->atom[i];
+            i++;
+        } else {
+            t.atom[i + j] = b->atom[j];
+            j++;
+        }
+    *out = t;
+    return true;
+}
+
+bool mpl_term_without(const mpl_term *t, const mpl_term *by, mpl_term *out)
+{
+    uint32_t n = mpl_term_degree(t), m = mpl_term_degree(by), j = 0, k = 0;
+    mpl_term rest = mpl_const_term(t->coefficient);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (j < m && t->atom[i] == by->atom[j])
+            j++;
+        else
+            rest.atom[k++] = t->atom[i];
+    *out = rest;
+    return j == m;
+}
+
+bool mpl_poly_put(mpl_poly *p, int64_t scale, const mpl_poly *a)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        mpl_term t = a->term[i];
+
+        if (p->n == p->cap || __builtin_mul_overflow(t.coefficient, scale, &t.coefficient))
+            return false;
+        p->term[p->n++] = t;
+    }
+    return true;
+}
+
+bool mpl_poly_put_product(mpl_poly *p, const mpl_poly *a, const mpl_poly *b)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t j = 0; j < b->n; j++)
+            if (p->n == p->cap || !mpl_term_mul(&a->term[i], &b->term[j], &p->term[p->n++]))
+                return false;
+    return true;
+}
+
+/* ---- the store ---- */
+
+mpl_status mpl_exprs_new(mpl_ctx *ctx, mpl_exprs **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_exprs *x = NULL;
+    mpl_poly zero = {0};
+    mpl_expr id;
+
+    MPL_TRY(mpl_new(ctx, x, 1));
+    x->n_slots = 64;
+    MPL_TRY(mpl_new(ctx, x->slot, x->n_slots));
+    memset(x->slot, 0xff, x->n_slots * sizeof *x->slot);
+    MPL_TRY(mpl_reserve(ctx, x->begin, x->cap_begin, 2));
+    MPL_TRY(mpl_expr_of(ctx, x, &zero, &id));
+    *out = x, x = NULL;
+out:
+    mpl_exprs_free(ctx, x);
+    return st;
+}
+
+void mpl_exprs_free(mpl_ctx *ctx, mpl_exprs *x)
+{
+    if (x == NULL)
+        return;
+    for (size_t i = 0; i < x->n_symbols; i++)
+        mpl_free(ctx, x->symbol[i].name);
+    mpl_free_each(ctx, x->term, x->begin, x->slot, x->atom, x->symbol, x->relation, x);
+}
+
+static size_t slot_of(const mpl_exprs *x, const mpl_poly *p)
+{
+    size_t at = mpl_table_hash(MPL_HASH_SEED, p->term, p->n * sizeof *p->term) % x->n_slots;
+
+    for (; x->slot[at] != MPL_NONE; at = (at + 1) % x->n_slots) {
+        mpl_poly q = mpl_poly_of(x, x->slot[at]);
+
+        if (q.n == p->n && (p->n == 0 || memcmp(q.term, p->term, p->n * sizeof *p->term) == 0))
+            break;
+    }
+    return at;
+}
+
+static mpl_status widen(mpl_ctx *ctx, mpl_exprs *x)
+{
+    uint32_t *slot = NULL;
+
+    if (2 * (x->n + 1) <= x->n_slots)
+        return MPL_OK;
+    MPL_PASS(mpl_new(ctx, slot, 2 * x->n_slots));
+    mpl_free(ctx, x->slot);
+    x->slot = slot, x->n_slots *= 2;
+    memset(slot, 0xff, x->n_slots * sizeof *slot);
+    for (mpl_expr e = 0; e < x->n; e++) {
+        mpl_poly p = mpl_poly_of(x, e);
+
+        slot[slot_of(x, &p)] = e;
+    }
+    return MPL_OK;
+}
+
+mpl_status mpl_expr_of(mpl_ctx *ctx, mpl_exprs *x, mpl_poly *p, mpl_expr *out)
+{
+    size_t at;
+
+    if (!mpl_poly_tidy(p))
+        return MPL_REFUSE(ctx, TOO_LARGE);
+    MPL_PASS(widen(ctx, x));
+    at = slot_of(x, p);
+    if (x->slot[at] == MPL_NONE) {
+        if (x->n >= MPL_NONE - 1)
+            return MPL_ERROR(ctx, MPL_ELIMIT, "more than 2^32 expressions");
+        MPL_PASS(mpl_reserve(ctx, x->begin, x->cap_begin, x->n + 2));
+        MPL_PASS(mpl_reserve(ctx, x->term, x->cap_terms, x->n_terms + p->n));
+        if (p->n > 0)
+            memcpy(x->term + x->n_terms, p->term, p->n * sizeof *p->term);
+        x->n_terms += p->n;
+        x->begin[x->n + 1] = x->n_terms;
+        x->slot[at] = (uint32_t)x->n++;
+    }
+    *out = x->slot[at];
+    return MPL_OK;
+}
+
+/* scale times the atom, plus `rest`; an atom that exists is found again. */
+static mpl_status with_atom(mpl_ctx *ctx, mpl_exprs *x, int64_t scale, mpl_atom atom,
+                            const mpl_poly *rest, mpl_expr *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_poly p = {0, rest->n + 1, NULL};
+    uint32_t id = 0;
+
+    while (id < x->n_atoms && (x->atom[id].kind != atom.kind || x->atom[id].of != atom.of ||
+                               x->atom[id].by != atom.by))
+        id++;
+    MPL_TRY(mpl_reserve(ctx, x->atom, x->cap_atoms, (size_t)id + 1));
+    if (id == x->n_atoms)
+        x->atom[x->n_atoms++] = atom;
+    MPL_TRY(mpl_new(ctx, p.term, p.cap));
+    mpl_poly_put(&p, 1, rest);
+    p.term[p.n] = mpl_const_term(scale);
+    p.term[p.n++].atom[0] = id;
+    MPL_TRY(mpl_expr_of(ctx, x, &p, out));
+out:
+    mpl_free(ctx, p.term);
+    return st;
+}
+
+mpl_status mpl_expr_const(mpl_ctx *ctx, mpl_exprs *x, int64_t value, mpl_expr *out)
+{
+    mpl_term one = mpl_const_term(value);
+    mpl_poly p = {1, 1, &one};
+
+    return mpl_expr_of(ctx, x, &p, out);
+}
+
+bool mpl_expr_is_const(const mpl_exprs *x, mpl_expr e, int64_t *value)
+{
+    mpl_poly p = mpl_poly_of(x, e);
+
+    if (p.n > 1 || (p.n == 1 && p.term[0].atom[0] != MPL_NONE))
+        return false;
+    *value = p.n == 0 ? 0 : p.term[0].coefficient;
+    return true;
+}
+
+/* ---- sums and products ---- */
+
+/* a + scale * b */
+static mpl_status sum(mpl_ctx *ctx, mpl_exprs *x, mpl_expr a, int64_t scale, mpl_expr b,
+                      mpl_expr *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_poly left = mpl_poly_of(x, a), right = mpl_poly_of(x, b), p = {0, left.n + right.n, NULL};
+
+    MPL_TRY(mpl_new(ctx, p.term, p.cap));
+    if (!mpl_poly_put(&p, 1, &left) || !mpl_poly_put(&p, scale, &right))
+        MPL_FAIL(ctx, MPL_EINPUT, TOO_LARGE);
+    MPL_TRY(mpl_expr_of(ctx, x, &p, out));
+out:
+    mpl_free(ctx, p.term);
+    return st;
+}
+
+mpl_status mpl_expr_add(mpl_ctx *ctx, mpl_exprs *x, mpl_expr a, mpl_expr b, mpl_expr *out)
+{
+    return sum(ctx, x, a, 1, b, out);
+}
+
+mpl_status mpl_expr_sub(mpl_ctx *ctx, mpl_exprs *x, mpl_expr a, mpl_expr b, mpl_expr *out)
+{
+    return sum(ctx, x, a, -1, b, out);
+}
+
+mpl_status mpl_expr_mul(mpl_ctx *ctx, mpl_exprs *x, mpl_expr a, mpl_expr b, mpl_expr *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_poly left = mpl_poly_of(x, a), right = mpl_poly_of(x, b), p = {0};
+    uint64_t n = (uint64_t)left.n * right.n;
+
+    if (n > UINT16_MAX)
+        return MPL_REFUSE(ctx, "a product of sizes has more than 65535 terms");
+    p.cap = (uint32_t)n;
+    MPL_TRY(mpl_new(ctx, p.term, p.cap));
+    if (!mpl_poly_put_product(&p, &left, &right))
+        MPL_FAIL(ctx, MPL_EINPUT, TOO_LARGE);
+    MPL_TRY(mpl_expr_of(ctx, x, &p, out));
+out:
+    mpl_free(ctx, p.term);
+    return st;
+}
+
+/* ---- quotients ---- */
+
+int64_t mpl_floor_quotient(int64_t a, int64_t positive)
+{
+    return a / positive - (a % positive < 0 ? 1 : 0);
+}
+
+/* The term of p that is a quotient as it is, so that floor((rest + floor(y / a)) / c) = floor((a *
+ * rest + y) / (a * c)); MPL_NONE: there is none. */
+static uint32_t lone_quotient(const mpl_exprs *x, const mpl_poly *p, int64_t c)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const mpl_term *t = &p->term[i];
+        int64_t by;
+
+        if (t->coefficient == 1 && mpl_term_degree(t) == 1 &&
+            x->atom[t->atom[0]].kind == MPL_ATOM_FLOOR &&
+            !__builtin_mul_overflow(c, x->atom[t->atom[0]].by, &by))
+            return i;
+    }
+    return MPL_NONE;
+}
+
+/* *p becomes the longer dividend and *c the larger divisor. */
+static mpl_status join_floor(mpl_ctx *ctx, const mpl_exprs *x, mpl_poly *p, int64_t *c, uint32_t i)
+{
+    mpl_status st = MPL_OK;
+    const mpl_atom atom = x->atom[p->term[i].atom[0]];
+    mpl_poly inner = mpl_poly_of(x, atom.of), longer = {0, p->n + inner.n, NULL};
+
+    MPL_TRY(mpl_new(ctx, longer.term, longer.cap));
+    p->term[i] = p->term[--p->n];
+    if (!mpl_poly_put(&longer, atom.by, p) || !mpl_poly_put(&longer, 1, &inner) ||
+        !mpl_poly_tidy(&longer))
+        MPL_FAIL(ctx, MPL_EINPUT, TOO_LARGE);
+    mpl_free(ctx, p->term);
+    *p = longer, longer.term = NULL;
+    *c *= atom.by;
+out:
+    mpl_free(ctx, longer.term);
+    return st;
+}
+
+/* Moves what c divides from p to `whole`, then divides both by what is common: 0 <= rest < c. */
+static void take_whole(mpl_poly *p, int64_t *c, mpl_poly *whole)
+{
+    uint64_t common = (uint64_t)*c;
+    uint32_t n = 0;
+
+    whole->n = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        mpl_term t = p->term[i];
+        int64_t quotient = mpl_floor_quotient(t.coefficient, *c);
+
+        p->term[i].coefficient -= quotient * *c;
+        t.coefficient = quotient;
+        if (quotient != 0)
+            whole->term[whole->n++] = t;
+        if (p->term[i].coefficient != 0)
+            p->term[n++] = p->term[i];
+    }
+    p->n = n;
+    for (uint32_t i = 0; i < n; i++)
+        if (p->term[i].atom[0] != MPL_NONE)
+            common = mpl_divisor(common, (uint64_t)p->term[i].coefficient);
+    *c /= (int64_t)common;
+    for (uint32_t i = 0; i < n; i++)
+        p->term[i].coefficient /= (int64_t)common;
+    if (n > 0 && p->term[n - 1].coefficient == 0)
+        p->n--;
+}
+
+mpl_status mpl_expr_floor_div(mpl_ctx *ctx, mpl_exprs *x, mpl_expr e, int64_t positive,
+                              mpl_expr *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_poly given = mpl_poly_of(x, e), p = {0, given.n, NULL}, whole = {0};
+    int64_t low, high, c = positive;
+    mpl_expr rest;
+
+    if (positive <= 0)
+        return MPL_REFUSE(ctx, "a divisor of sizes is %" PRId64 ", not above 0", positive);
+    MPL_TRY(mpl_new(ctx, p.term, p.cap));
+    mpl_poly_put(&p, 1, &given);
+    for (uint32_t i; (i = lone_quotient(x, &p, c)) != MPL_NONE;)
+        MPL_TRY(join_floor(ctx, x, &p, &c, i));
+    whole.cap = p.n + 1;
+    MPL_TRY(mpl_new(ctx, whole.term, whole.cap));
+    take_whole(&p, &c, &whole);
+    MPL_TRY(mpl_expr_of(ctx, x, &p, &rest));
+    if (mpl_expr_bounds(x, rest, NULL, &low, &high) &&
+        mpl_floor_quotient(low, c) == mpl_floor_quotient(high, c)) {
+        whole.term[whole.n++] = mpl_const_term(mpl_floor_quotient(low, c));
+        MPL_TRY(mpl_expr_of(ctx, x, &whole, out));
+    } else if (lone_quotient(x, &p, c) != MPL_NONE) { /* its factor is 1 only now */
+        mpl_expr outside;
+
+        MPL_TRY(mpl_expr_of(ctx, x, &whole, &outside));
+        MPL_TRY(mpl_expr_floor_div(ctx, x, rest, c, &rest));
+        MPL_TRY(mpl_expr_add(ctx, x, outside, rest, out));
+    } else {
+        MPL_TRY(with_atom(ctx, x, 1, (mpl_atom){MPL_ATOM_FLOOR, rest, c}, &whole, out));
+    }
+out:
+    mpl_free_each(ctx, p.term, whole.term);
+    return st;
+}
+
+mpl_status mpl_expr_ceil_div(mpl_ctx *ctx, mpl_exprs *x, mpl_expr e, int64_t positive,
+                             mpl_expr *out)
+{
+    mpl_expr more;
+
+    MPL_PASS(mpl_expr_const(ctx, x, positive - 1, &more));
+    MPL_PASS(mpl_expr_add(ctx, x, e, more, &more));
+    return mpl_expr_floor_div(ctx, x, more, positive, out);
+}
+
+mpl_status mpl_expr_align_up(mpl_ctx *ctx, mpl_exprs *x, mpl_expr e, int64_t align, mpl_expr *out)
+{
+    mpl_expr unit, count;
+
+    MPL_PASS(mpl_expr_ceil_div(ctx, x, e, align, &count));
+    MPL_PASS(mpl_expr_const(ctx, x, align, &unit));
+    return mpl_expr_mul(ctx, x, count, unit, out);
+}
+
+/* p becomes p - t * by. */
+static mpl_status take_multiple(mpl_ctx *ctx, mpl_poly *p, mpl_term t, const mpl_poly *by)
+{
+    mpl_status st = MPL_OK;
+    mpl_poly less = {0, p->n + by->n, NULL}, one = {1, 1, &t};
+
+    t.coefficient = -t.coefficient;
+    MPL_TRY(mpl_new(ctx, less.term, less.cap));
+    if (!mpl_poly_put(&less, 1, p) || !mpl_poly_put_product(&less, &one, by) ||
+        !mpl_poly_tidy(&less))
+        MPL_FAIL(ctx, MPL_EINPUT, TOO_LARGE);
+    mpl_free(ctx, p->term);
+    *p = less, less.term = NULL;
+out:
+    mpl_free(ctx, less.term);
+    return st;
+}
+
+mpl_status mpl_expr_exact_div(mpl_ctx *ctx, mpl_exprs *x, mpl_expr e, mpl_expr by, bool *exact,
+                              mpl_expr *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_poly given = mpl_poly_of(x, e), divisor = mpl_poly_of(x, by), p = {0, given.n, NULL},
+             quotient = {0, 256, NULL};
+
+    if (divisor.n == 0)
+        return MPL_REFUSE(ctx, "a size is divided by 0");
+    MPL_TRY(mpl_new(ctx, p.term, p.cap));
+    MPL_TRY(mpl_new(ctx, quotient.term, quotient.cap));
+    mpl_poly_put(&p, 1, &given);
+    while (p.n > 0) { /* long division by the first, highest term */
+        mpl_term t;
+
+        if (quotient.n == quotient.cap || !mpl_term_without(&p.term[0], &divisor.term[0], &t) ||
+            t.coefficient % divisor.term[0].coefficient != 0)
+            break;
+        t.coefficient /= divisor.term[0].coefficient;
+        quotient.term[quotient.n++] = t;
+        MPL_TRY(take_multiple(ctx, &p, t, &divisor));
+    }
+    *exact = p.n == 0;
+    if (*exact)
+        MPL_TRY(mpl_expr_of(ctx, x, &quotient, out));
+out:
+    mpl_free_each(ctx, p.term, quotient.term);
+    return st;
+}
+
+/* ---- maxima: max(a, b) = b + max(a - b, 0), min(a, b) = a - max(a - b, 0) ---- */
+
+/* scale times max(e, 0), plus `base`. A common factor is taken out, and max(-e, 0) is max(e, 0) -
+ * e, so that of e and -e only the one whose first coefficient is positive has an atom. */
+static mpl_status positive_part(mpl_ctx *ctx, mpl_exprs *x, int64_t scale, mpl_expr e,
+                                mpl_expr base, mpl_expr *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_poly given = mpl_poly_of(x, e), p = {0, given.n, NULL}, whole;
+    bool turned = given.n > 0 && given.term[0].coefficient < 0;
+    uint64_t common = 0;
+    mpl_expr rest;
+
+    if (mpl_expr_at_most(x, e, 0, NULL))
+        return sum(ctx, x, base, 1, 0, out);
+    if (mpl_expr_at_most(x, 0, e, NULL))
+        return sum(ctx, x, base, scale, e, out);
+    for (uint32_t i = 0; i < given.n; i++) {
+        if (given.term[i].coefficient == INT64_MIN)
+            return MPL_REFUSE(ctx, TOO_LARGE);
+        common = mpl_divisor(common, (uint64_t)llabs(given.term[i].coefficient));
+    }
+    MPL_TRY(mpl_new(ctx, p.term, p.cap));
+    for (mpl_poly_put(&p, turned ? -1 : 1, &given); p.n > 0 && given.n > 0; given.n--)
+        p.term[given.n - 1].coefficient /= (int64_t)common;
+    MPL_TRY(mpl_expr_of(ctx, x, &p, &rest));
+    if (turned)
+        MPL_TRY(sum(ctx, x, base, scale, e, &base));
+    whole = mpl_poly_of(x, base);
+    MPL_TRY(with_atom(ctx, x, scale * (int64_t)common, (mpl_atom){MPL_ATOM_POSITIVE, rest, 1},
+                      &whole, out));
+out:
+    mpl_free(ctx, p.term);
+    return st;
+}
+
+mpl_status mpl_expr_max(mpl_ctx *ctx, mpl_exprs *x, mpl_expr a, mpl_expr b, mpl_expr *out)
+{
+    mpl_expr more;
+
+    MPL_PASS(mpl_expr_sub(ctx, x, a, b, &more));
+    return positive_part(ctx, x, 1, more, b, out);
+}
+
+mpl_status mpl_expr_min(mpl_ctx *ctx, mpl_exprs *x, mpl_expr a, mpl_expr b, mpl_expr *out)
+{
+    mpl_expr more;
+
+    MPL_PASS(mpl_expr_sub(ctx, x, a, b, &more));
+    return positive_part(ctx, x, -1, more, a, out);
+}
