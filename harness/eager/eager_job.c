@@ -75,40 +75,14 @@ static mpl_status open_tape(mpl_ctx *ctx, const mpl_options *options, mpl_eager 
 
 /* ---- programs ---- */
 
-/* GRAPH with that size: a parameter of a network of the zoo, else a symbolic dimension. */
-static mpl_status ask_shape(mpl_ctx *ctx, const mpl_options *options, const mpl_eager *e,
-                            int64_t size, mpl_eager_program *p)
-{
-    const char *graph = options->args.item[0];
-    char number[24];
-    size_t n = strcspn(graph, ":");
-
-    snprintf(number, sizeof number, "%" PRId64, size);
-    if (mpl_zoo_find(graph, n) != NULL) {
-        MPL_PASS(mpl_new(ctx, p->text, strlen(graph) + strlen(e->shape_name) + sizeof number + 3));
-        sprintf(p->text, "%s%c%s=%s", graph, graph[n] == ':' ? ',' : ':', e->shape_name, number);
-        return MPL_OK;
-    }
-    for (uint32_t i = 0; i < options->dim.n; i++)
-        MPL_PASS(mpl_strings_add(ctx, &p->dim, options->dim.item[i]));
-    MPL_PASS(mpl_new(ctx, p->text, strlen(e->shape_name) + sizeof number + 2));
-    sprintf(p->text, "%s=%s", e->shape_name, number);
-    MPL_PASS(mpl_strings_add(ctx, &p->dim, p->text));
-    p->options.dim = p->dim;
-    return MPL_OK;
-}
-
 static mpl_status open_program(mpl_ctx *ctx, const mpl_options *options, const mpl_eager *e,
                                const int64_t *size, mpl_eager_program *p)
 {
-    const char *graph = options->args.item[0];
+    const char *name = e->shape_name;
 
-    p->options = *options;
-    if (size != NULL)
-        MPL_PASS(ask_shape(ctx, options, e, *size, p));
-    if (p->text != NULL && p->dim.n == 0)
-        graph = p->text;
-    MPL_PASS(mpl_job_open(ctx, &p->options, graph, &p->job));
+    MPL_PASS(mpl_one_shape_make(ctx, options, options->args.item[0], size != NULL, &name, size,
+                                &p->shape));
+    MPL_PASS(mpl_job_open(ctx, &p->shape.options, p->shape.graph, &p->job));
     if (p->job.source.graph == NULL)
         return MPL_REFUSE(ctx, "eager: %s is a list of buffers: there is nothing to run",
                           options->args.item[0]);
@@ -301,7 +275,8 @@ void mpl_eager_fini(mpl_ctx *ctx, mpl_eager *e)
         mpl_walker_free(ctx, p->walker);
         mpl_inputs_fini(ctx, &p->inputs);
         mpl_job_fini(ctx, &p->job);
-        mpl_free_each(ctx, p->dim.item, p->text, p->want, p->got, p->first);
+        mpl_one_shape_fini(ctx, &p->shape);
+        mpl_free_each(ctx, p->want, p->got, p->first);
     }
     mpl_tape_free(ctx, e->tape);
     if (e->dev != NULL)

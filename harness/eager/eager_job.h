@@ -5,12 +5,11 @@
 
 #include "harness/eager/walk.h"
 #include "harness/job/measure.h"
+#include "harness/shapes/one_shape.h"
 
 /* GRAPH with one value of --shapes. */
 typedef struct mpl_eager_program {
-    char *text;          /* GRAPH, or a --dim: with its size; NULL: as given */
-    mpl_strings dim;     /* of options, if it has one more; the items are borrowed */
-    mpl_options options; /* borrows all it points to */
+    mpl_one_shape shape;
     mpl_exec_options exec_options;
     mpl_job job;
     mpl_inputs inputs;

@@ -95,7 +95,9 @@ static mpl_value decode(decoder *d, int64_t layers)
     x = mpl_net_binary(net, MPL_OP_add, "placed", mpl_net_gather(net, "word", word, ids),
                        mpl_net_slice(net, "position", at, 0, d->past, all));
     x = mpl_net_reshape(net, "rows", x, 2, (int64_t[]){d->heads.batch * d->seq, hidden});
-    d->scores.allowed = d->seq > 1 ? mpl_net_causal(net, "causal", d->seq, all, d->past) : MPL_NONE;
+    d->scores.allowed = d->seq > 1 || mpl_zoo_arg(args, "mask") == 1
+                            ? mpl_net_causal(net, "causal", d->seq, all, d->past)
+                            : MPL_NONE;
     for (int64_t i = 0; i < layers; i++)
         x = layer_of(d, i, x);
     mpl_net_scope(net, "%s", "");
@@ -147,6 +149,7 @@ out:
 }
 
 static const char *const caches[] = {"concat", "in_place", "none"};
+static const char *const masks[] = {"several", "always"};
 
 static const mpl_zoo_param params[] = {
     MPL_PARAM_BATCH(1),
@@ -154,6 +157,7 @@ static const mpl_zoo_param params[] = {
     {"past", 0, 0, 1000000, "tokens before, of which keys and values are inputs", NULL},
     {"cache", CONCAT, 0, 2, "keys and values of all tokens as outputs, joined or written in place",
      caches},
+    {"mask", 0, 0, 1, "of what comes later: for several new tokens, or for one, too", masks},
     MPL_PARAM_LAYERS(12),
     MPL_PARAM_HIDDEN(768),
     MPL_PARAM_HEADS(12),
