@@ -25,7 +25,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
 .PHONY: audit-walk train-oracle views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
-.PHONY: certificates certificates-planted explain-promises
+.PHONY: certificates certificates-planted explain-promises wheel wheel-test
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle online-oracle ilp-oracle paper paper-check least-55 peers
 MAKEFLAGS += --no-builtin-rules
@@ -39,7 +39,7 @@ endif
 CPPFLAGS += -D_GNU_SOURCE -I. -I$B -isystem $B/gen $(FEATURE_CPPFLAGS)
 LDLIBS   += $(FEATURE_LDLIBS) -lm -ldl -lpthread
 
-SRC  := $(sort $(shell find graphs planners runtime harness -name example -prune -o -name '*.c' -print))
+SRC  := $(sort $(shell find graphs planners runtime harness -name example -prune -o -name python -prune -o -name '*.c' -print))
 OBJ  := $(SRC:%.c=$O/%.o) $O/gen/onnx.pb-c.o
 ifeq ($(HAVE_CUDA),1)
 OBJ  += $(patsubst runtime/%.cu,$B/%.o,$(wildcard runtime/cuda/*.cu))
@@ -408,6 +408,22 @@ bundle: deps-test $(OBJ) $(BUNDLED)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $B/bundle/memplan $(filter %.o,$^) $(LDLIBS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib'
 	$(Q)install $(BUNDLED) $B/bundle/bin && install scripts/gpu-check.sh $B/bundle
 	$(Q)scripts/bundle-libs.sh $B/bundle
+
+# A wheel for Python, in dist/: the program and the library with what they need of igraph inside, beside them copies of the small libraries
+# that are left; no oneDNN, so `run` has the backend ref alone.
+WHEEL    := $B/wheel/memplan/native
+WHEELREF := $(addprefix --redefine-sym=,$(foreach s,stdin stdout stderr,$s=memplan_$s))
+WHEELLIB := -Wl,--gc-sections,--as-needed,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -L$B/wheel -Wl,-Bstatic -ligraph -ljansson -lprotobuf-c \
+    -Wl,-Bdynamic $(filter-out -ligraph -ljansson -lprotobuf-c -ldnnl -lgomp,$(LDLIBS))
+wheel: deps-test $(OBJ) $(LIBOBJ) $O/harness/python/alone.o
+	$(Q)rm -rf $B/wheel dist/memplan-*.whl && mkdir -p $(WHEEL)/lib && cp -r harness/python/memplan $B/wheel
+	$(Q)for a in igraph jansson; do objcopy $(WHEELREF) "$$($(CC) -print-file-name=lib$$a.a)" $B/wheel/lib$$a.a || exit 1; done
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME),-z,defs,--version-script=harness/lib/memplan.map \
+	    -o $(WHEEL)/libmemplan.so $(LIBOBJ) $O/harness/python/alone.o $(WHEELLIB)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $(WHEEL)/memplan $(filter-out $O/runtime/cpu/cpu%,$(OBJ)) $O/harness/python/alone.o $(WHEELLIB)
+	$(Q)strip $(WHEEL)/memplan $(WHEEL)/libmemplan.so && scripts/bundle-libs.sh $(WHEEL)
+	$(Q)python3 harness/python/make_wheel.py $B/wheel $(VERSION) dist
+wheel-test: deps-test ; $(Q)scripts/wheel-test.sh $(MODE)
 
 # How large, how dense and how tangled the house is: to be compared before and after what changes it.
 measure-house: $O/memplan

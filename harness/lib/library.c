@@ -284,25 +284,49 @@ out:
     return st;
 }
 
+/* The row's fields, where the values of loops lie, and the streams of operations. */
+static mpl_status all_fields(mpl_ctx *ctx, const memplan_plan *plan, char **fields)
+{
+    const memplan_task *task = plan->task;
+
+    MPL_PASS(make_fields(ctx, plan, fields));
+    MPL_PASS(mpl_plan_add_bindings(ctx, task->graph, task->map, fields));
+    if (task->map != NULL && task->map->op_stream != NULL)
+        MPL_PASS(mpl_plan_add_streams(ctx,
+                                      &(mpl_streams){.n_ops = task->graph->n_ops,
+                                                     .n = task->set.safety.n_streams,
+                                                     .rule = task->set.safety.rule,
+                                                     .op_stream = task->map->op_stream},
+                                      fields));
+    return MPL_OK;
+}
+
 memplan_status memplan_write(const memplan_plan *plan, const char *path)
 {
     mpl_ctx *ctx = &plan->task->owner->ctx;
     mpl_status st = MPL_OK;
     char *fields = NULL;
 
-    MPL_TRY(make_fields(ctx, plan, &fields));
-    MPL_TRY(mpl_plan_add_bindings(ctx, plan->task->graph, plan->task->map, &fields));
-    if (plan->task->map != NULL && plan->task->map->op_stream != NULL)
-        MPL_TRY(mpl_plan_add_streams(ctx,
-                                     &(mpl_streams){.n_ops = plan->task->graph->n_ops,
-                                                    .n = plan->task->set.safety.n_streams,
-                                                    .rule = plan->task->set.safety.rule,
-                                                    .op_stream = plan->task->map->op_stream},
-                                     &fields));
+    MPL_TRY(all_fields(ctx, plan, &fields));
     MPL_TRY(mpl_plan_write(ctx, path, plan->task->problem, plan->plan, fields));
 out:
     mpl_free(ctx, fields);
     return (memplan_status)st;
+}
+
+const char *memplan_text(memplan_plan *plan)
+{
+    mpl_ctx *ctx = &plan->task->owner->ctx;
+    mpl_status st = MPL_OK;
+    char *fields = NULL;
+
+    if (plan->text != NULL)
+        return plan->text;
+    MPL_TRY(all_fields(ctx, plan, &fields));
+    MPL_TRY(mpl_plan_text(ctx, plan->task->problem, plan->plan, fields, &plan->text));
+out:
+    mpl_free(ctx, fields);
+    return st == MPL_OK ? plan->text : NULL;
 }
 
 void memplan_plan_free(memplan_plan *plan)
@@ -312,12 +336,17 @@ void memplan_plan_free(memplan_plan *plan)
     if (plan == NULL)
         return;
     mpl_plan_free(ctx, plan->plan);
-    mpl_free_each(ctx, plan->planner, plan);
+    mpl_free_each(ctx, plan->planner, plan->text, plan);
 }
 
 uint64_t memplan_offset(const memplan_plan *plan, uint32_t buffer)
 {
     return buffer < plan->plan->n ? plan->plan->offset[buffer] : MEMPLAN_NO_OFFSET;
+}
+
+void memplan_offsets(const memplan_plan *plan, uint64_t *offset)
+{
+    memcpy(offset, plan->plan->offset, plan->plan->n * sizeof *offset);
 }
 
 uint64_t memplan_peak_bytes(const memplan_plan *plan)

@@ -38,6 +38,7 @@ struct memplan_plan {
     memplan_task *task;
     mpl_plan *plan;
     char *planner; /* as asked for; NULL: an external plan */
+    char *text;    /* of memplan_text; NULL: not yet asked for */
 };
 
 #endif

@@ -173,36 +173,67 @@ static mpl_status check_open(memplan_task *t, uint32_t a, uint32_t b)
     return MPL_OK;
 }
 
+/* Makes room for n more buffers. */
+static mpl_status grow(memplan_task *t, uint32_t n)
+{
+    mpl_ctx *ctx = &t->owner->ctx;
+    mpl_problem *p = t->problem;
+    size_t all = (size_t)p->n + n;
+
+    if (t->complete)
+        return MPL_REFUSE(ctx, "the task is complete: it takes no more buffers");
+    if (all >= MPL_NONE)
+        return MPL_REFUSE(ctx, "the task would have %zu buffers; 2^32 - 2 are the most", all);
+    MPL_PASS(mpl_reserve(ctx, p->bytes, t->cap[0], all));
+    MPL_PASS(mpl_reserve(ctx, p->align, t->cap[1], all));
+    MPL_PASS(mpl_reserve(ctx, p->pool, t->cap[2], all));
+    MPL_PASS(mpl_reserve(ctx, p->birth, t->cap[3], all));
+    MPL_PASS(mpl_reserve(ctx, p->death, t->cap[4], all));
+    MPL_PASS(mpl_reserve(ctx, p->buffer_name, t->cap[5], all));
+    MPL_PASS(mpl_reserve(ctx, p->fixed, t->cap[6], all));
+    return MPL_OK;
+}
+
+/* Into room made by grow. */
+static void append(mpl_problem *p, char *name, uint64_t bytes, uint32_t align, uint32_t birth,
+                   uint32_t death)
+{
+    uint32_t n = p->n++;
+
+    p->bytes[n] = bytes;
+    p->align[n] = align;
+    p->birth[n] = birth;
+    p->death[n] = death;
+    p->buffer_name[n] = name;
+    p->fixed[n] = MPL_UNFIXED;
+    p->n_steps = death > p->n_steps ? death : p->n_steps;
+}
+
 memplan_status memplan_add(memplan_task *t, const char *name, uint64_t bytes, uint32_t align,
                            uint32_t birth, uint32_t death, uint32_t *id)
 {
     mpl_ctx *ctx = &t->owner->ctx;
     mpl_status st = MPL_OK;
-    mpl_problem *p = t->problem;
-    uint32_t n = p->n;
     char *copy = NULL;
 
-    if (t->complete || n == MPL_NONE - 1)
-        MPL_FAIL(ctx, MPL_EINPUT, "the task is complete: it takes no more buffers");
-    MPL_TRY(mpl_reserve(ctx, p->bytes, t->cap[0], (size_t)n + 1));
-    MPL_TRY(mpl_reserve(ctx, p->align, t->cap[1], (size_t)n + 1));
-    MPL_TRY(mpl_reserve(ctx, p->pool, t->cap[2], (size_t)n + 1));
-    MPL_TRY(mpl_reserve(ctx, p->birth, t->cap[3], (size_t)n + 1));
-    MPL_TRY(mpl_reserve(ctx, p->death, t->cap[4], (size_t)n + 1));
-    MPL_TRY(mpl_reserve(ctx, p->buffer_name, t->cap[5], (size_t)n + 1));
-    MPL_TRY(mpl_reserve(ctx, p->fixed, t->cap[6], (size_t)n + 1));
+    MPL_TRY(grow(t, 1));
     if (name != NULL)
         MPL_TRY(mpl_copy_text(ctx, copy, name));
-    p->bytes[n] = bytes;
-    p->align[n] = align;
-    p->birth[n] = birth;
-    p->death[n] = death;
-    p->buffer_name[n] = copy;
-    p->fixed[n] = MPL_UNFIXED;
-    p->n_steps = death > p->n_steps ? death : p->n_steps;
-    p->n++;
+    append(t->problem, copy, bytes, align, birth, death);
     if (id != NULL)
-        *id = n;
+        *id = t->problem->n - 1;
+out:
+    return (memplan_status)st;
+}
+
+memplan_status memplan_add_all(memplan_task *t, uint32_t n, const uint64_t *bytes,
+                               const uint32_t *align, const uint32_t *birth, const uint32_t *death)
+{
+    mpl_status st = MPL_OK;
+
+    MPL_TRY(grow(t, n));
+    for (uint32_t i = 0; i < n; i++)
+        append(t->problem, NULL, bytes[i], align[i], birth[i], death[i]);
 out:
     return (memplan_status)st;
 }

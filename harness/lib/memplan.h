@@ -86,6 +86,11 @@ MEMPLAN_API memplan_status memplan_task_new(memplan_ctx *ctx, const char *name,
 MEMPLAN_API memplan_status memplan_add(memplan_task *task, const char *name, uint64_t bytes,
                                        uint32_t align, uint32_t birth, uint32_t death,
                                        uint32_t *id);
+/* Adds n buffers without names, as memplan_add: align[n], birth[n] and death[n] beside bytes[n].
+ * Adds all or none; ids follow in their order. */
+MEMPLAN_API memplan_status memplan_add_all(memplan_task *task, uint32_t n, const uint64_t *bytes,
+                                           const uint32_t *align, const uint32_t *birth,
+                                           const uint32_t *death);
 /* States that a's last use is before b's first in every execution. Only for tasks without steps.
  * Transitive pairs may be left out. */
 MEMPLAN_API memplan_status memplan_add_before(memplan_task *task, uint32_t a, uint32_t b);
@@ -122,10 +127,15 @@ MEMPLAN_API memplan_status memplan_verify(memplan_task *task, const uint64_t *of
 MEMPLAN_API memplan_status memplan_read(memplan_ctx *ctx, const char *path, memplan_task **task,
                                         memplan_plan **plan);
 MEMPLAN_API memplan_status memplan_write(const memplan_plan *plan, const char *path);
+/* The same as text, one JSON object, with the proof of the claim as its member "certificate" (or
+ * null). Lives as long as the plan. NULL: as memplan_write fails. */
+MEMPLAN_API const char *memplan_text(memplan_plan *plan);
 MEMPLAN_API void memplan_plan_free(memplan_plan *plan);
 
 /* or MEMPLAN_NO_OFFSET */
 MEMPLAN_API uint64_t memplan_offset(const memplan_plan *plan, uint32_t buffer);
+/* offset[memplan_count(task)] receives all of them. */
+MEMPLAN_API void memplan_offsets(const memplan_plan *plan, uint64_t *offset);
 MEMPLAN_API uint64_t memplan_peak_bytes(const memplan_plan *plan); /* size of the arena */
 /* proved: no valid plan needs less */
 MEMPLAN_API uint64_t memplan_bound_bytes(const memplan_plan *plan);

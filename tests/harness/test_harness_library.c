@@ -465,6 +465,53 @@ TEST(memory_may_run_out_anywhere)
     }
 }
 
+/* Fault: buffers added at once are not those added one by one; the text is not the plan file. */
+TEST(many_buffers_and_all_offsets_at_once)
+{
+    const uint64_t bytes[4] = {16, 8, 24, 8};
+    const uint32_t align[4] = {8, 8, 8, 8}, birth[4] = {0, 1, 2, 3}, death[4] = {3, 2, 5, 6};
+    memplan_status st = MEMPLAN_EMEM;
+    static char file[1 << 14];
+
+    for (int64_t k = 0; st == MEMPLAN_EMEM; k++) {
+        memplan_ctx *library = memplan_ctx_new();
+        memplan_task *task = NULL;
+        memplan_plan *plan = NULL;
+        const char *json = NULL;
+        uint64_t offset[5] = {7, 7, 7, 7, 7};
+
+        memplan_fail_allocation(library, k);
+        if ((st = memplan_task_new(library, "l", &task)) == MEMPLAN_OK &&
+            (st = memplan_add_all(task, 1, bytes, align, birth, death)) == MEMPLAN_OK &&
+            (st = memplan_add_all(task, 3, bytes + 1, align + 1, birth + 1, death + 1)) ==
+                MEMPLAN_OK)
+            st = memplan_run(task, "exact", &plan);
+        if (st == MEMPLAN_OK && (json = memplan_text(plan)) == NULL)
+            st = MEMPLAN_EMEM;
+        memplan_fail_allocation(library, -1);
+        if (st == MEMPLAN_OK) {
+            memplan_offsets(plan, offset);
+            for (uint32_t b = 0; b < 4; b++)
+                assert_int_equal(offset[b], memplan_offset(plan, b));
+            assert_int_equal(offset[4], 7);
+            assert_int_equal(memplan_peak_bytes(plan), 40);
+            assert_ptr_equal(memplan_text(plan), json);
+            assert_non_null(
+                strstr(json, "\"certificate\":{\"kind\":\"clique\",\"buffers\":[0,2]}"));
+            assert_done(library, memplan_write(plan, in_folder("text.json")));
+            assert_int_equal(shell("tr -d '\\n' <%s/text.json", folder), 0);
+            snprintf(file, sizeof file, "%s", json);
+            assert_string_equal(text, file);
+            assert_int_equal(memplan_add_all(task, 4, bytes, align, birth, death), MEMPLAN_EINPUT);
+        }
+        memplan_plan_free(plan);
+        memplan_task_free(task);
+        assert_int_equal(memplan_live_allocations(library), 0);
+        memplan_ctx_free(library);
+    }
+    assert_int_equal(st, MEMPLAN_OK);
+}
+
 /* ---- threads ---- */
 
 static const struct {
@@ -527,4 +574,4 @@ TEST(threads_do_not_meet)
 TESTS_WITHIN(begin, folder_remove, symbols_are_those_of_the_header, eager_example_runs,
              example_runs_by_either_library, header_fits_beside_others, built_tasks_are_planned,
              offsets_of_others_are_verified, library_and_program_agree, wrong_calls_are_refused,
-             memory_may_run_out_anywhere, threads_do_not_meet)
+             memory_may_run_out_anywhere, many_buffers_and_all_offsets_at_once, threads_do_not_meet)
