@@ -216,8 +216,8 @@ static void div_sqrt_piece(const mpl_op_call *call, mpl_arith arith, const void 
 
 enum { AT_ONCE = 16 }; /* constant count: compilers vectorise */
 
-/* A piece of a row; step 0 repeats an operand. A scale and shift per channel, the usual case, has
- * its own loop. */
+/* A piece of a row; step 0 repeats an operand. A scale and shift per channel, or per element, the
+ * usual cases, have their own loops. */
 static void fma_floats(const float *const *x, const int64_t *step, int64_t n, float *restrict y)
 {
     const float *a = x[0], *b = x[1], *c = x[2];
@@ -228,6 +228,10 @@ static void fma_floats(const float *const *x, const int64_t *step, int64_t n, fl
         for (; k + AT_ONCE <= n; k += AT_ONCE)
             for (int64_t i = 0; i < AT_ONCE; i++)
                 y[k + i] = a[k + i] * scale + shift;
+    if (step[0] == 1 && step[1] == 1 && step[2] == 1)
+        for (; k + AT_ONCE <= n; k += AT_ONCE)
+            for (int64_t i = 0; i < AT_ONCE; i++)
+                y[k + i] = a[k + i] * b[k + i] + c[k + i];
     for (; k < n; k++)
         y[k] = a[k * step[0]] * b[k * step[1]] + c[k * step[2]];
 }

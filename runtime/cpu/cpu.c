@@ -13,6 +13,7 @@
 #include "runtime/cpu/halves.h"
 #include "runtime/cpu/host_priv.h"
 #include "runtime/cpu/images.h"
+#include "runtime/cpu/rescale.h"
 #include "runtime/machine.h"
 
 #include <float.h>
@@ -34,6 +35,7 @@ struct mpl_prepared {
     mpl_images *images;   /* or NULL */
     mpl_halves *halves;   /* or NULL */
     mpl_cpu_quant *quant; /* or NULL */
+    mpl_rescale *rescale; /* or NULL */
     int64_t n_images;     /* runs of the primitive; each argument advances a step between them */
     uint64_t *step;       /* [n_args] [byte] */
     int n_args;
@@ -402,7 +404,7 @@ static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
 static bool is_ready(const mpl_prepared *p)
 {
     return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL ||
-           p->halves != NULL || p->quant != NULL;
+           p->halves != NULL || p->quant != NULL || p->rescale != NULL;
 }
 
 /* ---- operands of concats, which may lie inside the result ---- */
@@ -555,6 +557,8 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &p->chain, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_cpu_quant_new(ctx, dev->library->engine, g, op, &p->quant, &workspace, &name));
+    if (!is_ready(p) && !r.last)
+        p->rescale = mpl_rescale_of(g, op, &name);
     if (!is_ready(p) && !r.last)
         MPL_TRY(mpl_halves_new(dev, &mpl_backend_cpu, MPL_HALVES_PIECE, g, op, &p->halves,
                                &workspace, &name));
@@ -717,6 +721,8 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
         return mpl_halves_run(dev, p->halves, call);
     if (p->quant != NULL)
         return mpl_cpu_quant_run(dev->ctx, dev->library->stream, p->quant, call);
+    if (p->rescale != NULL)
+        return p->rescale(dev->ctx, call);
     if (p->images != NULL) {
         mpl_images_run(p->images, call, dev->n_threads);
         return MPL_OK;

@@ -3,6 +3,7 @@
 
 #include "graphs/ops/matrix/window_priv.h"
 #include "graphs/ops/quant/quant_priv.h"
+#include "runtime/cpu/byte_loops.h"
 
 enum { LINE = 64 };
 
@@ -323,18 +324,6 @@ uint64_t mpl_cpu_quant_packed_bytes(const mpl_cpu_quant *q)
 
 /* ---- running ---- */
 
-/* Bytes [rows, columns] to [columns, rows], block by block. */
-static void turn(const uint8_t *from, uint8_t *to, int64_t rows, int64_t columns)
-{
-    enum { SIDE = 32 };
-
-    for (int64_t r = 0; r < rows; r += SIDE)
-        for (int64_t c = 0; c < columns; c += SIDE)
-            for (int64_t j = c; j < columns && j < c + SIDE; j++)
-                for (int64_t i = r; i < rows && i < r + SIDE; i++)
-                    to[j * rows + i] = from[i * columns + j];
-}
-
 /* One channel, or one row of a product: what its sums are scaled by. */
 typedef struct scaling {
     float scale;
@@ -360,61 +349,109 @@ static void put_sum(const mpl_requant *r, mpl_type type, void *out, int64_t to, 
         mpl_put(type, out, to, (double)((float)sum * s->scale) + s->bias);
 }
 
-/* The same for n results of one byte, next to each other; sums are `step` apart. Clamped before it
- * is rounded, a number is small enough that adding and taking away 1.5 * 2^23 rounds it half to
- * even. */
-static void put_bytes(const mpl_requant *r, uint8_t *out, const int32_t *sum, int64_t step,
-                      int64_t n, const scaling *s)
+enum { TILE = 64 }; /* channels whose scales, and pixels whose bytes, are ready at once */
+
+/* What the sums of up to TILE channels are scaled by. */
+typedef struct tile {
+    int64_t n;
+    float scale[TILE];
+    double bias[TILE];
+} tile;
+
+static tile tile_of(const mpl_op_call *call, int64_t channel, int64_t n)
 {
-    const float rounder = 12582912, low = (float)(r->low - s->zero),
-                high = (float)(r->high - s->zero);
-    const int32_t zero = (int32_t)s->zero;
+    tile t;
 
-    for (int64_t i = 0; i < n; i++) {
-        float x = (float)((double)sum[i * step] + s->bias) * s->scale;
+    t.n = n;
+    for (int64_t c = 0; c < n; c++) {
+        scaling s = scaling_of(call, 0, channel + c);
 
-        x = x < low ? low : x > high ? high : x;
-        out[i] = (uint8_t)((int32_t)((x + rounder) - rounder) + zero);
+        t.scale[c] = s.scale, t.bias[c] = s.bias;
     }
+    return t;
 }
 
-/* Sums [pixels, channels] of one image, or rows of a product, to the output. */
-static void put_image(const mpl_cpu_quant *q, const mpl_op_call *call, const mpl_requant *r,
-                      const int32_t *sum, int64_t base)
+/* Sums [pixels, channels] of one image, or rows of a product, to the output: those of one tile,
+ * pixels [from, to). */
+static void put_tile(const mpl_cpu_quant *q, const mpl_op_call *call, const mpl_byte_range *r,
+                     const tile *t, const int32_t *sum, int64_t base, int64_t channel, int64_t from,
+                     int64_t to)
 {
-    enum { ROWS = 64 }; /* pixels whose sums stay in a near cache for all channels */
+    const mpl_byte_loops *loops = mpl_byte_loops_here();
+    uint8_t bytes[TILE * TILE], *out = call->out[0].data;
+
+    for (int64_t i = from; i < to; i++) {
+        const int32_t *row = sum + i * q->channels + channel;
+        int64_t at = base + i * q->channels + channel;
+
+        if (call->out[0].type == MPL_TYPE_f32)
+            loops->sums_to_floats((float *)call->out[0].data + at, row, t->bias, t->scale, t->n);
+        else
+            loops->sums_to_bytes(q->turned ? bytes + (i - from) * TILE : out + at, row, t->bias,
+                                 t->scale, r, t->n);
+    }
+    if (q->turned)
+        mpl_turn_bytes(bytes, TILE, out + base + channel * q->pixels + from, q->pixels, to - from,
+                       t->n);
+}
+
+/* Whether put_tile takes the operation: one scale and zero for all rows. */
+static bool is_tiled(const mpl_cpu_quant *q, const mpl_op_call *call)
+{
+    static const uint32_t of_rows[] = {Q_X_SCALE, Q_Y_SCALE, Q_Y_ZERO};
     mpl_type type = call->out[0].type;
+
+    for (int k = 0; k < 3; k++)
+        if (of_rows[k] < call->n_in && call->in[of_rows[k]].data != NULL &&
+            mpl_count(&call->in[of_rows[k]].shape) != 1)
+            return false;
+    return type == MPL_TYPE_u8 || type == MPL_TYPE_i8 || (type == MPL_TYPE_f32 && !q->turned);
+}
+
+static void put_slowly(const mpl_cpu_quant *q, const mpl_op_call *call, const mpl_requant *r,
+                       const int32_t *sum, int64_t base)
+{
     const mpl_shape *y = &call->out[0].shape;
     bool rows = call->graph->op_kind[call->op] == MPL_OP_qmatmul;
-    bool bytes = q->turned && (type == MPL_TYPE_u8 || type == MPL_TYPE_i8);
 
-    for (int64_t from = 0; from < q->pixels; from += ROWS) {
-        int64_t to = from + ROWS < q->pixels ? from + ROWS : q->pixels;
-
+    for (int64_t i = 0; i < q->pixels; i++)
         for (int64_t c = 0; c < q->channels; c++) {
-            scaling s = scaling_of(call, 0, c);
+            scaling s = scaling_of(call, rows ? i % y->dim[y->rank - 2] : 0, c);
 
-            if (bytes)
-                put_bytes(r, (uint8_t *)call->out[0].data + base + c * q->pixels + from,
-                          sum + from * q->channels + c, q->channels, to - from, &s);
-            for (int64_t i = from; i < to && !bytes; i++) {
-                if (rows)
-                    s = scaling_of(call, i % y->dim[y->rank - 2], c);
-                put_sum(r, type, call->out[0].data,
-                        base + (q->turned ? c * q->pixels + i : i * q->channels + c),
-                        sum[i * q->channels + c], &s);
-            }
+            put_sum(r, call->out[0].type, call->out[0].data,
+                    base + (q->turned ? c * q->pixels + i : i * q->channels + c),
+                    sum[i * q->channels + c], &s);
         }
-    }
 }
 
 static void put_sums(const mpl_cpu_quant *q, const mpl_op_call *call, const int32_t *sum)
 {
     mpl_requant r = mpl_requant_of(call);
+    mpl_byte_range range = {(float)r.low, (float)r.high, (float)mpl_q_at(call, Q_Y_ZERO, 0, 0)};
     int64_t each = q->pixels * q->channels;
 
-    for (int64_t b = 0; b < q->batch; b++)
-        put_image(q, call, &r, sum + b * each, b * each);
+    for (int64_t b = 0; b < q->batch; b++) {
+        if (!is_tiled(q, call)) {
+            put_slowly(q, call, &r, sum + b * each, b * each);
+            continue;
+        }
+        for (int64_t c = 0; c < q->channels; c += TILE) {
+            tile t = tile_of(call, c, q->channels - c < TILE ? q->channels - c : TILE);
+
+            for (int64_t i = 0; i < q->pixels; i += TILE) {
+                int64_t end = q->pixels - i < TILE ? q->pixels : i + TILE;
+
+                put_tile(q, call, &range, &t, sum + b * each, b * each, c, i, end);
+            }
+        }
+    }
+}
+
+/* Whether sums are the output as they are. */
+static bool is_plain_sum(const mpl_cpu_quant *q, const mpl_op_call *call)
+{
+    return !q->turned && call->out[0].type == MPL_TYPE_i32 &&
+           (call->n_in <= Q_BIAS || call->in[Q_BIAS].data == NULL);
 }
 
 static dnnl_status_t set(dnnl_memory_t m, void *data, dnnl_stream_t stream)
@@ -423,7 +460,7 @@ static dnnl_status_t set(dnnl_memory_t m, void *data, dnnl_stream_t stream)
 }
 
 static dnnl_status_t execute(mpl_cpu_quant *q, dnnl_stream_t stream, const mpl_op_call *call,
-                             const void *x)
+                             const void *x, void *sum)
 {
     char *workspace = call->workspace;
     dnnl_exec_arg_t packing[] = {{DNNL_ARG_FROM, q->plain}, {DNNL_ARG_TO, q->weights}};
@@ -435,7 +472,7 @@ static dnnl_status_t execute(mpl_cpu_quant *q, dnnl_stream_t stream, const mpl_o
     dnnl_status_t code = set(q->src, (void *)(uintptr_t)x, stream);
 
     if (code == dnnl_success)
-        code = set(q->dst, workspace + q->sum_at, stream);
+        code = set(q->dst, sum, stream);
     if (code == dnnl_success)
         code = set(q->scratch, workspace + q->scratch_at, stream);
     if (code == dnnl_success && !q->constant)
@@ -457,17 +494,22 @@ mpl_status mpl_cpu_quant_run(mpl_ctx *ctx, dnnl_stream_t stream, mpl_cpu_quant *
     const uint8_t *x = call->in[Q_X].data;
     uint8_t *turned = (uint8_t *)call->workspace + q->x_at;
     int64_t image_bytes = q->in_channels * q->in_pixels;
+    void *sum = (char *)call->workspace + q->sum_at;
     dnnl_status_t code;
 
     q->zero_point = (int32_t)mpl_q_at(call, Q_X_ZERO, 0, 0);
     for (int64_t b = 0; b < q->batch && q->turned; b++)
-        turn(x + b * image_bytes, turned + b * image_bytes, q->in_channels, q->in_pixels);
-    code = execute(q, stream, call, q->turned ? turned : x);
+        mpl_turn_bytes(x + b * image_bytes, q->in_pixels, turned + b * image_bytes, q->in_channels,
+                       q->in_channels, q->in_pixels);
+    if (is_plain_sum(q, call))
+        sum = call->out[0].data;
+    code = execute(q, stream, call, q->turned ? turned : x, sum);
     if (code == dnnl_success)
         code = dnnl_stream_wait(stream);
     if (code != dnnl_success)
         return MPL_ERROR(ctx, MPL_EUNAVAIL, "oneDNN: running '%s': status %d",
                          call->graph->op_name[call->op], (int)code);
-    put_sums(q, call, (const int32_t *)(const void *)((char *)call->workspace + q->sum_at));
+    if (sum != call->out[0].data)
+        put_sums(q, call, sum);
     return MPL_OK;
 }

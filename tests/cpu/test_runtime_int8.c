@@ -6,7 +6,7 @@
 #include "graphs/core/rng.h"
 #include "runtime/backend.h"
 
-enum { OPERANDS = 9 };
+enum { OPERANDS = 9, MOST = 150 };
 
 typedef struct drawn {
     mpl_graph *g;
@@ -24,9 +24,9 @@ static mpl_value constant(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, const char *
                           int64_t n)
 {
     mpl_shape shape = {.rank = n > 1, .dim = {n}};
-    int32_t word[64];
-    float scale[64];
-    uint8_t byte[64] = {0};
+    int32_t word[MOST];
+    float scale[MOST];
+    uint8_t byte[MOST] = {0};
     mpl_value v;
 
     for (int64_t i = 0; i < n; i++) {
@@ -121,7 +121,7 @@ static mpl_op_kind add_product(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_typ
                                int64_t *numbers)
 {
     int64_t a[3] = {between(rng, 1, 3), between(rng, 1, 20), between(rng, 1, 70)};
-    int64_t b[2] = {a[2], between(rng, 1, 40)}, columns = b[1];
+    int64_t b[2] = {a[2], between(rng, 1, MOST)}, columns = b[1];
     bool turned = mpl_rng_below(rng, 2) != 0;
 
     if (turned)
