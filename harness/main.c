@@ -122,7 +122,7 @@ int main(int argc, char **argv)
     sleep_while_waiting(argc, argv);
     setlocale(LC_CTYPE, "");  /* characters of the terminal; numbers stay in the C locale */
     signal(SIGXFSZ, SIG_IGN); /* a full quota becomes an error of write() */
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     mpl_options_init(&options);
     st = dispatch(&ctx, argc, argv, &options);
     if (wants_json(argc, argv, &options))

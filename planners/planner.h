@@ -80,7 +80,11 @@ static inline uint64_t mpl_run_enough(const mpl_run *run, uint64_t bound)
     return most;
 }
 
-void mpl_run_init(mpl_run *run, mpl_ctx *ctx); /* seed 1, no limits, 1 thread, no parameters */
+mpl_run mpl_run_default(mpl_ctx *ctx); /* seed 1, no limits, 1 thread, no parameters */
+static inline void mpl_run_init(mpl_run *run, mpl_ctx *ctx)
+{
+    *run = mpl_run_default(ctx);
+}
 
 typedef struct mpl_planner {
     const char *name;   /* key in the command line, results and paper */

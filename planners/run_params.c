@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-void mpl_run_init(mpl_run *run, mpl_ctx *ctx)
+mpl_run mpl_run_default(mpl_ctx *ctx)
 {
-    *run = (mpl_run){
+    return (mpl_run){
         .ctx = ctx,
         .seed = 1,
         .budget_ticks = UINT64_MAX,

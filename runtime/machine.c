@@ -118,20 +118,18 @@ static uint32_t cores_here(uint32_t k, hwloc_obj_t *core)
 
 uint32_t mpl_cores_here(void)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
 
-    mpl_ctx_init(&ctx);
     return topology_get(&ctx) == MPL_OK ? cores_here(0, NULL) : 1;
 }
 
 /* Binds to the index-th of n shares of the cores; with more shares than cores, each is one core. */
 static void bind_share(uint32_t index, uint32_t n, hwloc_cpubind_flags_t what)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     hwloc_cpuset_t share = NULL;
     uint64_t cores, from, to;
 
-    mpl_ctx_init(&ctx);
     if (topology_get(&ctx) != MPL_OK || (share = hwloc_bitmap_alloc()) == NULL)
         return;
     cores = cores_here(0, NULL);
@@ -161,10 +159,9 @@ void mpl_bind_share(uint32_t index, uint32_t n)
 
 void mpl_bind_thread(uint32_t index)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     hwloc_obj_t core;
 
-    mpl_ctx_init(&ctx);
     if (topology_get(&ctx) != MPL_OK)
         return;
     core = hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE, index);

@@ -6,10 +6,9 @@
 #include <sys/auxv.h>
 #include <time.h>
 
-void mpl_ctx_init(mpl_ctx *ctx)
+mpl_ctx mpl_ctx_default(void)
 {
-    memset(ctx, 0, sizeof *ctx);
-    ctx->fail_after = -1;
+    return (mpl_ctx){.fail_after = -1};
 }
 
 mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format,

@@ -24,7 +24,7 @@ typedef enum mpl_status {
 } mpl_status;
 
 /* State of one caller: the last failure's message, and fault injection for the allocator. Zero
- * except fail_after = -1 (mpl_ctx_init). Not thread-safe. */
+ * except fail_after = -1 (mpl_ctx_default). Not thread-safe. */
 typedef struct mpl_ctx {
     char message[512]; /* of the last failure, without the leading "memplan: " */
     const char *file;  /* source file that raised it; for debugging only */
@@ -34,7 +34,11 @@ typedef struct mpl_ctx {
     int64_t n_live;     /* allocations not yet freed */
 } mpl_ctx;
 
-void mpl_ctx_init(mpl_ctx *ctx);
+mpl_ctx mpl_ctx_default(void);
+static inline void mpl_ctx_init(mpl_ctx *ctx)
+{
+    *ctx = mpl_ctx_default();
+}
 
 /* Writes the message of a failure into ctx, as one line without control characters. Returns `code`.
  * Use MPL_FAIL. */

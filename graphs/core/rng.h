@@ -9,9 +9,14 @@ typedef struct mpl_rng {
     uint64_t state;
 } mpl_rng;
 
+static inline mpl_rng mpl_rng_of(uint64_t seed)
+{
+    return (mpl_rng){.state = seed};
+}
+
 static inline void mpl_rng_init(mpl_rng *rng, uint64_t seed)
 {
-    rng->state = seed;
+    *rng = mpl_rng_of(seed);
 }
 
 /* The last step of SplitMix64: a bijection in which each bit of z flips about half of the bits. */

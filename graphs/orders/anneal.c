@@ -88,7 +88,7 @@ mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t flo
 
     if (m->n == 0 || *peak <= floor)
         return MPL_OK;
-    mpl_rng_init(&rng, seed);
+    rng = mpl_rng_of(seed);
     MPL_TRY(mpl_new(ctx, a.order, m->n));
     MPL_TRY(mpl_new(ctx, a.place, m->n));
     MPL_TRY(mpl_order_walk_init(ctx, m, &a.walk));

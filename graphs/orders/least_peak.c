@@ -47,9 +47,9 @@ static bool uses(const planner *x, mpl_order_rule rule)
     return mpl_order_uses(&x->effort, rule);
 }
 
-void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx)
+mpl_order_run mpl_order_run_default(mpl_ctx *ctx)
 {
-    *run = (mpl_order_run){
+    return (mpl_order_run){
         .ctx = ctx, .seed = 1, .budget_ticks = UINT64_MAX, .deadline_ns = INT64_MAX};
 }
 

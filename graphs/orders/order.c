@@ -12,7 +12,7 @@
     {                                                                                              \
         mpl_order_run run;                                                                         \
                                                                                                    \
-        mpl_order_run_init(&run, ctx);                                                             \
+        run = mpl_order_run_default(ctx);                                                          \
         return mpl_order_search_##name(&run, g, order);                                            \
     }                                                                                              \
     static const mpl_order_kind order_##name = {#name, about, make_##name, params,                 \
@@ -81,8 +81,7 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
 
 mpl_status mpl_order_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_order_kind *kind, mpl_op *order)
 {
-    mpl_order_run run;
+    mpl_order_run run = mpl_order_run_default(ctx);
 
-    mpl_order_run_init(&run, ctx);
     return mpl_order_make(&run, kind, g, order);
 }

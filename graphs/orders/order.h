@@ -30,7 +30,7 @@ typedef struct mpl_order_run {
     const char *method; /* how the bound was proved: "cut", "search"; NULL: none */
 } mpl_order_run;
 
-void mpl_order_run_init(mpl_order_run *run, mpl_ctx *ctx); /* seed 1, no limits, default options */
+mpl_order_run mpl_order_run_default(mpl_ctx *ctx); /* seed 1, no limits, default options */
 
 typedef struct mpl_order_kind {
     const char *name;

@@ -159,9 +159,8 @@ static void choose(beam *x)
 
 static mpl_status beam_init(beam *x, uint64_t floor)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(1);
 
-    mpl_rng_init(&rng, 1);
     MPL_PASS(mpl_new(x->ctx, x->now, x->width));
     MPL_PASS(mpl_new(x->ctx, x->next, x->width));
     for (uint32_t i = 0; i < x->width; i++) {

@@ -42,9 +42,8 @@ out:
 
 mpl_status mpl_order_random(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op *order)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     return mpl_order_by_blocks(ctx, g, false, make_random, &rng, order);
 }
 

@@ -89,10 +89,9 @@ static bool conflicts_ok(const mpl_problem *p)
 
 bool mpl_problem_ok(const mpl_problem *p)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_status st;
 
-    mpl_ctx_init(&ctx);
     st = mpl_problem_check(&ctx, p);
     if (st != MPL_OK && st != MPL_EMEM)
         return mpl_broken("%s", ctx.message);

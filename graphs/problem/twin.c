@@ -63,7 +63,7 @@ mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint
     MPL_TRY(mpl_new(ctx, begin, (size_t)p->n + 1));
     MPL_TRY(mpl_new(ctx, into, p->n));
     MPL_TRY(mpl_new(ctx, old, p->n));
-    mpl_rng_init(&rng, seed);
+    rng = mpl_rng_of(seed);
     for (uint32_t i = 0; i < p->n; i++) {
         uint32_t k = (uint32_t)mpl_rng_below(&rng, i + UINT64_C(1));
 

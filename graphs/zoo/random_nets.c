@@ -100,7 +100,7 @@ static mpl_status build_series_parallel(mpl_ctx *ctx, const mpl_zoo_args *args, 
     grower g = {.net = &net};
     mpl_value x;
 
-    mpl_rng_init(&g.rng, (uint64_t)mpl_zoo_arg(args, "seed"));
+    g.rng = mpl_rng_of((uint64_t)mpl_zoo_arg(args, "seed"));
     mpl_net_begin(&net, ctx, args);
     x = mpl_net_input(&net, "data", 2, (int64_t[]){mpl_zoo_arg(args, "batch"), 256});
     return mpl_net_end(&net, part(&g, x, (uint32_t)mpl_zoo_arg(args, "ops")), out);
@@ -140,7 +140,7 @@ static mpl_status build_layered(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
              n_ops = (uint32_t)mpl_zoo_arg(args, "ops");
     mpl_value row[MOST_WIDTH], next[MOST_WIDTH];
 
-    mpl_rng_init(&g.rng, (uint64_t)mpl_zoo_arg(args, "seed"));
+    g.rng = mpl_rng_of((uint64_t)mpl_zoo_arg(args, "seed"));
     mpl_net_begin(&net, ctx, args);
     row[0] = mpl_net_input(&net, "data", 2, (int64_t[]){mpl_zoo_arg(args, "batch"), 256});
     for (uint32_t i = width; i-- > 0;)

@@ -118,12 +118,11 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     int64_t regular = mpl_zoo_arg(args, "regime") == REGULAR,
             n_stages = mpl_zoo_arg(args, "stages") + regular;
     uint32_t reach = (uint32_t)mpl_zoo_arg(args, "neighbours") / 2;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of((uint64_t)mpl_zoo_arg(args, "seed"));
     wiring w;
     mpl_net net;
     mpl_value x;
 
-    mpl_rng_init(&rng, (uint64_t)mpl_zoo_arg(args, "seed"));
     mpl_net_begin(&net, ctx, args);
     if (mpl_zoo_arg(args, "regime") == CELL) {
         draw(&w, (uint32_t)nodes, reach, (uint32_t)mpl_zoo_arg(args, "rewired"), &rng);

@@ -37,12 +37,11 @@ typedef struct state {
 
 static void work(const state *s, uint32_t index, int fd)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_status st = MPL_OK;
     FILE *to = fdopen(fd, "w");
     unsigned u;
 
-    mpl_ctx_init(&ctx);
     if (to == NULL)
         _exit(1);
     mpl_scratch_tell(s->member[index].scratch);

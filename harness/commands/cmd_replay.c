@@ -87,9 +87,8 @@ static void serve(int from, outcome *out)
 {
     mpl_request *request;
     uint32_t n = 0;
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
 
-    mpl_ctx_init(&ctx);
     out->st = MPL_EMEM;
     settle_heap();
     if (!receive(from, &n, sizeof n) || n == 0 ||

@@ -94,7 +94,7 @@ void mpl_asked_limits(const mpl_options *options, mpl_problem *list)
 
 void mpl_asked_run(mpl_ctx *ctx, const mpl_options *options, const mpl_params *params, mpl_run *run)
 {
-    mpl_run_init(run, ctx);
+    *run = mpl_run_default(ctx);
     run->seed = options->seed;
     run->budget_ticks = options->budget;
     if (options->given[MPL_OPT_time_limit])

@@ -177,7 +177,7 @@ static mpl_status make_order(mpl_ctx *ctx, const mpl_options *options, mpl_job *
 
     MPL_TRY(mpl_new(ctx, job->order, job->source.graph->n_ops));
     MPL_TRY(mpl_order_spec_parse(ctx, options->order, &kind, &params));
-    mpl_order_run_init(&run, ctx);
+    run = mpl_order_run_default(ctx);
     run.options = &asked;
     run.seed = options->seed;
     run.n_params = params.key.n;

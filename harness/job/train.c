@@ -131,7 +131,7 @@ static mpl_status draw_digits(mpl_ctx *ctx, uint32_t side, mpl_digits *out)
     mpl_rng rng;
 
     MPL_PASS(allocate(ctx, DRAWN, side, out));
-    mpl_rng_init(&rng, 1);
+    rng = mpl_rng_of(1);
     for (uint32_t i = 0; i < out->n; i++) {
         out->label[i] = (int64_t)mpl_rng_below(&rng, 10);
         draw(out, i, &rng);

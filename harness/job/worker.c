@@ -96,14 +96,13 @@ static mpl_status run_once(mpl_exec *exec, mpl_malloced *malloced, uint64_t turn
 
 static void child(const mpl_worker_task *task, report *out, int fd)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_exec *exec = NULL;
     mpl_malloced *malloced = NULL;
     uint64_t turn = 0;
     mpl_status st;
     char byte;
 
-    mpl_ctx_init(&ctx);
     st = prepare(&ctx, task, out, &exec, &malloced);
     out->measured.rss_bytes = mpl_rss_peak();
     say(fd, &ctx, st, out);
@@ -250,10 +249,9 @@ const char *mpl_worker_reason(const mpl_worker *w)
 static void ask_child(const mpl_options *options, const mpl_backend *backend, const mpl_job *job,
                       report *out)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     uint64_t *bytes = NULL;
 
-    mpl_ctx_init(&ctx);
     out->st = mpl_job_ask_workspaces(&ctx, options, backend, job, &bytes);
     if (out->st == MPL_OK)
         memcpy((char *)out + REPORT_ROOM, bytes, job->source.graph->n_ops * sizeof *bytes);

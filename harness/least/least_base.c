@@ -120,7 +120,7 @@ mpl_status mpl_least_try_given(mpl_least_base *base, const mpl_options *options,
 
     MPL_TRY(choose_given(base, options, concats, &choices));
     MPL_TRY(choose(base, options, &choices));
-    mpl_run_init(&run, base->ctx);
+    run = mpl_run_default(base->ctx);
     run.seed = options->seed;
     run.budget_ticks = mpl_min_u64(ticks, options->budget);
     MPL_TRY(mpl_planner_run(mpl_planner_find(planner), &run, base->job->problem, &plan));
@@ -152,7 +152,7 @@ mpl_status mpl_least_try_search(mpl_least_base *base, const mpl_options *options
 
     MPL_TRY(mpl_job_problem_options(base->ctx, options, base->backend, base->job, &po));
     po.op_workspace_bytes = base->workspace_bytes;
-    mpl_order_run_init(&run, base->ctx);
+    run = mpl_order_run_default(base->ctx);
     run.options = &po;
     run.seed = options->seed;
     run.budget_ticks = options->budget;

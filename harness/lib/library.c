@@ -26,7 +26,7 @@ memplan_ctx *memplan_ctx_new(void)
 
     if (ctx == NULL)
         return NULL;
-    mpl_ctx_init(&ctx->ctx);
+    ctx->ctx = mpl_ctx_default();
     mpl_options_init(&ctx->set);
     return ctx;
 }

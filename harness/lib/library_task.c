@@ -19,13 +19,12 @@ static mpl_status order_problem(mpl_ctx *ctx, const mpl_graph *g, const mpl_orde
                                 mpl_problem **problem, mpl_value_map **map)
 {
     mpl_status st = MPL_OK;
-    mpl_order_run run;
+    mpl_order_run run = mpl_order_run_default(ctx);
     mpl_concat_found concats;
     mpl_op *order = NULL;
     uint8_t *shared = NULL;
     mpl_streams *streams = NULL;
 
-    mpl_order_run_init(&run, ctx);
     run.options = &options;
     options.parallel = safety->kind == MPL_safety_parallel;
     MPL_TRY(mpl_new(ctx, order, g->n_ops));
@@ -48,9 +47,8 @@ static mpl_status judge(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bytes)
 {
     mpl_plan *plan = NULL;
     mpl_status st;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.budget_ticks = JUDGE_TICKS;
     st = mpl_planner_run(&mpl_planner_portfolio, &run, p, &plan);
     *bytes = st == MPL_OK && plan->claim != MPL_INFEASIBLE ? plan->pool_bytes[0] : UINT64_MAX;

@@ -275,9 +275,8 @@ static mpl_exact_verdict probe(worker *w, uint32_t k)
     const crowd *g = w->of;
     mpl_exact_search *q = &w->q;
     const uint32_t *order;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(g->o->seed + (uint64_t)g->depth * UINT64_C(0x632be59bd9b4e019) + k);
 
-    mpl_rng_init(&rng, g->o->seed + (uint64_t)g->depth * UINT64_C(0x632be59bd9b4e019) + k);
     order = g->o->rank[mpl_rng_below(&rng, MPL_EXACT_ORDERS)];
     for (int32_t i = 0; i < g->c->n; i++)
         w->rank[i] = order[i] + (uint32_t)mpl_rng_below(&rng, PROBE_NOISE + 1);
@@ -312,9 +311,8 @@ static void probe_share(worker *w)
 /* Half of the probes start at the best states, half at random ones. */
 static void choose_probes(crowd *g)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(g->o->seed + (uint64_t)g->depth);
 
-    mpl_rng_init(&rng, g->o->seed + (uint64_t)g->depth);
     g->n_probes = g->o->probes < g->n_level ? g->o->probes : g->n_level;
     for (uint32_t k = 0; k < g->n_probes; k++)
         g->probe[k] = k < g->n_probes / 2 || g->n_probes == g->n_level
@@ -347,7 +345,7 @@ static mpl_status worker_init(crowd *g, worker *w, uint32_t index, mpl_ctx *ctx)
     w->of = g;
     w->index = index;
     w->found = MPL_NONE;
-    mpl_ctx_init(&w->own);
+    w->own = mpl_ctx_default();
     w->ctx = index == 0 ? ctx : &w->own;
     MPL_PASS(mpl_exact_state_new(w->ctx, g->c, &w->x));
     MPL_PASS(mpl_exact_search_init(&w->q, w->x));

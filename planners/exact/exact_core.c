@@ -354,7 +354,7 @@ static mpl_status search_serial(solver *s, core *t, uint64_t goal, uint32_t lap,
     if (goal > t->bound)
         p->pool_capacity[0] = goal;
     MPL_TRY(mpl_plan_new(s->ctx, p, &plan));
-    mpl_run_init(&run, s->ctx);
+    run = mpl_run_default(s->ctx);
     run.seed = s->effort->seed + lap;
     run.deadline_ns = s->effort->deadline_ns;
     run.n_threads = s->effort->n_threads;
@@ -414,7 +414,7 @@ static mpl_status try_cap(solver *s, core *t, uint64_t cap, uint32_t lap,
     mpl_rng rng;
 
     *verdict = MPL_EXACT_STOPPED;
-    mpl_rng_init(&rng, s->effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
+    rng = mpl_rng_of(s->effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
     for (size_t k = 0;
          k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED && left_to_try(s);
          k++)

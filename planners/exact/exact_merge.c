@@ -700,7 +700,7 @@ static mpl_status run_one(runner *w, uint32_t run)
 
     MPL_TRY(merger_init(w->ctx, g->part, &m));
     m.without = g->effort->without;
-    mpl_rng_init(&m.rng, g->seed + run * UINT64_C(0x632be59bd9b4e019));
+    m.rng = mpl_rng_of(g->seed + run * UINT64_C(0x632be59bd9b4e019));
     begin(&m);
     weigh_all(&m);
     MPL_TRY(reduce(&m));
@@ -791,7 +791,7 @@ static mpl_status hold(mpl_exact_part *part, race *g, mpl_exact_effort *effort,
         worker[k].of = g;
         worker[k].index = k;
         worker[k].found = MPL_NONE;
-        mpl_ctx_init(&worker[k].own);
+        worker[k].own = mpl_ctx_default();
         worker[k].ctx = k == 0 ? ctx : &worker[k].own;
         MPL_TRY(mpl_new(ctx, worker[k].offset, part->n));
     }

@@ -330,7 +330,7 @@ mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
     if (cap < part->bound)
         return MPL_OK;
     set_cap(part, cap);
-    mpl_rng_init(&rng, effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
+    rng = mpl_rng_of(effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
     *verdict = MPL_EXACT_STOPPED;
     for (size_t k = 0; !part->vast && k < part->n_members && *verdict == MPL_EXACT_STOPPED; k++) {
         if (effort->by_clock || effort->ticks >= effort->tick_limit)

@@ -265,7 +265,7 @@ mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound,
 
     if (b->n == 0)
         return MPL_OK;
-    mpl_rng_init(&s.rng, effort->seed);
+    s.rng = mpl_rng_of(effort->seed);
     MPL_TRY(mpl_new_each(ctx, b->n, s.order, s.trial, s.best, s.at, s.offset));
     MPL_TRY(mpl_new(ctx, s.sorted, (size_t)b->n + 1));
     MPL_TRY(try_orders(ctx, &s, bound, offset, &peak));

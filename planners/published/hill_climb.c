@@ -154,7 +154,7 @@ static mpl_status search(mpl_packing *q)
     climb s = {.q = q};
     int64_t attempts;
 
-    mpl_rng_init(&s.rng, q->run->seed);
+    s.rng = mpl_rng_of(q->run->seed);
     MPL_TRY(mpl_run_param_int(q->run, "attempts", 1, INT32_MAX, ATTEMPTS, &attempts));
     MPL_TRY(mpl_new_each(q->run->ctx, q->n, s.order, s.kept));
     MPL_TRY(climb_run(&s, attempts));

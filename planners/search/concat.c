@@ -50,7 +50,7 @@ static mpl_status plan_choice(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *or
         *bytes = 0;
         goto out;
     }
-    mpl_run_init(&run, ctx);
+    run = mpl_run_default(ctx);
     run.budget_ticks = TICKS;
     run.n_params = 1;
     run.param_key = &key;

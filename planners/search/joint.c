@@ -28,9 +28,8 @@ out:
 
 static mpl_status make(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
 {
-    mpl_order_run run;
+    mpl_order_run run = mpl_order_run_default(ctx);
 
-    mpl_order_run_init(&run, ctx);
     return search(&run, g, order);
 }
 

@@ -139,7 +139,7 @@ static void run_init(const searcher *s, mpl_run *run)
 {
     uint64_t left = s->budget > s->ticks ? s->budget - s->ticks : 0;
 
-    mpl_run_init(run, s->ctx);
+    *run = mpl_run_default(s->ctx);
     run->budget_ticks = mpl_max_u64(left / (s->best == NULL ? 2 : 16) + 1, mpl_min_u64(TURN, left));
     run->seed = s->run->seed;
     run->deadline_ns = s->run->deadline_ns;
@@ -449,9 +449,8 @@ static mpl_status alternate(searcher *s, uint64_t rounds)
 {
     mpl_status st = MPL_OK;
     uint32_t *place_of = NULL;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(s->run->seed);
 
-    mpl_rng_init(&rng, s->run->seed);
     MPL_TRY(mpl_new(s->ctx, place_of, s->g->n_ops));
     for (uint64_t i = 0; i < rounds && !is_over(s); i++) {
         trial t = {s->order, s->shared, s->copied, MPL_NO_CAPACITY, &mpl_planner_portfolio, 0, 0};

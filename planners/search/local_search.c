@@ -387,7 +387,7 @@ static mpl_status search(mpl_packing *q)
     mpl_status st = MPL_OK;
     repair s = {.q = q};
 
-    mpl_rng_init(&s.rng, q->run->seed);
+    s.rng = mpl_rng_of(q->run->seed);
     MPL_TRY(repair_alloc(&s));
     MPL_TRY(try_orders(&s));
     descend(&s);

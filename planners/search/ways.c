@@ -94,7 +94,7 @@ static mpl_status evaluate(search *s)
     MPL_TRY(find_peak(s));
     if (s->task->planner == NULL)
         goto out;
-    mpl_run_init(&run, s->ctx);
+    run = mpl_run_default(s->ctx);
     MPL_TRY(mpl_planner_run(s->task->planner, &run, s->p, &plan));
     s->at.planned_bytes = plan->pool_bytes[0];
 out:

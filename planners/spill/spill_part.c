@@ -322,7 +322,7 @@ mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl
     mpl_ctx *ctx = s->run->ctx;
 
     *part = (mpl_spill_part){.s = s, .n = n, .n_words = (n + 63) / 64, .buffer = buffer};
-    mpl_rng_init(&part->rng, s->run->seed);
+    part->rng = mpl_rng_of(s->run->seed);
     if (n > MPL_SPILL_MEMBERS)
         return MPL_ERROR(ctx, MPL_ELIMIT,
                          "planner spill: %u buffers depend on each other; %u are possible", n,

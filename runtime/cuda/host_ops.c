@@ -42,7 +42,7 @@ mpl_status mpl_cuda_host_new(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c,
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
 
     MPL_TRY(mpl_new(ctx, h, 1));
-    mpl_ctx_init(&h->ctx);
+    h->ctx = mpl_ctx_default();
     h->failure = failure;
     MPL_TRY(mpl_new_each(ctx, (size_t)n_in + n_out, h->operand, h->bytes));
     h->call = (mpl_op_call){.graph = g,

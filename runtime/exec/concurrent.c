@@ -360,7 +360,7 @@ static mpl_status start_worker(mpl_team *t, worker *w)
     w->index = t->n_started;
     if (t->exec->options.checked)
         MPL_PASS(mpl_new(ctx, w->stage, MPL_STAGE_BYTES));
-    mpl_ctx_init(&w->ctx);
+    w->ctx = mpl_ctx_default();
     if (t->exec->backend->share(t->exec->dev, &w->ctx, &w->dev) != MPL_OK)
         return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "%s", w->ctx.message);
     pthread_cond_init(&w->wake, NULL);

@@ -225,7 +225,7 @@ static void put_random(mpl_rng *rng, mpl_type type, const range *r, void *array,
 
 static void seed_by_name(mpl_rng *rng, uint64_t seed, const char *name)
 {
-    mpl_rng_init(rng, mpl_hash(mpl_hash(MPL_HASH_SEED, &seed, sizeof seed), name, strlen(name)));
+    *rng = mpl_rng_of(mpl_hash(mpl_hash(MPL_HASH_SEED, &seed, sizeof seed), name, strlen(name)));
 }
 
 bool mpl_exec_is_random(const mpl_graph *g, const mpl_exec_options *options, mpl_value v)

@@ -344,7 +344,7 @@ mpl_status mpl_trace_plan(mpl_tape *tape, mpl_trace *t)
     t->claim = MPL_OPTIMAL; /* of nothing */
     if (p->n == 0)
         goto out;
-    mpl_run_init(&run, tape->ctx);
+    run = mpl_run_default(tape->ctx);
     run.budget_ticks = tape->options.budget_ticks;
     MPL_TRY(mpl_planner_run(tape->options.planner, &run, p, &plan));
     MPL_TRY(mpl_run_decided(&run, plan));

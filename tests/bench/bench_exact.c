@@ -167,10 +167,9 @@ static mpl_status measure(mpl_ctx *ctx, const options *o, const mpl_problem *p, 
     course c = {.begin_ms = cpu_ms(), .gap = {-1, -1}};
     mpl_watch watch = {.progress = on_progress, .arg = &c, .stop = &stop};
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
     double cpu, wall = (double)mpl_clock_ns() / 1e6;
 
-    mpl_run_init(&run, ctx);
     run.seed = seed;
     run.n_threads = o->threads;
     run.budget_ticks = o->ticks > 0 ? o->ticks : UINT64_C(1) << 62;
@@ -311,9 +310,8 @@ int main(int argc, char **argv)
     options o = {.planner = "exact", .seeds = 1, .threads = 1, .repeats = 1, .seconds = 60};
     size_t n_known = sizeof known / sizeof *known;
     mpl_status st = MPL_OK;
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
 
-    mpl_ctx_init(&ctx);
     if (!parse(argc, argv, &o))
         return usage();
     signal(SIGUSR1, on_time);

@@ -35,9 +35,8 @@ static mpl_status one_planner(mpl_ctx *ctx, const mpl_problem *p, const char *na
     int64_t begin;
 
     for (int i = 0; i < REPEATS && (i == 0 || best < 1000); i++) {
-        mpl_run run;
+        mpl_run run = mpl_run_default(ctx);
 
-        mpl_run_init(&run, ctx);
         mpl_plan_free(ctx, plan);
         plan = NULL;
         MPL_TRY(mpl_plan_new(ctx, p, &plan));
@@ -89,10 +88,9 @@ static int in_child(uint32_t n)
     fflush(stdout);
     pid = fork();
     if (pid == 0) {
-        mpl_ctx ctx;
+        mpl_ctx ctx = mpl_ctx_default();
         mpl_status st;
 
-        mpl_ctx_init(&ctx);
         st = one_size(&ctx, n);
         if (st != MPL_OK)
             fprintf(stderr, "bench_parallel: %s\n", ctx.message);

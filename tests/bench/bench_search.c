@@ -55,10 +55,9 @@ static mpl_status measure(mpl_ctx *ctx, const mpl_planner *planner, const mpl_pr
     mpl_status st = MPL_OK;
     const char *key = "attempts", *value = "2147483647"; /* only the ticks end the search */
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
     double begin = cpu_s();
 
-    mpl_run_init(&run, ctx);
     run.seed = seed;
     run.budget_ticks = ticks;
     run.param_key = &key;
@@ -177,7 +176,7 @@ int main(int argc, char **argv)
         else
             return 2;
     }
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     if (path != NULL)
         MPL_TRY(mpl_file_begin(&ctx, path, &file));
     MPL_TRY(bench_all(&ctx, (uint32_t)(argc - optind), argv + optind, planners, seed,

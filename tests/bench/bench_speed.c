@@ -41,7 +41,7 @@ static mpl_status measure(mpl_ctx *ctx, const mpl_planner *planner, const mpl_pr
 
     r->n = p->n;
     r->ns = INT64_MAX;
-    mpl_run_init(&run, ctx);
+    run = mpl_run_default(ctx);
     for (int i = 0; i < repeats; i++) {
         int64_t start, ns;
 
@@ -74,10 +74,9 @@ static void in_child(const mpl_planner *planner, const char *path, uint32_t n, i
     if (pipe(fd) != 0 || (pid = fork()) < 0)
         return;
     if (pid == 0) {
-        mpl_ctx ctx;
+        mpl_ctx ctx = mpl_ctx_default();
         mpl_problem *p = NULL;
 
-        mpl_ctx_init(&ctx);
         r->st = load(&ctx, path, n, &p);
         if (r->st == MPL_OK)
             r->st = measure(&ctx, planner, p, repeats, verify, r);

@@ -175,7 +175,7 @@ static void check_row(mpl_ctx *ctx, mpl_device *dev, const row *r, mpl_type type
         new_tensor(ctx, g, g->op_in[k], &in[k]);
     new_tensor(ctx, g, g->op_out[0], &got);
     new_tensor(ctx, g, g->op_out[0], &want);
-    mpl_rng_init(&rng, 1);
+    rng = mpl_rng_of(1);
     for (int run = 0; run < 3; run++) {
         for (uint32_t k = 0; k < n_in; k++)
             if (run == 0 || g->value_role[g->op_in[k]] != MPL_WEIGHT || strchr(r->in, 't') != NULL)

@@ -142,9 +142,8 @@ static void draw(mpl_ctx *ctx, uint64_t seed, drawn *d)
     int64_t numbers[32];
     uint32_t n_attr = 0;
     mpl_op_kind kind;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     memset(in, 0xff, sizeof in);
     assert_ok(ctx, mpl_graph_new(ctx, "int8", &d->g));
     mpl_type type = mpl_rng_below(&rng, 2) != 0 ? MPL_TYPE_u8 : MPL_TYPE_i8;
@@ -190,7 +189,7 @@ static bool check(mpl_ctx *ctx, const mpl_backend *cpu, mpl_device *dev, uint64_
         tensor(ctx, d.g, mpl_op_input(d.g, 0, i), &d.in[i]);
     tensor(ctx, d.g, mpl_op_output(d.g, 0, 0), &d.got);
     tensor(ctx, d.g, mpl_op_output(d.g, 0, 0), &d.want);
-    mpl_rng_init(&rng, seed);
+    rng = mpl_rng_of(seed);
     for (int run = 0; run < 2; run++) {
         mpl_value y = mpl_op_output(d.g, 0, 0);
 

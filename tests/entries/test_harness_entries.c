@@ -127,7 +127,7 @@ static void write_model(const char *path, uint64_t seed, uint32_t most_entries, 
     bool inner;
 
     assert_non_null(w.f);
-    mpl_rng_init(&w.rng, seed);
+    w.rng = mpl_rng_of(seed);
     n_states = 1 + mpl_rng_below(&w.rng, 3);
     n_entries = 1 + mpl_rng_below(&w.rng, most_entries);
     inner = mpl_rng_below(&w.rng, 2) == 1;
@@ -168,9 +168,8 @@ static void call_at_random(mpl_ctx *ctx, const model *m, uint64_t seed)
 {
     mpl_executed executed = {0};
     uint32_t calls[12], n;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     n = 1 + mpl_rng_below(&rng, 12);
     for (uint32_t k = 0; k < n; k++)
         calls[k] = mpl_rng_below(&rng, m->entries->n);

@@ -146,7 +146,7 @@ int main(int argc, char **argv)
         file[i] = read_file(argv[3 + i]);
         run(&file[i]);
     }
-    mpl_rng_init(&rng, 1);
+    rng = mpl_rng_of(1);
     for (long i = 0; i < n; i++) {
         in = n_files > 0 ? changed(&rng, file, n_files) : draw(&rng);
         run(&in);

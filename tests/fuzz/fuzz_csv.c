@@ -26,12 +26,11 @@ static void try_requests(mpl_ctx *ctx, const mpl_problem *p, uint64_t peak)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     uint64_t *offset = NULL, peak = 0, naive = 0;
 
-    mpl_ctx_init(&ctx);
     if (mpl_csv_read(&ctx, fuzz_file(data, size), &p, &offset) != MPL_OK) {
         must(ctx.n_live == 0 && strncmp(ctx.message, "/proc/self/fd/", 14) == 0 &&
                  strchr(ctx.message, '\n') == NULL,

@@ -20,10 +20,9 @@ static void write_and_read(mpl_ctx *ctx, const mpl_graph *g)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_graph *g = NULL;
 
-    mpl_ctx_init(&ctx);
     if (mpl_hlo_read_memory(&ctx, "fuzz", (const char *)data, size, &g) != MPL_OK) {
         must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0 &&
                  strchr(ctx.message, '\n') == NULL,

@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     size_t n = 0;
 
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     must(mpl_onnx_note_find(data, size, "k", &n) == NULL || n <= size, &ctx);
     st = mpl_onnx_read_memory(&ctx, "model.onnx", data, size, &other, &g);
     if (st != MPL_OK && strstr(ctx.message, "give ") != NULL)

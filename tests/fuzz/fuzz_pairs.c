@@ -62,9 +62,8 @@ static mpl_status read_problem(mpl_ctx *ctx, bytes *from, mpl_problem **out)
 static void try_planner(mpl_ctx *ctx, const mpl_problem *p, const char *name)
 {
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.budget_ticks = 20000;
     must(mpl_planner_run(mpl_planner_find(name), &run, p, &plan) == MPL_OK, ctx);
     must(mpl_verify(ctx, p, plan) == MPL_OK, ctx);
@@ -89,11 +88,10 @@ static void try_problem(mpl_ctx *ctx, const mpl_problem *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     bytes from = {data, size};
     mpl_problem *p = NULL;
 
-    mpl_ctx_init(&ctx);
     if (read_problem(&ctx, &from, &p) == MPL_OK)
         try_problem(&ctx, p);
     mpl_problem_free(&ctx, p);

@@ -25,10 +25,9 @@ static void write_and_read(mpl_ctx *ctx, const mpl_tensor *t)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_tensor t = {.data = NULL};
 
-    mpl_ctx_init(&ctx);
     if (mpl_tensor_read(&ctx, fuzz_file(data, size), &t) == MPL_OK)
         write_and_read(&ctx, &t);
     else

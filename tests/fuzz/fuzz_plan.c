@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (text == NULL)
         abort();
     memcpy(text, data, size);
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     st = mpl_plan_read(&ctx, fuzz_file(data, size), &file);
     if (st != MPL_OK && mend_hash(&ctx, text))
         st = mpl_plan_read(&ctx, fuzz_file((const uint8_t *)text, size), &file);

@@ -17,10 +17,9 @@ static void must(bool holds, const mpl_ctx *ctx)
 /* The entries of a text, each read alone. */
 static void read_entries(const uint8_t *data, size_t size)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_text_entries entries;
 
-    mpl_ctx_init(&ctx);
     if (mpl_text_entries_read_memory(&ctx, "fuzz", (const char *)data, size, &entries) != MPL_OK) {
         must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0, &ctx);
         return;
@@ -48,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n, n_again;
 
     read_entries(data, size);
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     if (mpl_text_read_memory(&ctx, "fuzz", (const char *)data, size, &first) != MPL_OK) {
         must(ctx.n_live == 0 && strncmp(ctx.message, "fuzz:", 5) == 0 &&
                  strchr(ctx.message, '\n') == NULL,

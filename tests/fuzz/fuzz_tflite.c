@@ -95,11 +95,10 @@ static void refused(const mpl_ctx *ctx)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_graph *g = NULL;
     mpl_tflite_plan own = {0};
 
-    mpl_ctx_init(&ctx);
     if (mpl_tflite_read_memory(&ctx, "model.tflite", data, size, &g) != MPL_OK) {
         must(g == NULL, &ctx);
         refused(&ctx);

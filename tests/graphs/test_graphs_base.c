@@ -50,9 +50,8 @@ TEST(by_hand)
 /* Random lists of keys, some without items, inverted and checked key by key against a search. */
 TEST(turned)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(7);
 
-    mpl_rng_init(&rng, 7);
     for (int round = 0; round < 2000; round++) {
         uint32_t n = (uint32_t)mpl_rng_below(&rng, 6),
                  n_keys = 1 + (uint32_t)mpl_rng_below(&rng, 5), at = 0;

@@ -48,10 +48,9 @@ static void close_plainly(uint32_t n, size_t n_arcs, const uint32_t *from, const
 
 TEST(closure_and_reduction)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(1);
     uint32_t from[MOST * MOST], to[MOST * MOST];
 
-    mpl_rng_init(&rng, 1);
     for (int round = 0; round < 2000; round++) {
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, MOST);
         size_t n_arcs = random_arcs(&rng, n, from, to);
@@ -133,10 +132,9 @@ static uint64_t heaviest_plainly(const mpl_problem *p)
 
 TEST(antichain_is_heaviest)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(2);
     uint32_t from[MOST * MOST], to[MOST * MOST];
 
-    mpl_rng_init(&rng, 2);
     for (int round = 0; round < 300; round++) {
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 12);
         size_t n_arcs = random_arcs(&rng, n, from, to);
@@ -233,9 +231,8 @@ TEST(access_gives_the_order)
 
 TEST(intervals_become_an_order)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(3);
 
-    mpl_rng_init(&rng, 3);
     for (int round = 0; round < 100; round++) {
         owned_problem *p = NULL;
         bool conflict[20][20];

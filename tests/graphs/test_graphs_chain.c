@@ -19,9 +19,8 @@ static bool optimum(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     mpl_value_map *map = NULL;
     mpl_plan *plan = NULL;
     bool proved;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.budget_ticks = TICKS;
     assert_ok(ctx, mpl_streams_new(ctx, g, order, n, MPL_STREAMS_critical_path, NULL, &streams));
     mpl_streams_ask(streams, &options);

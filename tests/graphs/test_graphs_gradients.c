@@ -713,7 +713,7 @@ TEST(pieces_share_one_root)
     assert_int_equal(count_kind(t, MPL_OP_assign), 15);
     order = calloc(t->n_ops, sizeof *order);
     assert_non_null(order);
-    mpl_order_run_init(&run, ctx);
+    run = mpl_order_run_default(ctx);
     run.options = &o;
     assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), t, order));
     assert_true(run.live_bytes < 2 * root + root / 8); /* z (for its gradient) and the gradient */

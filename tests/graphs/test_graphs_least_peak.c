@@ -21,10 +21,9 @@ TEST(least_of_all_orders)
         for (mpl_op op = 0; op < g->n_ops; op++)
             given[op] = op;
         for (size_t k = 0; k < sizeof searching / sizeof *searching; k++) {
-            mpl_order_run run;
+            mpl_order_run run = mpl_order_run_default(ctx);
             uint64_t peak;
 
-            mpl_order_run_init(&run, ctx);
             run.options = &o;
             assert_ok(ctx, mpl_order_make(&run, mpl_order_find(searching[k]), g, order));
             peak = live_peak(ctx, g, order, &o);
@@ -173,9 +172,8 @@ static mpl_graph *random_tree(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
     mpl_graph *g = NULL;
     mpl_value pool[64];
     uint32_t n = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "tree", &g));
     for (uint32_t i = 0; i < n_ops; i++) {
         uint32_t a = n > 0 ? (uint32_t)mpl_rng_below(&rng, n) : 0,
@@ -232,7 +230,7 @@ TEST(larger_trees)
         o.pin_inputs = true;
         assert_ok(ctx, mpl_order_model_new(ctx, g, &o, &m));
         assert_ok(ctx, mpl_order_model_reverse(ctx, m, &reverse));
-        mpl_order_run_init(&run, ctx);
+        run = mpl_order_run_default(ctx);
         run.options = &o;
         run.n_params = 1;
         run.param_key = (const char *const[]){"without"};
@@ -272,9 +270,8 @@ TEST(larger_graphs)
         search_alone(ctx, reverse, 1000000, UINT64_MAX, &peak[1], &bound, &done);
         assert_int_equal(peak[0], peak[1]);
         for (int again = 0; again < 2; again++) {
-            mpl_order_run run;
+            mpl_order_run run = mpl_order_run_default(ctx);
 
-            mpl_order_run_init(&run, ctx);
             run.options = &o;
             assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order[again]));
             assert_int_equal(run.live_bytes, peak[0]);
@@ -309,7 +306,7 @@ TEST(random_wiring)
         assert_non_null(order);
         assert_ok(ctx, mpl_order_find("given")->make(ctx, g, order));
         given = live_peak(ctx, g, order, &o);
-        mpl_order_run_init(&run, ctx);
+        run = mpl_order_run_default(ctx);
         assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
         assert_int_equal(run.live_bytes, live_peak(ctx, g, order, &o));
         assert_int_equal(run.bound_bytes, run.live_bytes);
@@ -342,7 +339,7 @@ TEST(two_thousand_operations)
 
         assert_ok(ctx, mpl_zoo_build(ctx, rows[i].spec, &g));
         assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-        mpl_order_run_init(&run, ctx);
+        run = mpl_order_run_default(ctx);
         run.budget_ticks = rows[i].ticks;
         assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
         assert_ok(ctx, mpl_order_model_new(ctx, g, NULL, &m));
@@ -376,10 +373,9 @@ TEST(rules_left_out)
         o.pin_inputs = true;
         least = least_live_peak(ctx, g, &o, 0, &n_orders);
         for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-            mpl_order_run run;
+            mpl_order_run run = mpl_order_run_default(ctx);
             mpl_op order[64];
 
-            mpl_order_run_init(&run, ctx);
             run.options = &o;
             run.n_params = 1;
             run.param_key = (const char *const[]){"without"};
@@ -411,10 +407,9 @@ TEST(parameters)
 
     g = random_graph(ctx, 5, 30, 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_order_run run;
+        mpl_order_run run = mpl_order_run_default(ctx);
         mpl_op order[64];
 
-        mpl_order_run_init(&run, ctx);
         run.n_params = 1;
         run.param_key = &rows[i].key;
         run.param_value = &rows[i].value;

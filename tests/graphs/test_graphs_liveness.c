@@ -105,7 +105,7 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed)
     uint32_t n_ops;
     mpl_value v;
 
-    mpl_rng_init(&m.rng, seed);
+    m.rng = mpl_rng_of(seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &m.g));
     assert_ok(ctx, mpl_graph_add_value(ctx, m.g, "x", MPL_INPUT, MPL_TYPE_f32, &shapes[0], &v));
     assert_ok(ctx, mpl_graph_add_value(ctx, m.g, "y", MPL_INPUT, MPL_TYPE_f32,

@@ -37,10 +37,9 @@ static mpl_shape random_part(mpl_rng *rng, const mpl_shape *to)
 
 static mpl_shape broadcast_shape(const mpl_shape *a, const mpl_shape *b)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_shape both;
 
-    mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_broadcast(&ctx, a, b, &both));
     return both;
 }
@@ -89,9 +88,8 @@ static const mpl_type types[] = {MPL_TYPE_f32, MPL_TYPE_f16, MPL_TYPE_f64};
 
 TEST(two_operands_broadcast)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(1);
 
-    mpl_rng_init(&rng, 1);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape whole = random_shape(&rng), a = random_part(&rng, &whole),
                   b = random_part(&rng, &whole);
@@ -138,9 +136,8 @@ TEST(fma_by_channel)
 {
     static const mpl_shape out = {4, {2, 3, 37, 15}},
                            part[] = {{4, {2, 3, 37, 15}}, {3, {3, 1, 1}}, {0, {0}}};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(8);
 
-    mpl_rng_init(&rng, 8);
     for (uint32_t code = 0; code < 3 * 3 * 3; code++) {
         uint32_t which[3] = {code % 3, code / 3 % 3, code / 9};
         test_tensor in[3];
@@ -163,9 +160,8 @@ TEST(fma_by_channel)
 
 TEST(three_operands_broadcast)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(2);
 
-    mpl_rng_init(&rng, 2);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape whole = random_shape(&rng), part[3], out;
         mpl_type type = types[round % 3];
@@ -242,9 +238,8 @@ TEST(reductions_of_any_axes)
     static const mpl_op_kind kinds[] = {
         MPL_OP_reduce_sum, MPL_OP_reduce_mean,       MPL_OP_reduce_l1,          MPL_OP_reduce_l2,
         MPL_OP_reduce_max, MPL_OP_reduce_sum_square, MPL_OP_reduce_log_sum_exp, MPL_OP_reduce_min};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(3);
 
-    mpl_rng_init(&rng, 3);
     for (int round = 0; round < 4 * N_ROUNDS; round++) {
         mpl_shape shape = random_shape(&rng), kept = shape;
         mpl_op_kind kind = kinds[(size_t)round % (sizeof kinds / sizeof *kinds)];
@@ -290,9 +285,8 @@ static void along_axes(uint64_t seed, mpl_op_kind kind, bool in_place, mpl_attr 
                        void (*check)(const mpl_shape *shape, uint32_t axis, const double *x,
                                      const test_op *r))
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape shape = random_shape(&rng);
         double *x = random_values(&rng, &shape);
@@ -425,9 +419,8 @@ static int64_t place_of(const mpl_shape *shape, uint32_t axis, const double *x, 
 
 TEST(the_best_of_any_axis)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(10);
 
-    mpl_rng_init(&rng, 10);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape shape = random_shape(&rng);
         uint32_t axis = shape.rank > 0 ? (uint32_t)mpl_rng_below(&rng, shape.rank) : 0;
@@ -464,9 +457,8 @@ TEST(the_best_of_any_axis)
 /* Channels and positions beyond one block, against the formula. */
 TEST(lrn_of_any_size)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
 
-    mpl_rng_init(&rng, 11);
     for (int round = 0; round < N_ROUNDS; round++) {
         mpl_shape shape = {
             4, {2, 1 + (int64_t)mpl_rng_below(&rng, 9), 1 + (int64_t)mpl_rng_below(&rng, 20), 31}};
@@ -495,9 +487,8 @@ TEST(lrn_of_any_size)
 /* Scale and bias of any suffix shape of the input. */
 TEST(layer_norm_of_any_shape)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(12);
 
-    mpl_rng_init(&rng, 12);
     for (int round = 0; round < 2 * N_ROUNDS; round++) {
         mpl_shape shape = random_shape(&rng), a, b;
         uint32_t axis = shape.rank > 0 ? (uint32_t)mpl_rng_below(&rng, shape.rank) : 0;

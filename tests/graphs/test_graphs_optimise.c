@@ -40,7 +40,7 @@ static void fill(const mpl_graph *g, interpreter *it, uint64_t seed, bool tame)
             (g->value_role[v] == MPL_WEIGHT && g->value_data[v] == NULL)) {
             uint64_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
 
-            mpl_rng_init(&rng, mpl_hash(seed, g->value_name[v], strlen(g->value_name[v])));
+            rng = mpl_rng_of(mpl_hash(seed, g->value_name[v], strlen(g->value_name[v])));
             for (uint64_t i = 0; i < g->value_bytes[v] / size; i++) {
                 double number = mpl_rng_float(&rng) * 4 + 0.25;
                 uint32_t pick = (uint32_t)mpl_rng_below(&rng, 14);
@@ -184,10 +184,9 @@ static mpl_graph *random_patterns(mpl_ctx *ctx, uint64_t seed)
     char text[8000];
     int n = snprintf(text, sizeof text, "%s", head);
     uint32_t n_lines;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
     mpl_graph *g = NULL;
 
-    mpl_rng_init(&rng, seed);
     n_lines = 3 + (uint32_t)mpl_rng_below(&rng, 25);
     for (uint32_t i = 0; i < n_lines; i++)
         n += random_line(&rng, i, text + n, sizeof text - (size_t)n);
@@ -264,7 +263,7 @@ static mpl_status seeded(void *arg, const mpl_graph *g, mpl_value v, void *data)
     mpl_rng rng;
 
     (void)arg;
-    mpl_rng_init(&rng, mpl_hash(7, g->value_name[v], strlen(g->value_name[v])));
+    rng = mpl_rng_of(mpl_hash(7, g->value_name[v], strlen(g->value_name[v])));
     for (uint64_t i = 0; i < g->value_bytes[v] / sizeof(float); i++)
         ((float *)data)[i] = mpl_rng_float(&rng) * 0.5f + 0.25f;
     return MPL_OK;

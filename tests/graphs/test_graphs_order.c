@@ -18,10 +18,9 @@ static mpl_value any_floats(const mpl_graph *g, mpl_rng *rng, uint32_t window)
 static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops)
 {
     mpl_graph *g = NULL;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
     mpl_value v;
 
-    mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &g));
     for (int i = 0; i < 4; i++) {
         char name[16];

@@ -110,9 +110,8 @@ TEST(ignore_names)
 /* Conflict is symmetric, irreflexive, and equal to step-by-step presence. */
 TEST(conflict_plainly)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(3);
 
-    mpl_rng_init(&rng, 3);
     for (uint32_t round = 0; round < 500; round++) {
         owned_problem *p = random_problem(ctx, &rng, 10, round % 4);
 
@@ -168,9 +167,8 @@ static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
 
 TEST(bound_plainly)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(5);
 
-    mpl_rng_init(&rng, 5);
     for (uint32_t round = 0; round < 4000; round++) {
         owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 14), round % 8);
 

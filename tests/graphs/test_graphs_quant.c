@@ -125,9 +125,8 @@ static void try_conv(mpl_rng *rng)
 
 TEST(random_convolutions)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(22);
 
-    mpl_rng_init(&rng, 22);
     for (uint32_t i = 0; i < draws(400); i++)
         try_conv(&rng);
 }
@@ -171,7 +170,7 @@ static void check_qdq(const char *line)
     if (count[MPL_PASS_qdq].places != strtoul(column[1], NULL, 10) ||
         is->n_ops != strtoul(column[2], NULL, 10))
         fail_msg("%s: %u edits, %u operations left", line, count[MPL_PASS_qdq].places, is->n_ops);
-    mpl_rng_init(&rng, 5);
+    rng = mpl_rng_of(5);
     for (uint32_t round = 0; round < 5; round++) {
         interpreter a = interpret_begin(test_ctx, was), b = interpret_begin(test_ctx, is);
         mpl_value z = mpl_graph_find(was, "z"), y = mpl_graph_find(is, "z");

@@ -87,7 +87,7 @@ static mpl_order_model *random_model(mpl_ctx *ctx, uint64_t seed)
     mpl_order_model *m = NULL;
     uint32_t n, more;
 
-    mpl_rng_init(&d.rng, seed);
+    d.rng = mpl_rng_of(seed);
     n = 2 + (uint32_t)mpl_rng_below(&d.rng, MOST_OPS - 1);
     draft_part(&d, MPL_NONE, n);
     more = seed % 3 == 0 ? 0 : (uint32_t)mpl_rng_below(&d.rng, 4);

@@ -128,7 +128,7 @@ static void draw(mpl_ctx *ctx, uint64_t seed, bench *b)
     uint32_t n_streams;
 
     *b = (bench){.ctx = ctx, .g = random_graph(ctx, seed, 2 + (uint32_t)(seed % 7), 4)};
-    mpl_rng_init(&rng, seed);
+    rng = mpl_rng_of(seed);
     n_streams = 1 + (uint32_t)mpl_rng_below(&rng, b->g->n_ops);
     assert_ok(ctx, mpl_new(ctx, b->order, b->g->n_ops));
     assert_ok(ctx, mpl_order_random(ctx, b->g, seed, b->order));
@@ -242,7 +242,7 @@ TEST(the_verifier_agrees)
         mpl_plan *plan = NULL;
 
         draw(ctx, seed, &b);
-        mpl_rng_init(&rng, seed);
+        rng = mpl_rng_of(seed);
         plan = planned_by(ctx, "greedy_size", b.p);
         assert_ok(ctx, mpl_verify(ctx, b.p, plan));
         assert_ok(ctx, mpl_verify_graph(ctx, b.g, b.map, b.p, plan));
@@ -324,9 +324,8 @@ static void check_between(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed)
     owned_memory mpl_op *order = NULL;
     mpl_problem_options o = random_options(seed);
     uint64_t serial, parallel, bytes, hash[3];
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     o.pin_inputs = o.pin_weights = true;
     o.concat = (mpl_concat)(seed / 2 % 3);
     o.align = seed % 2 == 0 ? 1 : 64;

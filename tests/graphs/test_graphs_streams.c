@@ -110,9 +110,8 @@ TEST(rules_on_random_graphs)
         owned_graph *g = draw(ctx, seed);
         owned_memory mpl_op *order = order_by(ctx, g, seed % 2 == 0 ? "given" : "bfs");
         uint64_t cost[64];
-        mpl_rng rng;
+        mpl_rng rng = mpl_rng_of(seed);
 
-        mpl_rng_init(&rng, seed);
         for (mpl_op op = 0; op < g->n_ops; op++)
             cost[op] = mpl_rng_below(&rng, 5) * 10;
         for (uint32_t n = 1; n <= 5; n++)

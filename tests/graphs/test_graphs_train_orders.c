@@ -69,11 +69,10 @@ static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
     static const char *const names[] = {"least_peak", "beam", "anneal"};
 
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        mpl_order_run run;
+        mpl_order_run run = mpl_order_run_default(ctx);
         mpl_op order[32];
         uint64_t peak;
 
-        mpl_order_run_init(&run, ctx);
         run.options = o;
         assert_ok(ctx, mpl_order_make(&run, mpl_order_find(names[k]), g, order));
         check_readers(g, order);
@@ -171,7 +170,7 @@ TEST(a_third_less)
         assert_non_null(order);
         assert_ok(ctx, mpl_order_find("given")->make(ctx, g, order));
         given = (double)model_peak(ctx, g, &o, order);
-        mpl_order_run_init(&run, ctx);
+        run = mpl_order_run_default(ctx);
         run.options = &o;
         assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
         check_readers(g, order);
@@ -283,7 +282,7 @@ TEST(survive_lost_memory)
             assert_true(g->n_ops <= 400);
             for (mpl_op op = 0; op < g->n_ops; op++)
                 order[op] = op;
-            mpl_order_run_init(&run, ctx);
+            run = mpl_order_run_default(ctx);
             ctx->n_allocs = 0, ctx->fail_after = k;
             st = what == 0 ? mpl_order_make(&run, mpl_order_find("least_peak"), g, order)
                            : mpl_problem_from_graph(ctx, g, order, &o, &p, &map);

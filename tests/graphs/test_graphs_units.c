@@ -94,7 +94,7 @@ TEST(tables)
         uint64_t bytes;
         bool conflict = true;
 
-        mpl_ctx_init(&b.ctx);
+        b.ctx = mpl_ctx_default();
         assert_ok(&b.ctx, mpl_text_read_memory(&b.ctx, rows[i].name, rows[i].text,
                                                strlen(rows[i].text), &b.g));
         open_problem(&b, false);
@@ -209,9 +209,8 @@ static void note_needs(walk *w, unit *u, mpl_op op)
 static void draw_streams(bench *b, uint64_t seed)
 {
     uint32_t n = 2 + (uint32_t)(seed / 3 % 3);
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     b->stream = calloc(b->g->n_ops, sizeof *b->stream);
     for (mpl_op op = b->g->n_ops; op-- > 0;) /* owners come behind their blocks */
         b->stream[op] = b->g->op_block[op] == 0
@@ -391,7 +390,7 @@ TEST(interleavings)
     for (uint64_t seed = 1; seed <= 600; seed++) {
         bench b = {0};
 
-        mpl_ctx_init(&b.ctx);
+        b.ctx = mpl_ctx_default();
         b.g = random_control_of(&b.ctx, seed, 6 + (uint32_t)seed % 20);
         if (seed % 3 != 0)
             draw_streams(&b, seed);
@@ -401,7 +400,7 @@ TEST(interleavings)
             walk *w = calloc(1, sizeof *w);
 
             w->b = &b;
-            mpl_rng_init(&w->rng, seed * N_WALKS + t);
+            w->rng = mpl_rng_of(seed * N_WALKS + t);
             for (uint32_t i = 0; i < b.g->n_ops; i++)
                 if (b.g->op_block[b.order[i]] == 0)
                     w->unit_of[b.order[i]] = w->n_units++;
@@ -435,7 +434,7 @@ TEST(lose_memory)
         int64_t live;
 
         options.parallel = true;
-        mpl_ctx_init(&b.ctx);
+        b.ctx = mpl_ctx_default();
         b.g = random_control(&b.ctx, seed);
         b.order = order_by(&b.ctx, b.g, "given");
         live = b.ctx.n_live;

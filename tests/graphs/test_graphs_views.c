@@ -133,10 +133,9 @@ static mpl_strided random_box(mpl_rng *rng, uint32_t most_rank)
 TEST(boxes_meet_where_elements_do)
 {
     static uint32_t seen[ROOT];
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(7);
     uint32_t n[3] = {0}, n_twice = 0, n_told = 0;
 
-    mpl_rng_init(&rng, 7);
     for (uint32_t i = 1; i <= 20000; i++) {
         mpl_strided a = random_box(&rng, 4), b = random_box(&rng, 4);
         bool meet = false, twice = false;
@@ -167,10 +166,9 @@ TEST(boxes_meet_where_elements_do)
 
 TEST(compositions_give_the_same_elements)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
     uint32_t n_made = 0, n_refused = 0;
 
-    mpl_rng_init(&rng, 11);
     for (uint32_t i = 0; i < 20000; i++) {
         mpl_strided outer = random_box(&rng, 3), inner = mpl_strided_all(&outer.shape), both;
         char index[200];
@@ -231,9 +229,8 @@ static void free_steps(steps *s)
 
 static void fill(mpl_type type, void *data, int64_t n, uint64_t seed)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     for (int64_t i = 0; i < n; i++)
         mpl_put(type, data, i, (double)program_draw(&rng, 41) / 4 - 5);
 }

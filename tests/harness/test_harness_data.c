@@ -133,7 +133,7 @@ static void suites_read_there(void **state)
     mpl_ctx ctx;
 
     (void)state;
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(in_folder("mirror")), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

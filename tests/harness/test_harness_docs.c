@@ -164,7 +164,7 @@ static bool succeeds(const char *base, mpl_option_id id, bool *skipped)
         signal(SIGSEGV, SIG_DFL);
         if (freopen("/dev/null", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
             _exit(1);
-        mpl_ctx_init(&ctx);
+        ctx = mpl_ctx_default();
         mpl_options_init(&options);
         if (mpl_options_parse(&ctx, (mpl_command_id)command, argc, argv, &options) != MPL_OK)
             _exit(2);

@@ -29,12 +29,11 @@ static char *timeless(const char *name, uint32_t *n)
 {
     static const mpl_field times[] = {MPL_FIELD_turns,     MPL_FIELD_plan_ns, MPL_FIELD_run_ns,
                                       MPL_FIELD_rss_bytes, MPL_FIELD_holds,   MPL_FIELD_machine};
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_rows rows = {0};
     char **line, *all;
     size_t size = 1;
 
-    mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_rows_read(&ctx, in_folder(name), &rows));
     line = calloc(rows.n + 1, sizeof *line);
     for (uint32_t i = 0; i < rows.n; i++) {
@@ -152,7 +151,7 @@ TEST(killed_at_any_moment)
 
     finish("timed.jsonl", "1");
     most = (mpl_clock_ns() - begin) * 3 / 2;
-    mpl_rng_init(&rng, 10);
+    rng = mpl_rng_of(10);
     while (killed < n_kills) {
         const char *jobs = files % 2 == 0 ? "1" : "2"; /* per file: parallel rows have no times */
         char name[32], said[4096], *before = calloc(1, 1), *after;

@@ -78,7 +78,7 @@ static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *a
     command = command_named(argv[0]);
     if (strcmp(argv[0], "bench") == 0) /* bench appends to existing rows */
         unlink(in_folder("rows.jsonl"));
-    mpl_ctx_init(ctx);
+    *ctx = mpl_ctx_default();
     ctx->fail_after = k;
     mpl_options_init(&options);
     fflush(stdout);

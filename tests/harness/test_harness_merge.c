@@ -148,11 +148,10 @@ TEST(shards_and_workers_make_the_same_rows)
 /* Rows of a file with `turns` interleaved executions; rows that were not timed have none. */
 static uint32_t count_turns(const char *file, uint64_t turns, uint32_t *n_rows)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_rows rows = {0};
     uint32_t n = 0;
 
-    mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_rows_read(&ctx, in_folder(file), &rows));
     for (uint32_t i = 0; i < rows.n; i++) {
         uint64_t got = 0;

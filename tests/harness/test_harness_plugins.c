@@ -85,11 +85,10 @@ static int begin(void)
 /* A field of the row on stdout; "" for null. */
 static void field_text(mpl_field field, char *text, size_t size)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_record *row = NULL;
     const char *value;
 
-    mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_record_read(&ctx, "stdout", out, strlen(out), &row));
     value = mpl_record_get_text(row, field);
     snprintf(text, size, "%s", value != NULL ? value : "");
@@ -350,7 +349,7 @@ TEST(calls_from_c)
             mpl_run run;
 
             st = mpl_planner_spec_parse(ctx, text, &spec);
-            mpl_run_init(&run, ctx);
+            run = mpl_run_default(ctx);
             if (st == MPL_OK)
                 st = mpl_planner_run(spec.planner, &run, p, &plan);
             ctx->fail_after = -1;

@@ -25,7 +25,7 @@ TEST(only_characters_are_seen)
         print_message("skip: no C.UTF-8 here\n");
         skip();
     }
-    mpl_rng_init(&rng, 5);
+    rng = mpl_rng_of(5);
     for (uint32_t i = 0; i < 3000000; i++) {
         char text[6] = {0};
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 4), seen;

@@ -137,9 +137,8 @@ TEST(test_long_names)
  * never overlap. */
 TEST(test_across_chains)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(5);
 
-    mpl_rng_init(&rng, 5);
     for (int round = 0; round < 200; round++) {
         owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 16), RANDOM_PARALLEL);
         mpl_spans_across across = {0};
@@ -185,7 +184,7 @@ TEST(test_conflicts)
     skip_without("/usr/bin/node");
     assert_true(fd >= 0);
     snprintf(command, sizeof command, "node tests/data/viewer.js %s", file);
-    mpl_rng_init(&rng, 7);
+    rng = mpl_rng_of(7);
     for (unsigned round = 0; round < 12; round++) {
         owned_problem *p = random_problem(
             ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
@@ -283,7 +282,7 @@ TEST(test_parts)
     skip_without("/usr/bin/node");
     assert_true(fd >= 0);
     snprintf(command, sizeof command, "node tests/data/viewer.js %s parts", file);
-    mpl_rng_init(&rng, 9);
+    rng = mpl_rng_of(9);
     for (unsigned round = 0; round < 8; round++) {
         mpl_problem *p = random_problem(ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS);
         mpl_plan *plan = planned_by(ctx, "greedy_size", p);
@@ -353,7 +352,7 @@ TEST(test_trace)
     int fd = mkstemp(temporary(file, sizeof file, "trace"));
 
     assert_true(fd >= 0);
-    mpl_rng_init(&rng, 11);
+    rng = mpl_rng_of(11);
     for (unsigned round = 0; round < 60; round++) {
         owned_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, 15),
@@ -377,12 +376,11 @@ TEST(test_trace)
 
 TEST(test_memory_runs_out)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(3);
     mpl_problem *p;
     mpl_plan *plan;
     int64_t live;
 
-    mpl_rng_init(&rng, 3);
     p = random_problem(ctx, &rng, 6, RANDOM_PARALLEL);
     plan = planned_by(ctx, "greedy_size", p);
     live = ctx->n_live;

@@ -41,10 +41,9 @@ static inline hlo_case hlo_open(mpl_ctx *ctx, const char *path)
 /* Plans; both verifiers must accept. Returns the bytes. */
 static inline uint64_t hlo_plan(mpl_ctx *ctx, const hlo_case *c, const char *planner)
 {
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
     owned_plan *plan = NULL;
 
-    mpl_run_init(&run, ctx);
     assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, c->p, &plan));
     if (c->map->places != NULL)
         assert_ok(ctx, mpl_verify_places(ctx, c->g, c->map, c->p, plan));

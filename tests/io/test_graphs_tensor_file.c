@@ -9,11 +9,10 @@
 static void assert_holds(const char *what, const message *m, mpl_type type, const char *dims,
                          const void *bytes, size_t n)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_tensor t = {.data = NULL};
     char text[200];
 
-    mpl_ctx_init(&ctx);
     if (mpl_tensor_read(&ctx, folder_put("good", m->data, m->n), &t) != MPL_OK)
         fail_msg("%s, %s: %s", what, mpl_type_name(type), ctx.message);
     assert_string_equal(mpl_type_name(t.type), mpl_type_name(type));
@@ -27,12 +26,11 @@ static void assert_holds(const char *what, const message *m, mpl_type type, cons
 /* The file must be refused with one line: its path, then `line` (NULL: any). */
 static void assert_wrong(const char *what, const void *data, size_t n, const char *line)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_tensor t = {.data = NULL};
     const char *path = folder_put("wrong", data, n);
     size_t skip = strlen(path) + 2;
 
-    mpl_ctx_init(&ctx);
     if (mpl_tensor_read(&ctx, path, &t) != MPL_EINPUT)
         fail_msg("%s: not refused", what);
     assert_null(t.data);

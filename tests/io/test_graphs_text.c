@@ -210,10 +210,9 @@ TEST(test_awkward_round_trip)
  * alone have no numbers. */
 TEST(test_numbers)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(7);
     char text[MPL_TEXT_NUMBER];
 
-    mpl_rng_init(&rng, 7);
     for (int type = 0; type < MPL_TYPE_c64; type++) {
         uint32_t size = mpl_type_bytes((mpl_type)type), n_bits = mpl_type_bits((mpl_type)type);
         uint32_t n = n_bits <= 16 ? 1u << n_bits : 100000;

@@ -159,9 +159,8 @@ TEST(read_random_traces)
     const char *text = getenv("MPL_TRACES");
     uint64_t rounds = text != NULL ? strtoull(text, NULL, 10) : 500;
     row rows[MOST];
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(5);
 
-    mpl_rng_init(&rng, 5);
     for (uint64_t i = 0; i < rounds; i++)
         check_trace(ctx, rows, random_trace(&rng, rows));
 }
@@ -169,9 +168,8 @@ TEST(read_random_traces)
 TEST(memory_may_run_out)
 {
     row rows[MOST];
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(6);
 
-    mpl_rng_init(&rng, 6);
     random_trace(&rng, rows);
     EACH_ALLOCATION_FAILS (ctx, st) {
         mpl_problem *p = NULL;

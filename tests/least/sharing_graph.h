@@ -274,7 +274,7 @@ static inline mpl_graph *sharing_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_o
     sharing_maker m = {.ctx = ctx};
     mpl_value v;
 
-    mpl_rng_init(&m.rng, seed);
+    m.rng = mpl_rng_of(seed);
     *options = sharing_options(&m);
     assert_ok(ctx, mpl_graph_new(ctx, "sharing", &m.g));
     for (uint32_t i = 1 + sharing_below(&m, 2); i > 0; i--) {

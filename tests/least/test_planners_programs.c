@@ -89,10 +89,9 @@ static mpl_problem_options options_of(mpl_rng *rng, bool parallel)
 
 static const char *check_live(const mpl_graph *g, truth *t, tally *sum)
 {
-    mpl_order_run run;
+    mpl_order_run run = mpl_order_run_default(t->ctx);
     mpl_op order[PROGRAM_MOST_OPS];
 
-    mpl_order_run_init(&run, t->ctx);
     run.options = &t->o;
     assert_ok(t->ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
     sum->live += run.live_bytes == t->live;
@@ -105,11 +104,10 @@ static const char *check_live(const mpl_graph *g, truth *t, tally *sum)
 
 static const char *check_least(const mpl_graph *g, truth *t, tally *sum)
 {
-    mpl_order_run run;
+    mpl_order_run run = mpl_order_run_default(t->ctx);
     mpl_least *least = NULL;
     const char *fault = NULL;
 
-    mpl_order_run_init(&run, t->ctx);
     run.options = &t->o;
     run.budget_ticks = 300000;
     assert_ok(t->ctx, mpl_least_new(&run, g, NULL, NULL, &least));
@@ -145,14 +143,13 @@ static void print_program(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_op
 
 static void judge_seed(mpl_ctx *ctx, uint64_t seed, bool parallel, tally *sum)
 {
-    mpl_rng rng;
     mpl_graph *g = random_control_tiny(ctx, seed, 4 + (uint32_t)(seed % 9));
     truth *t = calloc(1, sizeof *t);
     program_orders all = {.g = g, .each = judge_order, .arg = t};
     const char *fault = NULL;
     uint64_t proved = sum->proved;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     *t = (truth){.ctx = ctx, .live = UINT64_MAX, .arena = UINT64_MAX - 1};
     t->o = options_of(&rng, parallel);
     all.most = number_of("MPL_PROGRAMS_MOST", 300);
@@ -222,9 +219,8 @@ TEST(lost_memory)
 
         assert_in_range(g->n_ops, 1, PROGRAM_MOST_OPS);
         for (int64_t k = 0; st == MPL_EMEM; k++) {
-            mpl_order_run run;
+            mpl_order_run run = mpl_order_run_default(ctx);
 
-            mpl_order_run_init(&run, ctx);
             ctx->n_allocs = 0, ctx->fail_after = k;
             st = mpl_order_make(&run, mpl_order_find("least_peak"), g, order);
             ctx->fail_after = -1;

@@ -296,9 +296,8 @@ TEST(allocators_do_as_their_simulations)
 {
     const char *text = getenv("MPL_ONLINE");
     uint64_t rounds = text != NULL ? strtoull(text, NULL, 10) : 2000;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(21);
 
-    mpl_rng_init(&rng, 21);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (uint64_t i = 0; i < rounds; i++)
             play_random(ctx, k, &rng);
@@ -310,9 +309,8 @@ TEST(blocks_are_memory)
     enum { BLOCKS = 200 };
     uint64_t room = UINT64_C(64) << 20;
     unsigned char *memory = malloc(room);
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(3);
 
-    mpl_rng_init(&rng, 3);
     for (const mpl_allocator *const *a = mpl_allocators; *a != NULL; a++) {
         struct {
             uint32_t id, bytes;

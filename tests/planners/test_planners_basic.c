@@ -132,7 +132,7 @@ TEST(rows_have_exact_peaks)
             mpl_run run;
 
             assert_non_null(planner);
-            mpl_run_init(&run, ctx);
+            run = mpl_run_default(ctx);
             if (want[k].peak == REFUSED) {
                 assert_status(ctx, mpl_planner_run(planner, &run, p, &plan), MPL_EUNAVAIL);
                 continue;
@@ -157,7 +157,7 @@ static bool takes(const mpl_planner *planner, const mpl_problem *p)
 /* Limits searches. */
 static void init_run(mpl_run *run, mpl_ctx *ctx)
 {
-    mpl_run_init(run, ctx);
+    *run = mpl_run_default(ctx);
     run->budget_ticks = 2000;
 }
 
@@ -193,9 +193,8 @@ TEST(plans_are_valid_and_repeatable)
         ROW(0, RANDOM_ALIGNED, RANDOM_ALIGNED | RANDOM_POOLS, RANDOM_PAIRS,
             RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS, RANDOM_PARALLEL,
             RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS);
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(20);
 
-    mpl_rng_init(&rng, 20);
     for (int i = 0; i < 400; i++) {
         unsigned kind = what[(size_t)i % (sizeof what / sizeof *what)];
         owned_problem *p =
@@ -230,9 +229,8 @@ TEST(every_allocation_may_fail)
 {
     static const unsigned what[] = {RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS,
                                     RANDOM_PARALLEL | RANDOM_PAIRS | RANDOM_ALIGNED | RANDOM_POOLS};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(21);
 
-    mpl_rng_init(&rng, 21);
     for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
         owned_problem *p = random_problem(ctx, &rng, 16, what[i]);
 
@@ -365,9 +363,8 @@ static void fix_some(mpl_ctx *ctx, mpl_problem *p, mpl_rng *rng)
 
 TEST(small_problems_are_placed_plainly)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(22);
 
-    mpl_rng_init(&rng, 22);
     for (int i = 0; i < 600; i++) {
         owned_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, 16),
@@ -388,9 +385,8 @@ TEST(long_lists_are_placed_plainly)
     } kinds[] =
         ROW({1200, 20, 1, false, false}, {1200, 400, 1, false, false}, {1500, 60, 1, true, false},
             {1200, 100, 40, false, true}, {1000, 30, 3, true, true});
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(23);
 
-    mpl_rng_init(&rng, 23);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         owned_problem *p = NULL;
 
@@ -416,9 +412,8 @@ TEST(long_lists_are_placed_plainly)
 /* first_fit and best_fit place buffers by the number of buffers before them, then larger first. */
 TEST(partial_orders_are_placed_plainly)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(24);
 
-    mpl_rng_init(&rng, 24);
     for (int i = 0; i < 200; i++) {
         mpl_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, 16),
@@ -470,9 +465,8 @@ TEST(the_door_refuses)
     assert_ok(ctx, mpl_problem_synthetic(ctx, 5, 2, 1, &p));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         owned_plan *plan = NULL;
-        mpl_run run;
+        mpl_run run = mpl_run_default(ctx);
 
-        mpl_run_init(&run, ctx);
         run.n_params = cases[i].n;
         run.param_key = cases[i].key;
         run.param_value = cases[i].value;
@@ -486,12 +480,11 @@ TEST(the_door_refuses)
 
 TEST(limits_are_statuses)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(25);
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     mpl_run run;
 
-    mpl_rng_init(&rng, 25);
     init_run(&run, ctx);
     assert_ok(ctx, mpl_problem_synthetic(ctx, 20, 5, 1, &p));
     p->pool_capacity[0] = 64;

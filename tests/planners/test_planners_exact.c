@@ -16,7 +16,7 @@ static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks, uin
 {
     mpl_plan *plan = NULL;
 
-    mpl_run_init(run, ctx);
+    *run = mpl_run_default(ctx);
     run->budget_ticks = ticks;
     run->seed = seed;
     assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), run, p, &plan));
@@ -216,9 +216,8 @@ TEST(optima_above_the_bound)
     enum { PARENTS = 1000, FEW = 1000 };
     static small kept[PARENTS];
     uint32_t n_kept = 0, many = n_oracle > 0 ? (n_oracle + 2) / 3 : draws(FEW);
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
 
-    mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; n_kept < many; round++) {
         small p = roots[round % 2], full;
         uint32_t optimum;
@@ -268,9 +267,8 @@ TEST(random_problems)
 {
     enum { FEW = 900 };
     uint32_t many = tally.problems + (n_oracle > 0 ? n_oracle - (n_oracle + 2) / 3 : draws(FEW));
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(12);
 
-    mpl_rng_init(&rng, 12);
     for (uint32_t round = 0; tally.problems < many; round++) {
         small p = random_small(&rng, round % 2 == 1);
         uint32_t optimum = brute_optimum(&p);
@@ -425,9 +423,8 @@ static mpl_problem *cut_up(mpl_ctx *ctx, uint64_t seed, uint32_t least, uint32_t
     rectangle r[400] = {{0, 0, WIDTH, HEIGHT}};
     uint32_t n = 1;
     mpl_problem *p = NULL;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     while (n < least)
         cut_some(&rng, r, &n);
     assert_ok(ctx, mpl_problem_new(ctx, "cut up", n, &p));
@@ -497,9 +494,8 @@ TEST(threads_change_nothing)
         snprintf(path, sizeof path, "%s/%s", MPL_SHARED, rows[i].list);
         assert_ok(ctx, mpl_csv_read(ctx, path, &p, NULL));
         for (uint32_t k = 0; k < 3; k++) {
-            mpl_run run;
+            mpl_run run = mpl_run_default(ctx);
 
-            mpl_run_init(&run, ctx);
             run.n_threads = 1 + k;
             run.budget_ticks = rows[i].ticks;
             run.watch = &watch;
@@ -525,9 +521,8 @@ TEST(too_many_to_search)
     owned_plan *plan, *first;
     uint64_t live;
     mpl_run run;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(5);
 
-    mpl_rng_init(&rng, 5);
     assert_ok(ctx, mpl_problem_new(ctx, "many", MANY, &p));
     p->n_steps = 2 * MANY;
     for (mpl_buffer b = 0; b < MANY; b++) {
@@ -567,7 +562,7 @@ TEST(budgets_prove_nothing)
         mpl_plan_free(ctx, plan);
         plan = NULL;
         p->pool_capacity[0] = optimum - 1;
-        mpl_run_init(&run, ctx);
+        run = mpl_run_default(ctx);
         run.budget_ticks = ticks;
         st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
         if (st == MPL_OK)
@@ -596,7 +591,7 @@ TEST(pools_are_apart)
     for (mpl_buffer b = 0; b < 4; b++)
         p->bytes[b] = 3 + b, p->pool[b] = b % 2, p->death[b] = 2;
     plan = NULL;
-    mpl_run_init(&run, ctx);
+    run = mpl_run_default(ctx);
     assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan));
     assert_int_equal(plan->claim, MPL_INFEASIBLE); /* 4 + 6 > 7 */
     mpl_plan_free(ctx, plan);
@@ -612,9 +607,8 @@ static void assert_memory_may_run_out(mpl_ctx *ctx, const mpl_problem *p)
 {
     EACH_ALLOCATION_FAILS (ctx, st) {
         owned_plan *plan = NULL;
-        mpl_run run;
+        mpl_run run = mpl_run_default(ctx);
 
-        mpl_run_init(&run, ctx);
         st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
     }
 }

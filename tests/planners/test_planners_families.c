@@ -68,9 +68,8 @@ TEST(plan_all)
             RANDOM_PAIRS | RANDOM_ALIGNED, RANDOM_PARALLEL);
     static const char *const searches[] = {"hill_climb", "local_search"};
     uint32_t n_parts = 0, n_above = 0, n_ilp = 0, n_found[2] = {0, 0};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(21);
 
-    mpl_rng_init(&rng, 21);
     for (uint32_t round = 0; round < draws(ROUNDS); round++) {
         unsigned what = kinds[round % 7];
         owned_problem *p = random_families(ctx, &rng, 5 + round % 3, what), *hull = NULL;
@@ -119,9 +118,8 @@ TEST(search_from_afar)
 {
     static const unsigned kinds[] = {0, RANDOM_ALIGNED, RANDOM_PAIRS,
                                      RANDOM_PARALLEL | RANDOM_PAIRS, RANDOM_GAPS};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(24);
 
-    mpl_rng_init(&rng, 24);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         owned_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
         owned_plan *plan = run_planner(ctx, mpl_planner_find("none"), p);
@@ -194,7 +192,7 @@ static mpl_status compare_walls(mpl_packing *q)
 
     if (q->p->inside == NULL) /* whole families */
         return MPL_OK;
-    mpl_rng_init(&rng, q->run->seed);
+    rng = mpl_rng_of(q->run->seed);
     assert_ok(ctx, mpl_plan_new(ctx, q->p, &plan));
     for (uint32_t a = 0; a < q->n; a++)
         q->offset[a] = random_below(&rng, 12);
@@ -240,15 +238,13 @@ TEST(walls_say_what_conflicts)
     static const unsigned kinds[] = {0, RANDOM_PAIRS, RANDOM_GAPS, RANDOM_PARALLEL | RANDOM_PAIRS,
                                      RANDOM_PAIRS | RANDOM_ALIGNED};
     uint32_t n_shared = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(29);
 
-    mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         owned_problem *p = random_families(ctx, &rng, 5 + round % 4, kinds[round % 5]);
         owned_plan *plan = NULL;
-        mpl_run run;
+        mpl_run run = mpl_run_default(ctx);
 
-        mpl_run_init(&run, ctx);
         run.seed = round + 1;
         run.watch = &(mpl_watch){.arg = &n_shared};
         assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
@@ -395,7 +391,7 @@ TEST(capacities)
             mpl_run run;
 
             p->pool_capacity[0] = capacity;
-            mpl_run_init(&run, ctx);
+            run = mpl_run_default(ctx);
             if (planner->plan != NULL) {
                 assert_ok(ctx, mpl_planner_run(planner, &run, p, &plan));
                 assert_true((plan->claim == MPL_INFEASIBLE) == (capacity == 4));
@@ -408,9 +404,8 @@ TEST(capacities)
 TEST(written_and_read)
 {
     static const char file[] = "build/test_planners_families.json";
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(22);
 
-    mpl_rng_init(&rng, 22);
     for (uint32_t round = 0; round < 60; round++) {
         owned_problem *p =
             random_families(ctx, &rng, 8, round % 2 ? RANDOM_PAIRS : RANDOM_PARALLEL);
@@ -455,10 +450,9 @@ TEST(survive_lost_memory)
 {
     static const char *const names[] = {"exact", "ilp",       "greedy_size", "owl",
                                         "beam",  "portfolio", "none"};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(23);
     owned_problem *p;
 
-    mpl_rng_init(&rng, 23);
     p = random_families(ctx, &rng, 8, RANDOM_PAIRS);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int64_t live = ctx->n_live;
@@ -468,9 +462,8 @@ TEST(survive_lost_memory)
             mpl_problem *folded = NULL;
             mpl_plan *plan = NULL;
             uint32_t into[8];
-            mpl_run run;
+            mpl_run run = mpl_run_default(ctx);
 
-            mpl_run_init(&run, ctx);
             run.budget_ticks = 1000000;
             ctx->n_allocs = 0, ctx->fail_after = k;
             st = mpl_problem_fold(ctx, p, &folded, into);

@@ -33,10 +33,9 @@ static uint64_t plain_live(const mpl_problem *p, uint32_t pool, uint32_t step)
 /* Conflicts, peak and witness of problems without pairs (test_graphs_problem covers pairs). */
 TEST(count_steps)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(3);
     uint32_t n_apart = 0;
 
-    mpl_rng_init(&rng, 3);
     for (uint32_t round = 0; round < draws(ROUNDS); round++) {
         owned_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
         uint64_t live[16], peak = 0, bound = 0, most = 0;
@@ -135,9 +134,8 @@ static uint32_t n_conflicts(const mpl_problem *p)
 
 TEST(have_twins)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(5);
 
-    mpl_rng_init(&rng, 5);
     for (uint32_t round = 0; round < draws(ROUNDS); round++) {
         owned_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS | round % 4);
         owned_plan *plan = plain_plan(ctx, p);
@@ -159,10 +157,9 @@ TEST(have_twins)
 /* A folded buffer is needed whenever one of its members is. */
 TEST(fold_gaps)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(6);
     uint32_t n_folded = 0;
 
-    mpl_rng_init(&rng, 6);
     for (uint32_t round = 0; round < draws(ROUNDS); round++) {
         owned_problem *p = random_problem(ctx, &rng, 14, RANDOM_GAPS | RANDOM_PAIRS | round % 4),
                       *folded = NULL;
@@ -223,11 +220,10 @@ static mpl_plan *run_planner(mpl_ctx *ctx, const mpl_planner *planner, const mpl
 /* Every planner, the exact one against brute force; no planner claims a false optimum. */
 TEST(plan_all)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(8);
     uint32_t n_gained = 0, n_refuted = 0;
     uint64_t offset[16];
 
-    mpl_rng_init(&rng, 8);
     for (uint32_t round = 0; round < draws(ROUNDS / 4); round++) {
         owned_problem *p = random_problem(ctx, &rng, 7, RANDOM_GAPS | round % 2);
         mpl_problem hull = *p;
@@ -266,9 +262,8 @@ TEST(plan_all)
 /* Larger problems with pairs and pools: each planner's plan verifies and is deterministic. */
 TEST(plan_pairs)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(9);
 
-    mpl_rng_init(&rng, 9);
     for (uint32_t round = 0; round < 40; round++) {
         owned_problem *p = random_problem(ctx, &rng, 16, RANDOM_GAPS | RANDOM_PAIRS | round % 4);
 
@@ -299,7 +294,7 @@ TEST(keep_quiet)
         mpl_run run;
 
         p->pool_capacity[0] = 8;
-        mpl_run_init(&run, ctx);
+        run = mpl_run_default(ctx);
         if (planner->plan != NULL)
             assert_status(ctx, mpl_planner_run(planner, &run, p, &plan),
                           i == 0 ? MPL_OK : MPL_ELIMIT);
@@ -309,10 +304,9 @@ TEST(keep_quiet)
 /* Code with allocations: folding, twins, the entry check. */
 TEST(survive_lost_memory)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
     owned_problem *p;
 
-    mpl_rng_init(&rng, 11);
     p = random_problem(ctx, &rng, 12, RANDOM_GAPS);
     for (int what = 0; what < 4; what++) {
         EACH_ALLOCATION_FAILS (ctx, st) {
@@ -321,9 +315,8 @@ TEST(survive_lost_memory)
             uint32_t into[12];
             uint8_t member[12];
             uint64_t bound;
-            mpl_run run;
+            mpl_run run = mpl_run_default(ctx);
 
-            mpl_run_init(&run, ctx);
             st = what == 0   ? mpl_problem_fold(ctx, p, &folded, into)
                  : what == 1 ? mpl_problem_shuffle(ctx, p, 2, NULL)
                  : what == 2 ? mpl_lower_bound(ctx, p, 0, &bound, member)

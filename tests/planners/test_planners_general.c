@@ -11,9 +11,8 @@
 static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks)
 {
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.budget_ticks = ticks;
     assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan));
     return plan;
@@ -99,9 +98,8 @@ TEST(optima_above_the_bound)
     static small kept[MOST_KEPT];
     const uint32_t many = draws(MOST_KEPT);
     uint32_t n_kept = 0, n_general = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(21);
 
-    mpl_rng_init(&rng, 21);
     for (uint32_t round = 0; n_kept < many; round++) {
         small p = round < 2 ? root((int)round) : kept[below(&rng, n_kept)];
         uint32_t optimum;
@@ -125,9 +123,8 @@ TEST(optima_above_the_bound)
 /* With and without alignments and fixed offsets. */
 TEST(random_orders)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(22);
 
-    mpl_rng_init(&rng, 22);
     for (uint32_t round = 0; round < draws(1200); round++) {
         small p = random_small(&rng, false, round % 2 == 1);
         uint32_t i = below(&rng, p.n), optimum = brute_optimum(&p, 1);
@@ -145,9 +142,8 @@ TEST(random_orders)
 TEST(pairs)
 {
     uint32_t n_above = 0, n_gain = 0, n = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(23);
 
-    mpl_rng_init(&rng, 23);
     for (uint32_t round = 0; round < draws(3000); round++) {
         small p = random_small(&rng, round % 2 == 1, round % 8 >= 6), plain;
         uint32_t optimum, without, n_pairs = 0;
@@ -182,9 +178,8 @@ TEST(pairs)
 /* With and without pairs, above the bound: every part of the search is reached. */
 TEST(memory_runs_out)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(24);
 
-    mpl_rng_init(&rng, 24);
     for (int with_pairs = 0; with_pairs < 2; with_pairs++) {
         small from = root(1);
         owned_problem *p;
@@ -194,9 +189,8 @@ TEST(memory_runs_out)
         p = problem_of(ctx, &from);
         EACH_ALLOCATION_FAILS (ctx, st) {
             owned_plan *plan = NULL;
-            mpl_run run;
+            mpl_run run = mpl_run_default(ctx);
 
-            mpl_run_init(&run, ctx);
             st = mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan);
         }
     }
@@ -231,7 +225,7 @@ TEST(training_keeps_the_budget)
         assert_ok(ctx, mpl_source_open(ctx, rows[i / 2].graph, &(mpl_read_options){0}, &source));
         order = order_by(ctx, source.graph, "given");
         assert_ok(ctx, mpl_problem_from_graph(ctx, source.graph, order, &options, &p, &map));
-        mpl_run_init(&run, ctx);
+        run = mpl_run_default(ctx);
         run.budget_ticks = budget;
         assert_ok(ctx, mpl_planner_run(mpl_planner_find(names[i % 2]), &run, p, &plan));
         if (run.ticks > budget + budget / 10 || (rows[i / 2].optimal && plan->claim != MPL_OPTIMAL))

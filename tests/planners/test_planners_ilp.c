@@ -90,9 +90,8 @@ static void relax_order(mpl_ctx *ctx, mpl_problem *p, uint32_t seed)
 {
     uint32_t from[MOST * MOST], to[MOST * MOST], n = 0;
     mpl_before *before = NULL;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     for (mpl_buffer a = 0; a < p->n; a++)
         for (mpl_buffer b = 0; b < p->n; b++)
             if (p->death[a] <= p->birth[b] && random_below(&rng, 8) > 0)
@@ -124,7 +123,7 @@ static mpl_problem *problem_of(mpl_ctx *ctx, const shape *from, unsigned what)
     if (what & PARALLEL)
         relax_order(ctx, p, from->seed);
     if (what & PAIRS) {
-        mpl_rng_init(&rng, from->seed);
+        rng = mpl_rng_of(from->seed);
         random_pairs(ctx, p, &rng);
         drop_impossible_pairs(p);
     }
@@ -246,7 +245,7 @@ static mpl_status planned(mpl_ctx *ctx, const char *planner, const mpl_problem *
     mpl_run run;
 
     *plan = NULL;
-    mpl_run_init(&run, ctx);
+    run = mpl_run_default(ctx);
     run.budget_ticks = ticks;
     run.n_params = key != NULL;
     run.param_key = &key;
@@ -288,9 +287,8 @@ static void expect_bounds(mpl_ctx *ctx, const mpl_problem *p, uint64_t best)
     for (size_t k = 0; k < sizeof nodes / sizeof *nodes; k++) {
         const char *const value[] = {nodes[k], "cold"};
         owned_plan *plan = NULL;
-        mpl_run run;
+        mpl_run run = mpl_run_default(ctx);
 
-        mpl_run_init(&run, ctx);
         run.n_params = 2;
         run.param_key = key;
         run.param_value = value;
@@ -346,9 +344,8 @@ static const struct {
  * height. */
 TEST(is_brute_force)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
 
-    mpl_rng_init(&rng, 11);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         static shape kept[KEPT];
         uint32_t above = 0, below = 0, tried = 0;
@@ -397,9 +394,8 @@ static mpl_plan *limited(mpl_ctx *ctx, const mpl_problem *p, bool cold)
     static const char *const key[] = {"nodes", "start"}, *const value[] = {"4000", "cold"};
     mpl_plan *plan = NULL;
     mpl_status st;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.n_params = 1 + cold;
     run.param_key = key;
     run.param_value = value;
@@ -438,9 +434,8 @@ TEST(agrees_with_exact)
 {
     static shape kept[KEPT];
     uint32_t n_kept = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(12);
 
-    mpl_rng_init(&rng, 12);
     for (uint32_t tried = 0; tally.total < n_equal; tried++) {
         unsigned what = tried % 2 == 0 ? 0 : ALIGNED;
         shape from = next_shape(&rng, kept, n_kept, what, MOST);
@@ -509,9 +504,8 @@ TEST(refutations_are_confirmed)
 {
     static shape kept[KEPT];
     uint32_t n_kept = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(13);
 
-    mpl_rng_init(&rng, 13);
     for (uint32_t tried = 0; tally.refuted < n_refuted; tried++) {
         unsigned what = tally.refuted % 4 == 0   ? ALIGNED
                         : tally.refuted % 4 == 1 ? FIXED | ALIGNED

@@ -356,10 +356,9 @@ TEST(memory_runs_out)
 
         snprintf(path, sizeof path, DATA "%s", good[i].file);
         for (int64_t k = 0; st == MPL_EMEM; k++) {
-            mpl_ctx limited;
+            mpl_ctx limited = mpl_ctx_default();
             mpl_import got = {0};
 
-            mpl_ctx_init(&limited);
             limited.fail_after = k;
             st = mpl_plan_import(&limited, path, beside, &got);
             mpl_import_fini(&limited, &got);

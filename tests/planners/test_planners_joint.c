@@ -18,7 +18,7 @@ static uint64_t placed(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
     uint64_t bytes;
 
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, o, &p, &map));
-    mpl_run_init(&run, ctx);
+    run = mpl_run_default(ctx);
     assert_ok(ctx, mpl_planner_run(&mpl_planner_exact, &run, p, &plan));
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     bytes = plan->peak_bytes;
@@ -51,7 +51,7 @@ static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
     visit_orders(&all);
     if (all.n == most)
         return false;
-    mpl_order_run_init(&run, ctx);
+    run = mpl_order_run_default(ctx);
     run.options = o;
     assert_ok(ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
     assert_int_equal(run.live_bytes, least.arena);
@@ -112,7 +112,7 @@ TEST(training_graphs)
         o.concat = MPL_CONCAT_COPY;
         assert_ok(ctx, mpl_zoo_build(ctx, zoo[i], &g));
         assert_in_range(g->n_ops, 10, MPL_ORDER_LIST_MOST);
-        mpl_order_run_init(&run, ctx);
+        run = mpl_order_run_default(ctx);
         run.options = &o;
         assert_ok(ctx, mpl_order_make(&run, &mpl_order_joint, g, order));
         assert_int_equal(run.bound_bytes, run.live_bytes);
@@ -275,7 +275,7 @@ TEST(above_the_least_peak)
 
     o.align = 4;
     g = graph_of_events(ctx);
-    mpl_order_run_init(&run, ctx);
+    run = mpl_order_run_default(ctx);
     run.options = &o;
     assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
     peak = run.live_bytes;

@@ -254,10 +254,9 @@ static void check_arena_bound(mpl_ctx *ctx, const mpl_graph *g, truth *t, const 
                               tally *sum)
 {
     for (int above = 0; above < 2; above++) {
-        mpl_order_run run;
+        mpl_order_run run = mpl_order_run_default(ctx);
         bool proved;
 
-        mpl_order_run_init(&run, ctx);
         run.options = &t->o;
         run.copy_splits = true;
         assert_ok(ctx, mpl_order_arena_holds(&run, g, order, t->least + (uint64_t)above, &proved));
@@ -270,14 +269,13 @@ static void check_arena_bound(mpl_ctx *ctx, const mpl_graph *g, truth *t, const 
  * bound is not above it. */
 static void check_least(mpl_ctx *ctx, const mpl_graph *g, truth *t, tally *sum)
 {
-    mpl_order_run run;
+    mpl_order_run run = mpl_order_run_default(ctx);
     mpl_least *least = NULL;
     mpl_problem_options o = t->o;
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
     uint64_t bytes;
 
-    mpl_order_run_init(&run, ctx);
     run.options = &t->o;
     assert_ok(ctx, mpl_least_new(&run, g, NULL, NULL, &least));
     o.concat_shared = least->shared;
@@ -450,7 +448,7 @@ TEST(placements_of_one_problem)
         o.concat = MPL_CONCAT_SHARE;
         assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
-        mpl_run_init(&run, ctx);
+        run = mpl_run_default(ctx);
         assert_ok(ctx, mpl_planner_run(&mpl_planner_exact, &run, p, &plan));
         assert_int_equal(plan->claim, MPL_OPTIMAL);
         least = placements_least(p, UINT64_MAX - 1, MOST_NODES, &nodes);

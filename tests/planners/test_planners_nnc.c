@@ -11,11 +11,10 @@
 /* Planned bytes of one planner on a problem, verified by the entry check. */
 static uint64_t planned(mpl_ctx *ctx, const char *name, const mpl_problem *p, mpl_plan **keep)
 {
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
     mpl_plan *plan = NULL;
     uint64_t bytes;
 
-    mpl_run_init(&run, ctx);
     assert_non_null(mpl_planner_find(name));
     assert_ok(ctx, mpl_planner_run(mpl_planner_find(name), &run, p, &plan));
     bytes = plan->peak_bytes;
@@ -177,9 +176,8 @@ static mpl_problem *random_problem(mpl_ctx *ctx, mpl_rng *rng)
 TEST(random_problems)
 {
     static const char *const names[] = {"nnc_2018", "nnc_2019", "nnc_arena"};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(7);
 
-    mpl_rng_init(&rng, 7);
     for (int round = 0; round < 300; round++) {
         owned_problem *p = random_problem(ctx, &rng);
         uint64_t bound, got[3];
@@ -187,12 +185,11 @@ TEST(random_problems)
         assert_ok(ctx, mpl_antichain(ctx, p, 0, &bound, NULL));
         for (int k = 0; k < 3; k++) {
             owned_plan *one = NULL, *other = NULL;
-            mpl_run run;
+            mpl_run run = mpl_run_default(ctx);
 
-            mpl_run_init(&run, ctx);
             run.budget_ticks = 20000;
             assert_ok(ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &one));
-            mpl_run_init(&run, ctx);
+            run = mpl_run_default(ctx);
             run.budget_ticks = 20000;
             assert_ok(ctx, mpl_planner_run(mpl_planner_find(names[k]), &run, p, &other));
             assert_memory_equal(one->offset, other->offset, p->n * sizeof *one->offset);

@@ -62,7 +62,7 @@ static uint64_t planned_bytes(mpl_ctx *ctx, const mpl_graph *g, const char *rule
     options.align = 1;
     order = order_by(ctx, g, "dfs");
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
-    mpl_run_init(&run, ctx);
+    run = mpl_run_default(ctx);
     run.n_params = 1;
     run.param_key = (const char *const[]){"rule"};
     run.param_value = (const char *const[]){rule};

@@ -185,9 +185,8 @@ TEST(examples_get_their_blocks)
         const example *e = &examples[i];
         owned_problem *p = make(ctx, e);
         owned_plan *plan = NULL;
-        mpl_run run;
+        mpl_run run = mpl_run_default(ctx);
 
-        mpl_run_init(&run, ctx);
         run.n_params = e->key != NULL;
         run.param_key = &e->key;
         run.param_value = &e->value;

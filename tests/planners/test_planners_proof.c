@@ -19,9 +19,8 @@ TEST(names_are_found)
 {
     static size_t place[NAMES];
     mpl_proof proof = {.ctx = ctx};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(28);
 
-    mpl_rng_init(&rng, 28);
     for (int round = 0; round < 2; round++) {
         for (uint32_t k = 0; k < NAMES; k++) {
             uint32_t old = (uint32_t)mpl_rng_below(&rng, k + 1);

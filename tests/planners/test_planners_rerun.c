@@ -88,9 +88,8 @@ TEST(any_run_gives_the_same_bits)
         uint64_t peak = 0;
         char *want, *got;
         mpl_op *run;
-        mpl_rng rng;
+        mpl_rng rng = mpl_rng_of(i);
 
-        mpl_rng_init(&rng, i);
         g = zoo_graph(ctx, specs[i]);
         want = outputs(ctx, g);
         run = malloc(3 * (size_t)g->n_ops * sizeof *run);

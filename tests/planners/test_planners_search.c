@@ -39,9 +39,8 @@ static mpl_plan *plan_by(mpl_ctx *ctx, const mpl_problem *p, const char *name, u
                          uint64_t seed, uint64_t *used)
 {
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.budget_ticks = ticks;
     run.seed = seed;
     if (mpl_planner_run(mpl_planner_find(name), &run, p, &plan) != MPL_OK)
@@ -140,9 +139,8 @@ TEST(nets_are_searched_under_both_safeties)
 
 TEST(small_problems_are_solved)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(7);
 
-    mpl_rng_init(&rng, 7);
     for (uint32_t round = 0; round < 160; round++) {
         unsigned what = round % 16;
         owned_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
@@ -166,9 +164,8 @@ TEST(small_problems_are_solved)
 /* Fixed offsets, and a capacity that a placement by size exceeds. */
 TEST(fixed_places_and_capacities_are_kept)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
 
-    mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; round < 60; round++) {
         owned_problem *p =
             random_problem(ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
@@ -199,7 +196,7 @@ TEST(capacities_decide)
     assert_ok(ctx, mpl_lower_bound(ctx, p, 0, &bound, NULL));
     p->pool_capacity[0] = bound - 1;
     for (int i = 0; i < N_SEARCHES; i++) {
-        mpl_run_init(&run, ctx);
+        run = mpl_run_default(ctx);
         run.budget_ticks = 1000000;
         if (i < N_SEARCHES - 1) {
             assert_status(ctx, mpl_planner_run(mpl_planner_find(searches[i]), &run, p, &plan),
@@ -242,7 +239,7 @@ TEST(local_search_beats_hill_climb)
         mpl_run run;
 
         assert_ok(ctx, mpl_problem_synthetic(ctx, 300, 100, seed, &p));
-        mpl_run_init(&run, ctx);
+        run = mpl_run_default(ctx);
         run.budget_ticks = 10000000;
         run.n_params = 1;
         run.param_key = &key;
@@ -265,9 +262,8 @@ static mpl_status compare_placements(mpl_packing *q)
     mpl_buffer *all = NULL;
     mpl_plan *plan = NULL;
     uint64_t height;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(q->run->seed);
 
-    mpl_rng_init(&rng, q->run->seed);
     assert_ok(ctx, mpl_new(ctx, order, q->n));
     assert_ok(ctx, mpl_new(ctx, all, q->p->n));
     assert_ok(ctx, mpl_plan_new(ctx, q->p, &plan));
@@ -304,16 +300,14 @@ static mpl_status compare_placements(mpl_packing *q)
 /* Fault: a placement in a search is valid but higher than necessary. */
 TEST(placements_are_the_lowest)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(13);
 
-    mpl_rng_init(&rng, 13);
     n_compared = 0;
     for (uint32_t round = 0; round < 320; round++) {
         owned_problem *p = random_problem(ctx, &rng, 12 + round % 30, round % 16);
         owned_plan *plan = NULL;
-        mpl_run run;
+        mpl_run run = mpl_run_default(ctx);
 
-        mpl_run_init(&run, ctx);
         run.seed = round;
         assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
         assert_ok(ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, 1000000,
@@ -326,9 +320,8 @@ TEST(placements_are_the_lowest)
 TEST(plans_to_begin_from_are_kept)
 {
     static const char *const heed[] = {"exact", "local_search", "hill_climb"};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(17);
 
-    mpl_rng_init(&rng, 17);
     for (uint32_t round = 0; round < 64; round++) {
         owned_problem *p =
             random_problem(ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
@@ -338,9 +331,8 @@ TEST(plans_to_begin_from_are_kept)
         assert_ok(ctx, mpl_verify(ctx, p, poor));
         for (size_t i = 0; i < 2 * (sizeof heed / sizeof *heed); i++) {
             owned_plan *plan = NULL;
-            mpl_run run;
+            mpl_run run = mpl_run_default(ctx);
 
-            mpl_run_init(&run, ctx);
             run.budget_ticks = 1;
             run.start_offsets = i % 2 == 0 ? start->offset : poor->offset;
             assert_ok(ctx, mpl_planner_run(mpl_planner_find(heed[i / 2]), &run, p, &plan));
@@ -392,7 +384,7 @@ TEST(portfolios_have_members)
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         owned_plan *plan = NULL;
 
-        mpl_run_init(&run, ctx);
+        run = mpl_run_default(ctx);
         run.budget_ticks = 8000000;
         run.n_params = 1;
         run.param_key = &key;
@@ -421,9 +413,8 @@ TEST(budgets_are_used)
 
             for (uint64_t ticks = 1000000; ticks <= 16000000; ticks *= 4) {
                 owned_plan *plan = NULL;
-                mpl_run run;
+                mpl_run run = mpl_run_default(ctx);
 
-                mpl_run_init(&run, ctx);
                 run.budget_ticks = ticks;
                 assert_ok(ctx, mpl_planner_run(mpl_planner_find(use[i]), &run, p, &plan));
                 if (plan->claim != MPL_OPTIMAL && run.ticks < ticks)

@@ -34,7 +34,7 @@ static mpl_plan *plan_failing(mpl_ctx *ctx, const mpl_problem *p, uint32_t faili
 {
     mpl_plan *plan = NULL;
 
-    mpl_run_init(run, ctx);
+    *run = mpl_run_default(ctx);
     n_failing = failing;
     n_calls = 0;
     assert_ok(ctx, mpl_planner_run(mpl_planner_find("ilp"), run, p, &plan));
@@ -62,7 +62,7 @@ TEST(the_start_stands)
 
     if (mpl_planner_find("ilp")->plan == NULL)
         skip();
-    mpl_rng_init(&rng, 7);
+    rng = mpl_rng_of(7);
     for (int i = 0; i < 400; i++) {
         owned_problem *p = NULL;
         mpl_run run;

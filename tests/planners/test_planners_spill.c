@@ -38,9 +38,8 @@ static mpl_status spill(mpl_ctx *ctx, const mpl_problem *p, const memories *m, u
                         uint64_t ticks, mpl_plan **plan)
 {
     const char *const keys[] = {"capacities", "cost"}, *const values[] = {m->capacities, m->cost};
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.seed = seed;
     run.budget_ticks = ticks;
     run.n_params = 2;
@@ -174,10 +173,9 @@ static mpl_problem *next_problem(mpl_ctx *ctx, mpl_rng *rng, uint32_t i)
 
 TEST(costs_are_those_of_brute_force)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(4);
     uint32_t n_spilled = 0, n_infeasible = 0;
 
-    mpl_rng_init(&rng, 4);
     for (uint32_t i = 0; i < 3000; i++) {
         owned_problem *p = next_problem(ctx, &rng, i);
         memories m = random_memories(&rng, p);
@@ -215,11 +213,9 @@ static mpl_spill_verdict put_all(mpl_ctx *ctx, mpl_spill_part *part, uint32_t k)
 /* What was refused in a small memory is refused in those that are no larger, and in no others. */
 TEST(refusals_hold_within_their_room)
 {
-    mpl_run run;
-    mpl_rng rng;
+    mpl_run run = mpl_run_default(ctx);
+    mpl_rng rng = mpl_rng_of(21);
 
-    mpl_run_init(&run, ctx);
-    mpl_rng_init(&rng, 21);
     for (uint32_t round = 0; round < 400; round++) {
         small from = roots[round % 2];
         mpl_spill s = {.run = &run, .n = 3, .tick_limit = UINT64_MAX, .call_limit = 10000000};
@@ -332,7 +328,7 @@ TEST(wrong_memories_are_refused)
             assert_int_equal(plan->claim, MPL_INFEASIBLE);
         mpl_plan_free(ctx, plan);
     }
-    mpl_run_init(&run, ctx);
+    run = mpl_run_default(ctx);
     assert_status(ctx, mpl_planner_run(mpl_planner_find("spill"), &run, p, &plan), MPL_EINPUT);
 }
 
@@ -443,9 +439,8 @@ TEST(files_keep_the_memories)
 
 TEST(pools_and_limits)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(8);
 
-    mpl_rng_init(&rng, 8);
     for (uint32_t i = 0; i < 200; i++) { /* other pools stay as they are */
         mpl_problem *p = random_problem(ctx, &rng, 1 + below(&rng, 12),
                                         RANDOM_POOLS | RANDOM_PAIRS | RANDOM_ALIGNED);
@@ -485,9 +480,8 @@ TEST(pools_and_limits)
 
 TEST(every_allocation_may_fail)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(12);
 
-    mpl_rng_init(&rng, 12);
     for (uint32_t i = 0; i < 4; i++) {
         owned_problem *p = i == 0
                                ? problem_of(ctx, &roots[1])

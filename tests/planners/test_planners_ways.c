@@ -55,8 +55,8 @@ static void make(instance *x, uint64_t seed)
     mpl_rng rng;
 
     *x = (instance){.options = random_options(seed)};
-    mpl_ctx_init(&x->ctx);
-    mpl_rng_init(&rng, seed + 1000);
+    x->ctx = mpl_ctx_default();
+    rng = mpl_rng_of(seed + 1000);
     x->g = random_graph(&x->ctx, seed, 2 + (uint32_t)(seed % (MOST_OPS - 1)), 3);
     for (mpl_op op = 0; op < x->g->n_ops; op++)
         x->order[op] = op;
@@ -94,7 +94,7 @@ static uint64_t judge(instance *x, const uint32_t *way, uint64_t *cost)
     assert_ok(&x->ctx, mpl_problem_from_graph(&x->ctx, x->g, x->order, &o, &p, &map));
     assert_ok(&x->ctx, mpl_lower_bound(&x->ctx, p, 0, &got, NULL));
     if (x->task.planner != NULL) {
-        mpl_run_init(&run, &x->ctx);
+        run = mpl_run_default(&x->ctx);
         assert_ok(&x->ctx, mpl_planner_run(x->task.planner, &run, p, &plan));
         got = plan->pool_bytes[0];
     }

@@ -121,7 +121,7 @@ static inline mpl_graph *random_loops(mpl_ctx *ctx, uint64_t seed)
                               .apart = seed % 5 == 0};
     uint32_t x, n_loops;
 
-    mpl_rng_init(&m->rng, seed);
+    m->rng = mpl_rng_of(seed);
     n_loops = 1 + below(m, 2);
     x = see(m);
     say(m,

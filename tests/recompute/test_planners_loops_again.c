@@ -84,7 +84,7 @@ static mpl_graph *small_graph(mpl_ctx *ctx, uint64_t seed)
     mpl_graph *g = NULL;
     uint32_t last = 0;
 
-    mpl_rng_init(&m.rng, seed);
+    m.rng = mpl_rng_of(seed);
     say(&m, "graph g\ninput v0 f32 [16]\nweight index i64 [] = splat 1\n");
     for (uint32_t i = 1; i < UNITS; i++) {
         uint32_t a = below(&m, i), b = below(&m, i);

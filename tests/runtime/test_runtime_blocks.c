@@ -37,7 +37,7 @@ static void bind_plan(bound *b, mpl_problem_options options, const char *planner
 
     options.op_workspace_bytes = b->workspace;
     assert_ok(&b->ctx, mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
-    mpl_run_init(&run, &b->ctx);
+    run = mpl_run_default(&b->ctx);
     run.n_params = capacities != NULL;
     run.param_key = &key, run.param_value = &capacities;
     assert_ok(&b->ctx, mpl_planner_run(mpl_planner_find(planner), &run, b->p, &b->plan));
@@ -102,7 +102,7 @@ TEST(blocks_live_as_planned)
         bound b = {.exec = NULL};
         char what[32];
 
-        mpl_ctx_init(&b.ctx);
+        b.ctx = mpl_ctx_default();
         bind_graph(&b, random_graph(&b.ctx, seed, 6 + (uint32_t)seed % 20, 1 + (uint32_t)seed % 9));
         for (mpl_op op = 0; op < b.g->n_ops; op++)
             b.workspace[op] = (seed + op) % 3 == 0 ? 64 + op : 0;
@@ -163,7 +163,7 @@ TEST(nothing_is_shared_without_a_plan)
         mpl_exec_facts facts;
         uint64_t weights = 0, pinned = 0, end[8] = {0};
 
-        mpl_ctx_init(&b.ctx);
+        b.ctx = mpl_ctx_default();
         bind_graph(&b, random_graph(&b.ctx, seed, 6 + (uint32_t)seed % 20, 1 + (uint32_t)seed % 9));
         bind_exec(&b, (mpl_exec_options){.checked = seed % 2 == 0});
         for (mpl_value v = 0; v < b.g->n_values; v++) {
@@ -208,7 +208,7 @@ TEST(loops_have_room_for_what_they_carry)
         bound b = {.exec = NULL};
         mpl_block *block;
 
-        mpl_ctx_init(&b.ctx);
+        b.ctx = mpl_ctx_default();
         bind_graph(&b, random_control(&b.ctx, seed));
         memset(b.workspace, 0xff, b.g->n_ops * sizeof *b.workspace);
         assert_ok(&b.ctx, mpl_exec_workspaces(&b.ctx, b.backend, b.dev, b.g, b.workspace));
@@ -254,7 +254,7 @@ TEST(arenas_are_memories_and_pools)
     mpl_exec_facts facts;
     uint64_t arenas = 0;
 
-    mpl_ctx_init(&b.ctx);
+    b.ctx = mpl_ctx_default();
     bind_graph(&b, random_graph(&b.ctx, 5, 24, 9));
     for (mpl_op op = 0; op < b.g->n_ops; op++)
         b.workspace[op] = 1000 + 64 * op;
@@ -291,7 +291,7 @@ TEST(operands_in_one_piece_live_for_a_step)
         bound b = {.exec = NULL};
         mpl_graph *g = NULL;
 
-        mpl_ctx_init(&b.ctx);
+        b.ctx = mpl_ctx_default();
         assert_ok(&b.ctx, mpl_zoo_build(&b.ctx, graphs[k], &g));
         bind_graph(&b, g);
         options.boxes = true;

@@ -17,10 +17,9 @@ static mpl_graph *random_boxes(mpl_ctx *ctx, uint64_t seed)
     mpl_graph *g = NULL;
     mpl_value v[64];
     uint32_t n = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
     char name[16];
 
-    mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "boxes", &g));
     assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32,
                                        &(mpl_shape){3, {1 + (int64_t)(seed % 3), 2, 3}}, &v[n++]));
@@ -102,7 +101,7 @@ static result run_on(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *
     bind_device(ctx, backend, g, "given", &(mpl_device_options){.n_threads = 1}, &b);
     if (planner != NULL) {
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, b.order, options, &b.p, &b.map));
-        mpl_run_init(&call, ctx);
+        call = mpl_run_default(ctx);
         call.budget_ticks = 2000000;
         assert_ok(ctx, mpl_planner_run(planner, &call, b.p, &b.plan));
         assert_ok(ctx, mpl_lower_bound(ctx, b.p, 0, &r.bound, NULL));

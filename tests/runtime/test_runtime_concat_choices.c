@@ -234,7 +234,7 @@ TEST(orders_count_parts)
         o.concat = MPL_CONCAT_COPY;
         o.in_place = seed % 2 == 0;
         o.pin_outputs = seed % 3 != 0;
-        mpl_order_run_init(&found, ctx);
+        found = mpl_order_run_default(ctx);
         found.options = &o;
         assert_ok(ctx, mpl_order_make(&found, mpl_order_find("least_peak"), g, order));
         for (uint64_t other = 0; other < 5; other++) {

@@ -425,7 +425,7 @@ static void run_all(const mpl_backend *backend, const char *tests, const char *t
         print_message("skip: %s: %s\n", backend_name, mpl_backend_absent(backend));
         skip();
     }
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     assert_ok(&ctx, backend->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
     n = scandir(tests, &entry, NULL, alphasort);
     assert_true(n > 2);
@@ -502,9 +502,8 @@ static void run_light(const char *backend_name)
 {
     const mpl_backend *backend = mpl_backend_find(backend_name);
     mpl_device *dev = NULL;
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
 
-    mpl_ctx_init(&ctx);
     assert_non_null(backend);
     for (size_t i = 0; i < sizeof light / sizeof *light; i++) {
         char path[512], why[600];
@@ -561,7 +560,7 @@ static void run_raft(const char *backend_name)
     char why[600];
 
     skip_without(folder_of);
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     assert_ok(&ctx, backend->open(&ctx, &(mpl_device_options){.n_threads = 1}, &dev));
     assert_ok(&ctx,
               mpl_onnx_read(&ctx, MPL_SHARED "/onnx-2026/raft_small__d20/model.onnx", NULL, &g));

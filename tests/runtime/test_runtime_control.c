@@ -423,9 +423,8 @@ TEST(planned_as_computed_by_hand)
                 mpl_status st = MPL_EUNAVAIL;
                 mpl_exec *exec;
                 mpl_plan *plan;
-                mpl_run how;
+                mpl_run how = mpl_run_default(ctx);
 
-                mpl_run_init(&how, ctx);
                 how.budget_ticks = 100000;
                 if (mpl_planners[k]->plan != NULL && (mpl_planners[k]->traits & MPL_SPREADS) == 0)
                     st = mpl_planner_run(mpl_planners[k], &how, s.p, &plan);

@@ -67,7 +67,7 @@ static mpl_status make(bench *b, const how *h)
     options.boxes = b->backend->strided;
     options.pin_inputs = h->pin_inputs;
     MPL_TRY(mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
-    mpl_run_init(&run, &b->ctx);
+    run = mpl_run_default(&b->ctx);
     MPL_TRY(mpl_planner_run(mpl_planner_find("greedy_size"), &run, b->p, &b->plan));
     MPL_TRY(mpl_exec_new(&b->ctx, b->backend, b->dev, b->g, b->order, b->p, b->map, b->plan,
                          &(mpl_exec_options){.checked = h->checked, .weight_seed = 1}, &b->exec));
@@ -91,7 +91,7 @@ static void unmake(bench *b)
 static void begin(bench *b, const how *h)
 {
     *b = (bench){.backend = fake_backend()};
-    mpl_ctx_init(&b->ctx);
+    b->ctx = mpl_ctx_default();
     fake_reset();
     fake.library = h->library;
     fake.workspace_bytes = 1000;
@@ -244,7 +244,7 @@ TEST(every_stream_ends_with_the_run)
         const char *names[] = {"negative", "absolute"};
         mpl_value in, out[2];
 
-        mpl_ctx_init(&b.ctx);
+        b.ctx = mpl_ctx_default();
         fake_reset();
         assert_ok(&b.ctx, mpl_graph_new(&b.ctx, "g", &b.g));
         assert_ok(&b.ctx, mpl_graph_add_value(&b.ctx, b.g, "x", MPL_INPUT, MPL_TYPE_f32,
@@ -466,7 +466,7 @@ static void wild_index(mpl_op_kind kind, const char *params)
     const char *name = "picked";
     mpl_value v[2], out;
 
-    mpl_ctx_init(&b.ctx);
+    b.ctx = mpl_ctx_default();
     fake_reset();
     assert_ok(&b.ctx, mpl_graph_new(&b.ctx, "g", &b.g));
     assert_ok(&b.ctx, mpl_graph_add_value(&b.ctx, b.g, "data", MPL_INPUT, MPL_TYPE_f32,
@@ -513,7 +513,7 @@ TEST(a_capture_changes_no_weight)
     bench b = {.backend = fake_backend()};
     float first[2], got[2];
 
-    mpl_ctx_init(&b.ctx);
+    b.ctx = mpl_ctx_default();
     fake_reset();
     assert_ok(&b.ctx, mpl_text_read_memory(&b.ctx, "t", text, strlen(text), &b.g));
     mpl_exec_make_weight(b.g, &options, mpl_graph_find(b.g, "w"), first);

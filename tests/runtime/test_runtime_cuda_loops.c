@@ -36,7 +36,7 @@ static mpl_status make(bench *b, const char *params, bool parallel, bool checked
     MPL_PASS(mpl_new(&b->ctx, b->order, b->g->n_ops));
     MPL_PASS(mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
     MPL_PASS(mpl_problem_from_graph(&b->ctx, b->g, b->order, &options, &b->p, &b->map));
-    mpl_run_init(&run, &b->ctx);
+    run = mpl_run_default(&b->ctx);
     MPL_PASS(mpl_planner_run(mpl_planner_find("greedy_size"), &run, b->p, &b->plan));
     return mpl_exec_new(&b->ctx, backend, b->dev, b->g, b->order, b->p, b->map, b->plan,
                         &(mpl_exec_options){.checked = checked, .weight_seed = 1}, &b->exec);
@@ -112,7 +112,7 @@ TEST(equal_to_the_interpreter)
             bench b = {0};
             mpl_status st;
 
-            mpl_ctx_init(&b.ctx);
+            b.ctx = mpl_ctx_default();
             fake_reset();
             b.g = random_control(&b.ctx, seed);
             assert_true(b.g->n_inputs <= MOST_PORTS && b.g->n_outputs <= MOST_PORTS);
@@ -172,7 +172,7 @@ static char *outputs_of(const char *graph, const char *params, uint64_t *bytes,
     bench b = {0};
     char *out, *at;
 
-    mpl_ctx_init(&b.ctx);
+    b.ctx = mpl_ctx_default();
     fake_reset();
     b.g = graph_named(&b.ctx, graph);
     assert_ok(&b.ctx, make(&b, params, false, false));
@@ -226,7 +226,7 @@ static cost second_run(const char *graph, const char *params)
     bench b = {0};
     cost c;
 
-    mpl_ctx_init(&b.ctx);
+    b.ctx = mpl_ctx_default();
     fake_reset();
     fake.library = true; /* convolutions on the host would not be counted */
     b.g = graph_named(&b.ctx, graph);
@@ -279,7 +279,7 @@ TEST(failures_leave_nothing)
             bench b = {0};
             mpl_status st;
 
-            mpl_ctx_init(&b.ctx);
+            b.ctx = mpl_ctx_default();
             fake_reset();
             fake.library = true;
             assert_ok(&b.ctx, mpl_zoo_build(&b.ctx, "pingpong:image=8,channels=2,rounds=4", &b.g));

@@ -32,7 +32,7 @@ static void set_up(const char *spec, bool parallel, things *t)
     mpl_value_map *map = NULL;
 
     *t = (things){0};
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &t->g));
     assert_ok(&ctx, mpl_new(&ctx, t->order, t->g->n_ops));
     for (mpl_op op = 0; op < t->g->n_ops; op++)
@@ -270,7 +270,7 @@ static void a_door_stops(void **state)
         dup2(ends[1], 2);
         set_up("mlp", false, &t);
         t.p->align[1] = 3;
-        mpl_run_init(&run, &ctx);
+        run = mpl_run_default(&ctx);
         (void)mpl_planner_run(mpl_planner_find("greedy_size"), &run, t.p, &plan);
         _exit(0);
     }

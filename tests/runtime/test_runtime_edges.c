@@ -179,10 +179,9 @@ static void run_plan(bench *b, const mpl_plan *plan, const char *who)
 static void run_planner(bench *b, const mpl_planner *planner)
 {
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(&b->ctx);
     mpl_status st;
 
-    mpl_run_init(&run, &b->ctx);
     run.budget_ticks = TICKS;
     st = mpl_planner_run(planner, &run, b->p, &plan);
     if (st == MPL_EUNAVAIL)
@@ -263,7 +262,7 @@ TEST(every_planner)
 
 static int open_devices(void)
 {
-    mpl_ctx_init(&opened.ctx);
+    opened.ctx = mpl_ctx_default();
     fake_reset();
     opened.backend[0] = mpl_backend_find("ref");
     opened.backend[1] = mpl_backend_find("cpu");

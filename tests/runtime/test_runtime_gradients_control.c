@@ -589,10 +589,9 @@ static void check_plan(bench *b, const mpl_graph *g, const mpl_op *order, bool p
     for (int i = 0; mpl_planners[i] != NULL; i++) {
         mpl_plan *plan = NULL;
         mpl_exec *exec = NULL;
-        mpl_run how;
+        mpl_run how = mpl_run_default(&b->ctx);
         mpl_status st;
 
-        mpl_run_init(&how, &b->ctx);
         how.budget_ticks = 20000;
         if ((mpl_planners[i]->traits & MPL_SPREADS) != 0)
             continue;
@@ -690,7 +689,7 @@ TEST(planned_on_cpu)
 
 static int open_device(void)
 {
-    mpl_ctx_init(&opened.ctx);
+    opened.ctx = mpl_ctx_default();
     opened.backend = mpl_backend_find("ref");
     assert_ok(&opened.ctx, opened.backend->open(&opened.ctx, &(mpl_device_options){.n_threads = 1},
                                                 &opened.dev));

@@ -371,7 +371,7 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, writer *w)
     mpl_graph *g = NULL;
 
     *w = (writer){.n = 0};
-    mpl_rng_init(&w->rng, seed);
+    w->rng = mpl_rng_of(seed);
     n_ops = 4 + below(w, 16), batch = 1 + below(w, 2);
     w->n = (size_t)snprintf(
         w->text, sizeof w->text,

@@ -124,12 +124,11 @@ static void compare_expected(const session *s, const char *model, const float *g
 static void check_planner(session *s, const char *model, const mpl_planner *planner, bool random,
                           const float *want)
 {
-    mpl_run how;
+    mpl_run how = mpl_run_default(s->ctx);
     mpl_plan *plan;
     mpl_status st;
     float *got;
 
-    mpl_run_init(&how, s->ctx);
     how.budget_ticks = 1000000;
     if ((planner->traits & MPL_SPREADS) != 0) { /* as many arenas */
         static const char *const key[] = {"capacities"}, *const value[] = {"262144/1048576/-"};

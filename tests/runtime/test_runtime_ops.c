@@ -49,11 +49,10 @@ static char *rows_text;
 
 static int read_rows(void)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     char *rest;
     size_t size;
 
-    mpl_ctx_init(&ctx);
     assert_ok(&ctx, mpl_file_read(&ctx, "tests/data/ops/backends.txt", &rows_text, &size));
     rest = rows_text;
     for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
@@ -80,9 +79,8 @@ static int read_rows(void)
 
 static int free_rows(void)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
 
-    mpl_ctx_init(&ctx);
     mpl_free(&ctx, rows_text);
     return 0;
 }
@@ -270,14 +268,13 @@ static int check_wrong_input(const row *r, uint32_t wrong)
     int bad = 0;
 
     for (int type = 0; type < MPL_N_TYPES; type++) {
-        mpl_ctx ctx;
+        mpl_ctx ctx = mpl_ctx_default();
         operand how[MOST_OPERANDS];
         char operands[160], said[64];
         mpl_graph *g;
         mpl_value out[5];
         mpl_status st;
 
-        mpl_ctx_init(&ctx);
         if (!retype(r->in, wrong, (mpl_type)type, operands, sizeof operands))
             continue;
         tried++;

@@ -45,7 +45,7 @@ static void open_bench(bench *b, const char *graph, mpl_concat concat, const cha
     mpl_exec *exec = NULL;
 
     memset(b, 0, sizeof *b);
-    mpl_ctx_init(&b->ctx);
+    b->ctx = mpl_ctx_default();
     b->backend = mpl_backend_find(backend);
     assert_non_null(b->backend);
     /* one thread per operation: here the operations themselves run concurrently */
@@ -89,10 +89,9 @@ static void close_bench(bench *b)
 
 static mpl_plan *make_plan(bench *b, const char *planner)
 {
-    mpl_run run;
+    mpl_run run = mpl_run_default(&b->ctx);
     mpl_plan *plan = NULL;
 
-    mpl_run_init(&run, &b->ctx);
     run.budget_ticks = 2000000;
     assert_ok(&b->ctx, mpl_planner_run(mpl_planner_find(planner), &run, b->p, &plan));
     assert_ok(&b->ctx, mpl_verify_graph(&b->ctx, b->g, b->map, b->p, plan));
@@ -160,7 +159,7 @@ TEST(serial_plans_are_refused)
     open_bench(&b, "inception_v1:image=64", MPL_CONCAT_AUTO, "cpu");
     options.op_workspace_bytes = b.workspace;
     assert_ok(&b.ctx, mpl_problem_from_graph(&b.ctx, b.g, b.order, &options, &serial, &map));
-    mpl_run_init(&run, &b.ctx);
+    run = mpl_run_default(&b.ctx);
     assert_ok(&b.ctx, mpl_planner_run(mpl_planner_find("greedy_size"), &run, serial, &plan));
     assert_status(&b.ctx, mpl_verify_graph(&b.ctx, b.g, map, serial, plan), MPL_EINVALID);
     assert_non_null(strstr(b.ctx.message, "need not run before"));

@@ -143,10 +143,9 @@ static bool runs_anyhow(bench *b, const mpl_plan *plan)
 static mpl_plan *plan_by(bench *b, const mpl_planner *planner)
 {
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(&b->ctx);
     mpl_status st;
 
-    mpl_run_init(&run, &b->ctx);
     run.budget_ticks = TICKS;
     st = mpl_planner_run(planner, &run, b->p, &plan);
     if (st == MPL_EUNAVAIL)
@@ -348,7 +347,7 @@ static void catch_faults_of(bool parallel)
     mpl_rng rng;
 
     b.parallel = parallel;
-    mpl_rng_init(&rng, 17);
+    rng = mpl_rng_of(17);
     for (uint64_t seed = 1; seed <= n; seed++)
         for (int fault = 0; fault < N_FAULTS; fault++) {
             mpl_plan *plan;
@@ -409,7 +408,7 @@ TEST(lose_memory)
 
 static int open_device(void)
 {
-    mpl_ctx_init(&opened.ctx);
+    opened.ctx = mpl_ctx_default();
     opened.backend = mpl_backend_find("ref");
     assert_ok(&opened.ctx, opened.backend->open(&opened.ctx, &(mpl_device_options){.n_threads = 1},
                                                 &opened.dev));

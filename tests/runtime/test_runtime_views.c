@@ -23,13 +23,13 @@ static bool bench_begin(bench *b, uint64_t seed)
 {
     mpl_rng rng;
 
-    mpl_ctx_init(&b->ctx);
+    b->ctx = mpl_ctx_default();
     b->program = random_program(&b->ctx, seed);
     if (b->program == NULL)
         return false;
     b->want = program_begin(&b->ctx, b->program);
     b->input = calloc(b->program->n_inputs, sizeof *b->input);
-    mpl_rng_init(&rng, seed);
+    rng = mpl_rng_of(seed);
     for (uint32_t i = 0; i < b->program->n_inputs; i++) {
         mpl_value v = b->program->input[i];
 

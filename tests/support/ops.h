@@ -63,7 +63,7 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
     static const char *const out_name[] = {"o0", "o1", "o2", "o3", "o4", "o5", "o6", "o7", "o8"};
 
     memset(t, 0, sizeof *t);
-    mpl_ctx_init(&t->ctx);
+    t->ctx = mpl_ctx_default();
     t->n_in = n_in, t->n_out = n_out;
     MPL_PASS(mpl_graph_new(&t->ctx, "g", &t->g));
     for (uint32_t i = 0; i < n_in; i++) {

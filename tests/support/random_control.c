@@ -407,7 +407,7 @@ static mpl_graph *make_graph(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops,
 {
     maker m = {.ctx = ctx, .n_left = most_ops, .kinds = kinds};
 
-    mpl_rng_init(&m.rng, seed);
+    m.rng = mpl_rng_of(seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &m.g));
     for (int kind = 0; kind < N_KINDS; kind++)
         if (kind != SCALAR)
@@ -450,9 +450,8 @@ mpl_graph *random_control_tiny(mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)
 void random_control_input(const mpl_graph *g, uint32_t i, uint64_t seed, void *data)
 {
     mpl_value v = g->input[i];
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed * 1000 + i);
 
-    mpl_rng_init(&rng, seed * 1000 + i);
     if (g->value_type[v] == MPL_TYPE_f32)
         for (uint64_t k = 0; k < g->value_bytes[v] / 4; k++)
             ((float *)data)[k] = 2 * mpl_rng_float(&rng) - 1;

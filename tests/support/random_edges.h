@@ -214,7 +214,7 @@ static inline mpl_graph *random_edges(mpl_ctx *ctx, uint64_t seed)
 {
     edge_maker m = {.ctx = ctx};
 
-    mpl_rng_init(&m.rng, seed);
+    m.rng = mpl_rng_of(seed);
     assert_ok(ctx, mpl_graph_new(ctx, "edges", &m.g));
     for (uint32_t i = 1 + edge_below(&m, 4); i > 0; i--)
         edge_add_outside(&m);

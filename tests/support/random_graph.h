@@ -30,10 +30,9 @@ static inline uint32_t random_unread(const mpl_graph *g, mpl_value from, mpl_val
 static inline mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops, uint32_t window)
 {
     mpl_graph *g = NULL;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
     mpl_value v, funnel = 0;
 
-    mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &g));
     for (int i = 0; i < 3; i++) {
         char name[16];

@@ -118,7 +118,7 @@ void make_places(made *d, mpl_ctx *ctx, uint64_t seed, uint32_t most_ops)
     uint32_t n_results = 0;
 
     *d = (made){.ctx = ctx};
-    mpl_rng_init(&d->rng, seed);
+    d->rng = mpl_rng_of(seed);
     d->g = random_control_of(ctx, seed, most_ops);
     g = d->g;
     for (uint32_t b = 0; b < g->n_blocks; b++)

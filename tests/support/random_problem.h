@@ -220,7 +220,7 @@ static inline mpl_plan *plainly_planned(mpl_ctx *ctx, const mpl_planner *planner
 
     if ((planner->traits & MPL_SPREADS) != 0)
         return NULL;
-    mpl_run_init(&run, ctx);
+    run = mpl_run_default(ctx);
     run.budget_ticks = ticks;
     st = mpl_planner_run(planner, &run, p, &plan);
     if (st == MPL_EUNAVAIL)

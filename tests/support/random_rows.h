@@ -14,10 +14,9 @@ static inline mpl_graph *random_rows(mpl_ctx *ctx, uint64_t seed)
     mpl_graph *g = NULL;
     mpl_value v[64];
     uint32_t n = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
     char name[3][16];
 
-    mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "rows", &g));
     assert_ok(ctx, mpl_graph_add_value(ctx, g, "x", MPL_INPUT, MPL_TYPE_f32, &row, &v[n++]));
     for (uint32_t i = 0; i < 6 + seed % 14; i++) {

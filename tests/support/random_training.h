@@ -77,9 +77,8 @@ static inline mpl_graph *random_update_graph(mpl_ctx *ctx, uint64_t seed, uint32
     static const int64_t sizes[] = {16, 16, 40, 40, 40};
     mpl_graph *g = NULL;
     mpl_value first[5], v, state = MPL_NONE;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     assert_ok(ctx, mpl_graph_new(ctx, "updates", &g));
     for (uint32_t i = 0; i < 5; i++) { /* two inputs, three weights */
         char name[16];
@@ -130,9 +129,8 @@ static inline mpl_graph *random_training(mpl_ctx *ctx, uint64_t seed, uint32_t l
                               .chained = seed % 3 == 0,
                               .apart = seed % 5 == 0};
     mpl_graph *forward = NULL, *g = NULL;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     for (uint32_t i = 0; i < layers; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "weight w%u f32 [6,6]\n", i);
     for (uint32_t i = 0; i < layers; i++) {

@@ -132,13 +132,12 @@ static mpl_status synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mp
 {
     mpl_status st = MPL_OK;
     layers l = {0};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
     mpl_problem *p = NULL;
     mpl_access *a = NULL;
     mpl_before *before = NULL;
     uint32_t n_made;
 
-    mpl_rng_init(&rng, seed);
     MPL_TRY(draw_layers(ctx, n, &rng, &l, &n_made));
     MPL_TRY(mpl_problem_new(ctx, "synthetic_training", n_made, &p));
     MPL_TRY(mpl_new(ctx, a, 1));

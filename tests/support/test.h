@@ -120,9 +120,8 @@ static inline mpl_op *order_by(mpl_ctx *ctx, const mpl_graph *g, const char *nam
 static inline mpl_plan *planned_by(mpl_ctx *ctx, const char *planner, const mpl_problem *p)
 {
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     assert_ok(ctx, mpl_planner_run(mpl_planner_find(planner), &run, p, &plan));
     return plan;
 }
@@ -136,9 +135,8 @@ static inline uint32_t draws(uint32_t n)
 
 static inline void test_in_context(void **state)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
 
-    mpl_ctx_init(&ctx);
     test_ctx = &ctx;
     (*(mpl_test *const *)*state)(&ctx);
     assert_int_equal(ctx.n_live, 0);

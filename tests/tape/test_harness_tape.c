@@ -131,8 +131,8 @@ static void take_step(program *p, uint64_t seed, uint32_t part, uint64_t other, 
     mpl_rng rng, data;
     uint32_t n;
 
-    mpl_rng_init(&rng, seed);
-    mpl_rng_init(&data, seed + other);
+    rng = mpl_rng_of(seed);
+    data = mpl_rng_of(seed + other);
     while (p->n > kept) {
         assert_done(p, memplan_tape_release(p->tape, p->item[p->n - 1].tensor));
         p->n--;
@@ -142,7 +142,7 @@ static void take_step(program *p, uint64_t seed, uint32_t part, uint64_t other, 
     add_input(p, &data, 3 + 8 * (uint32_t)mpl_rng_below(&rng, 2), first);
     for (uint32_t k = 0; k < n; k++) {
         if (k == part)
-            mpl_rng_init(&rng, other);
+            rng = mpl_rng_of(other);
         act(p, &rng);
     }
     for (uint32_t i = 0; i < p->n; i++)

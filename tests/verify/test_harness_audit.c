@@ -379,9 +379,8 @@ TEST(random_rows_as_each_with_each)
         mpl_audit audit = {0};
         drawn row[ROWS];
         bool told[ROWS] = {false};
-        mpl_rng rng;
+        mpl_rng rng = mpl_rng_of(seed);
 
-        mpl_rng_init(&rng, seed);
         for (uint32_t i = 0; i < ROWS; i++)
             row[i] = draw(&rng);
         for (uint32_t i = 0; i < ROWS; i++)

@@ -326,9 +326,8 @@ TEST(what_is_proved_is_never_beaten)
     uint64_t n_walks = asked("AUDIT_WALK", 2), seed = asked("AUDIT_SEED", 1);
     mpl_audit audit = {0};
     uint32_t direct = 0, n_wrong = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     for (uint32_t i = 0; i < N_GRAPHS; i++) {
         char graph[700];
 

@@ -54,9 +54,8 @@ TEST(optima_are_certified)
 {
     enum { MANY = 600 };
     static small kept[MANY];
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(21);
 
-    mpl_rng_init(&rng, 21);
     for (uint32_t n = 0; n < MANY;) {
         small p = bred(&rng, kept, n);
 
@@ -79,7 +78,7 @@ TEST(the_ilp_agrees)
         print_message("skip: no ilp in this build\n");
         skip();
     }
-    mpl_rng_init(&rng, 24);
+    rng = mpl_rng_of(24);
     for (uint32_t n = 0; n < MANY;) {
         small p = bred(&rng, kept, n);
         mpl_problem *problem;
@@ -93,7 +92,7 @@ TEST(the_ilp_agrees)
         problem = problem_of(ctx, &p);
         plan = planned_by(ctx, "exact", problem);
         assert_ok(ctx, mpl_certify(ctx, problem, plan, &proved));
-        mpl_run_init(&run, ctx);
+        run = mpl_run_default(ctx);
         assert_ok(ctx, mpl_planner_run(ilp, &run, problem, &other));
         assert_int_equal(other->claim, MPL_OPTIMAL);
         assert_int_equal(other->peak_bytes, proved.bound);
@@ -105,9 +104,8 @@ TEST(the_ilp_agrees)
 
 TEST(random_plans_are_certified)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(22);
 
-    mpl_rng_init(&rng, 22);
     for (uint32_t round = 0; round < 500; round++) {
         small p = random_small(&rng, round % 2 == 1);
 
@@ -581,9 +579,8 @@ TEST(mutants_prove_nothing_false)
     uint64_t n = n_mutants();
     static small kept[BASES];
     mpl_plan *plan[BASES];
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(23);
 
-    mpl_rng_init(&rng, 23);
     for (uint32_t k = 0; k < BASES;) {
         small p = bred(&rng, kept, k);
         mpl_problem *problem;

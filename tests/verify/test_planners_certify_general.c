@@ -322,9 +322,8 @@ TEST(mutants_prove_nothing_false)
     uint64_t n = n_mutants();
     static small kept[BASES];
     mpl_plan *plan[BASES];
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(31);
 
-    mpl_rng_init(&rng, 31);
     for (uint32_t k = 0; k < BASES;) {
         if (!make_base(&rng, k, kept, &kept[k]))
             continue;
@@ -358,9 +357,8 @@ TEST(memory_runs_out)
     small hard = root(1);
     owned_problem *p;
     owned_plan *plan;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(24);
 
-    mpl_rng_init(&rng, 24);
     offer_pairs(&rng, &hard);
     p = problem_of(ctx, &hard);
     plan = make_certificate(ctx, &hard, brute_optimum(&hard, 1));

@@ -43,9 +43,8 @@ static void check_verdicts(mpl_ctx *ctx, const mpl_problem *p, uint64_t sum, uin
 TEST(bounds_are_ends)
 {
     uint32_t n_raised = 0, n_met = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
 
-    mpl_rng_init(&rng, 11);
     for (uint32_t round = 0; round < 3000; round++) {
         unsigned what = RANDOM_ALIGNED | (round % 2 ? RANDOM_PARALLEL : RANDOM_GAPS) |
                         (round % 3 ? 0 : RANDOM_POOLS);

@@ -135,9 +135,8 @@ static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner
 {
     const char *keys[] = {"capacities", "cost"}, *values[] = {capacities, prices};
     mpl_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.n_params = capacities != NULL ? 2 : 0;
     run.param_key = keys, run.param_value = values;
     if (mpl_planner_run(mpl_planner_find(planner), &run, p, &plan) != MPL_OK)
@@ -641,8 +640,8 @@ TEST(forgeries_are_refused_by_both_checkers)
     uint64_t n = asked != NULL ? strtoull(asked, NULL, 10) : 8000;
     static forger f;
 
-    mpl_ctx_init(&f.ctx);
-    mpl_rng_init(&f.rng, seed != NULL ? strtoull(seed, NULL, 10) : 41);
+    f.ctx = mpl_ctx_default();
+    f.rng = mpl_rng_of(seed != NULL ? strtoull(seed, NULL, 10) : 41);
     if (system("command -v python3 >/dev/null") == 0)
         f.second = popen("python3 scripts/certify.py --agree", "w");
     else

@@ -231,9 +231,8 @@ TEST(plans_of_problems)
     static const char *const name[] = {"alignments", "pools",    "pairs",   "partial orders",
                                        "gaps",       "families", "memories"};
     tally all = {0}, with[7] = {{0}};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(28);
 
-    mpl_rng_init(&rng, 28);
     for (uint32_t round = 0; all.accepted + all.refused < asked(); round++) {
         tally t = {0};
 
@@ -255,9 +254,8 @@ TEST(plans_of_many)
 {
     static const uint32_t sizes[] = {63, 64, 65, 127, 128, 130, 200, 640};
     tally t = {0};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(30);
 
-    mpl_rng_init(&rng, 30);
     for (uint32_t round = 0; round < 24; round++) {
         owned_problem *p = NULL;
         owned_plan *plan;
@@ -451,9 +449,8 @@ TEST(claims_of_many)
 TEST(claims_of_plans)
 {
     tally t = {0};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(31);
 
-    mpl_rng_init(&rng, 31);
     for (uint32_t round = 0; t.accepted + t.refused < asked(); round++) {
         mpl_problem *p = round % 32 == 31
                              ? wide_problem(ctx, &rng)
@@ -769,9 +766,8 @@ static void changed_plans_of_graph(mpl_ctx *ctx, mpl_rng *rng, uint64_t seed, gr
 TEST(plans_of_graphs)
 {
     graph_tally t = {{0}, {0}, 0};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(29);
 
-    mpl_rng_init(&rng, 29);
     for (uint64_t seed = 0; t.by_graph.accepted + t.by_graph.refused < asked(); seed++)
         changed_plans_of_graph(ctx, &rng, seed, &t);
     tell("graphs with views, from the graph", &t.by_graph);

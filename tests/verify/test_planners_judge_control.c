@@ -251,7 +251,7 @@ static void judge_graph(bench *b, uint64_t seed)
     uint64_t *workspaces;
 
     b->seed = seed;
-    mpl_rng_init(&b->rng, seed);
+    b->rng = mpl_rng_of(seed);
     o = options_of(b);
     b->g = random_control_tiny(&b->ctx, seed, 3 + random_below(&b->rng, 12));
     b->order = order_by(&b->ctx, b->g, seed % 2 ? "given" : "dfs");
@@ -270,7 +270,7 @@ TEST(plans_of_control_flow)
 {
     bench b = {.seed = 0};
 
-    mpl_ctx_init(&b.ctx);
+    b.ctx = mpl_ctx_default();
     for (uint64_t seed = 0; b.accepted + b.refused < asked(); seed++)
         judge_graph(&b, seed);
     print_message("%u accepted, %u refused; %u of those would run right in all executions, and "
@@ -294,7 +294,7 @@ TEST(once_failed)
             /* staging room is reused once its contents have been copied on */);
     bench b = {.seed = 0};
 
-    mpl_ctx_init(&b.ctx);
+    b.ctx = mpl_ctx_default();
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
         judge_graph(&b, seeds[i]);
     assert_true(b.accepted > 0);

@@ -66,7 +66,7 @@ TEST(every_planner_is_valid_on_every_list)
             if ((*planner)->plan == NULL ||
                 ((*planner)->traits & (MPL_PARALLEL_ONLY | MPL_SPREADS)) != 0)
                 continue;
-            mpl_run_init(&run, ctx);
+            run = mpl_run_default(ctx);
             run.budget_ticks = 1000000;
             assert_ok(ctx, mpl_planner_run(*planner, &run, p, &plan));
             assert_true(plan->peak_bytes >= lists[i].live);

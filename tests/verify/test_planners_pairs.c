@@ -189,9 +189,8 @@ static void expect_plans(mpl_ctx *ctx, const mpl_problem *p)
 TEST(only_orders_are_accepted)
 {
     uint32_t n_right = 0, n_planned = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(28);
 
-    mpl_rng_init(&rng, 28);
     for (uint32_t round = 0; round < n_problems; round++) {
         owned_problem *p = any_problem(ctx, &rng);
         mpl_status st = mpl_problem_check(ctx, p);
@@ -217,9 +216,8 @@ TEST(only_orders_are_accepted)
 TEST(lifetimes_give_possible_pairs)
 {
     uint32_t n = 0;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(29);
 
-    mpl_rng_init(&rng, 29);
     for (uint32_t round = 0; round < 2000; round++) {
         owned_problem *p =
             random_problem(ctx, &rng, 2 + random_below(&rng, 14), RANDOM_PAIRS | RANDOM_GAPS);
@@ -243,10 +241,9 @@ TEST(a_ring_is_refused_where_it_is_read)
 
 TEST(a_check_may_run_out_of_memory)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(30);
     mpl_problem *p = NULL;
 
-    mpl_rng_init(&rng, 30);
     do {
         mpl_problem_free(ctx, p);
         p = random_problem(ctx, &rng, 8, RANDOM_PAIRS | RANDOM_PARALLEL);

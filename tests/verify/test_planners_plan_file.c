@@ -78,9 +78,8 @@ TEST(write_and_read_back)
 {
     static const char fields[] =
         "{\"graph\":\"mlp\",\"dims\":{\"N\":4},\"gap\":null,\"pinned\":[\"weights\"]}";
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
 
-    mpl_rng_init(&rng, 11);
     for (unsigned round = 0; round < 96; round++) {
         owned_problem *p;
         owned_plan *plan;
@@ -298,9 +297,8 @@ static void json_release(void *p)
  * nothing leaks. */
 TEST(survive_lost_memory)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(12);
 
-    mpl_rng_init(&rng, 12);
     json_set_alloc_funcs(json_alloc, json_release);
     for (unsigned round = 0; round < 8; round++) {
         owned_problem *p;
@@ -381,9 +379,8 @@ static uint64_t plain_packed(const mpl_problem *p, const uint32_t *block, uint32
 /* Random blocks of buffers without conflicts, end to end. */
 TEST(pack_blocks)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(13);
 
-    mpl_rng_init(&rng, 13);
     for (unsigned round = 0; round < 3000; round++) {
         owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12),
                                           round % 16 & ~(unsigned)RANDOM_PAIRS);

@@ -188,10 +188,9 @@ typedef struct witness_case {
 /* A plan with buffer 1 above the others, under each witness. */
 static void judge_witnesses_of(const plan_case *what, const witness_case *rows)
 {
-    mpl_ctx ctx;
+    mpl_ctx ctx = mpl_ctx_default();
     mpl_problem *p;
 
-    mpl_ctx_init(&ctx);
     p = case_problem(&ctx, what);
     for (size_t i = 0; rows[i].n > 0; i++) {
         mpl_plan *plan = NULL;
@@ -315,12 +314,11 @@ static void mutate(const mpl_problem *p, mpl_plan *plan, mpl_rng *rng)
 /* MPL_MUTANTS: how many; make reliability asks for ten million. */
 TEST(judge_random)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(1);
     const char *asked = getenv("MPL_MUTANTS");
     uint32_t wanted = asked != NULL ? (uint32_t)strtoul(asked, NULL, 10) : 128000, n_wrong = 0,
              n_plans = 0;
 
-    mpl_rng_init(&rng, 1);
     for (uint32_t round = 0; n_plans < wanted; round++) {
         owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 12), round % 32);
         owned_plan *plan = plain_plan(ctx, p);
@@ -341,9 +339,8 @@ TEST(judge_random)
 
 TEST(survive_lost_memory)
 {
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(7);
 
-    mpl_rng_init(&rng, 7);
     for (unsigned what = 0; what < 32; what++) {
         owned_problem *p = random_problem(ctx, &rng, 10, what);
         owned_plan *plan = plain_plan(ctx, p);

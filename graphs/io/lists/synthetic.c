@@ -16,7 +16,7 @@ mpl_status mpl_problem_synthetic(mpl_ctx *ctx, uint32_t n, uint32_t alive, uint6
                  "a synthetic list of %u buffers, %u alive: both must be from 1 to 2^30", n, alive);
     snprintf(name, sizeof name, "synthetic:n=%u,alive=%u,seed=%" PRIu64, n, alive, seed);
     MPL_TRY(mpl_problem_new(ctx, name, n, &p));
-    mpl_rng_init(&rng, seed);
+    rng = mpl_rng_of(seed);
     for (mpl_buffer b = 0; b < n; b++) {
         uint64_t largest = UINT64_C(1) << mpl_rng_below(&rng, 15);
 

@@ -42,7 +42,7 @@ mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t s
     snprintf(name, sizeof name, "guillotine:n=%u,seed=%" PRIu64, n, seed);
     MPL_TRY(mpl_problem_new(ctx, name, n, &p));
     MPL_TRY(mpl_new(ctx, r, n));
-    mpl_rng_init(&rng, seed);
+    rng = mpl_rng_of(seed);
     r[0] = (rectangle){.death = STEPS, .high = UNITS};
     for (uint32_t k = 1; k < n; k++) {
         uint64_t at = mpl_rng_below(&rng, (uint64_t)STEPS * UNITS);

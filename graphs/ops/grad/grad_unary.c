@@ -128,9 +128,9 @@ mpl_status mpl_eval_dropout_train(mpl_ctx *ctx, const mpl_op_call *call)
     mpl_rng rng;
 
     MPL_PASS(read_ratio(ctx, call->graph, call->op, &ratio));
-    mpl_rng_init(&rng, (uint64_t)mpl_attr_int(call->graph, call->op, MPL_ATTR_seed, 0));
-    mpl_rng_init(&rng, mpl_rng_next(&rng) ^ run);
-    mpl_rng_init(&rng, mpl_rng_next(&rng));
+    rng = mpl_rng_of((uint64_t)mpl_attr_int(call->graph, call->op, MPL_ATTR_seed, 0));
+    rng = mpl_rng_of(mpl_rng_next(&rng) ^ run);
+    rng = mpl_rng_of(mpl_rng_next(&rng));
     for (int64_t i = 0; i < n; i++)
         mask[i] = (double)mpl_rng_float(&rng) >= ratio;
     MPL_FOR_FLOAT(call->in[0].type, drop, n, ratio, call->in[0].data, mask, call->out[0].data)

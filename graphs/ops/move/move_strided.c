@@ -113,7 +113,7 @@ uint64_t mpl_box_bytes(const mpl_graph *g, mpl_op op)
     mpl_ctx ctx; /* message unused: the shape rule has checked the box */
     mpl_attr dims;
 
-    mpl_ctx_init(&ctx);
+    ctx = mpl_ctx_default();
     if (mpl_attr_get(g, op, MPL_ATTR_dims, &dims)) {
         box.shape.rank = dims.n;
         memcpy(box.shape.dim, dims.ints, dims.n * sizeof *dims.ints);
