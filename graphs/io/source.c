@@ -330,8 +330,7 @@ static mpl_status open_sized(mpl_ctx *ctx, const char *path, const mpl_read_opti
 
     if (batch == 0)
         return open_file(ctx, path, options, out);
-    MPL_TRY(mpl_new(ctx, name, (size_t)options->n_dims + 1));
-    MPL_TRY(mpl_new(ctx, value, (size_t)options->n_dims + 1));
+    MPL_TRY(mpl_new_each(ctx, (size_t)options->n_dims + 1, name, value));
     for (uint32_t i = 0; i < options->n_dims; i++) {
         if (strcmp(options->dim_name[i], "batch") == 0)
             MPL_FAIL(ctx, MPL_EINPUT, "%.200s: batch=%" PRId64 " and --dim batch: give one", path,

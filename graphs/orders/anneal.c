@@ -89,8 +89,7 @@ mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t flo
     if (m->n == 0 || *peak <= floor)
         return MPL_OK;
     rng = mpl_rng_of(seed);
-    MPL_TRY(mpl_new(ctx, a.order, m->n));
-    MPL_TRY(mpl_new(ctx, a.place, m->n));
+    MPL_TRY(mpl_new_each(ctx, m->n, a.order, a.place));
     MPL_TRY(mpl_order_walk_init(ctx, m, &a.walk));
     memcpy(a.order, order, m->n * sizeof *order);
     for (uint32_t i = 0; i < m->n; i++)
@@ -119,7 +118,6 @@ mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t flo
     }
 out:
     mpl_order_walk_fini(ctx, &a.walk);
-    mpl_free(ctx, a.order);
-    mpl_free(ctx, a.place);
+    mpl_free_each(ctx, a.order, a.place);
     return st;
 }

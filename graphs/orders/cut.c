@@ -53,12 +53,8 @@ static mpl_status make_network(cutter *c)
     extra = c->sink + 1; /* a node for "one of its makers is done" */
     n = 2 * m->n + m->before.begin[m->n] + m->n_buffers + m->users.begin[m->n_buffers] +
         m->makers.begin[m->n_buffers];
-    MPL_PASS(mpl_new(c->ctx, c->live_arc, m->n_buffers));
-    MPL_PASS(mpl_new(c->ctx, c->users_arc, m->n_buffers));
-    MPL_PASS(mpl_new(c->ctx, g->from, (size_t)n * 2));
-    MPL_PASS(mpl_new(c->ctx, g->to, (size_t)n * 2));
-    MPL_PASS(mpl_new(c->ctx, g->capacity, (size_t)n * 2));
-    MPL_PASS(mpl_new(c->ctx, g->left, (size_t)n * 2));
+    MPL_PASS(mpl_new_each(c->ctx, m->n_buffers, c->live_arc, c->users_arc));
+    MPL_PASS(mpl_new_each(c->ctx, (size_t)n * 2, g->from, g->to, g->capacity, g->left));
     for (uint32_t v = 0; v < m->n; v++) {
         set_arc(g, 4 * v, c->source, v, 0);
         set_arc(g, 4 * v + 2, v, c->sink, 0);
@@ -83,9 +79,7 @@ static mpl_status make_network(cutter *c)
     g->n_arcs = at;
     g->n_nodes = extra;
     MPL_PASS(mpl_lists_new(c->ctx, g->n_nodes, g->n_arcs, g->from, NULL, &g->begin, &g->arc));
-    MPL_PASS(mpl_new(c->ctx, g->level, g->n_nodes));
-    MPL_PASS(mpl_new(c->ctx, g->queue, g->n_nodes));
-    MPL_PASS(mpl_new(c->ctx, g->next, g->n_nodes));
+    MPL_PASS(mpl_new_each(c->ctx, g->n_nodes, g->level, g->queue, g->next));
     return mpl_new(c->ctx, g->path, g->n_nodes);
 }
 
@@ -330,9 +324,7 @@ static int by_cost(const void *a, const void *b)
 static mpl_status cutter_init(cutter *c)
 {
     mpl_assert(!c->m->backward);
-    MPL_PASS(mpl_new(c->ctx, c->side, c->m->n));
-    MPL_PASS(mpl_new(c->ctx, c->best, c->m->n));
-    MPL_PASS(mpl_new(c->ctx, c->stack, c->m->n));
+    MPL_PASS(mpl_new_each(c->ctx, c->m->n, c->side, c->best, c->stack));
     return make_network(c);
 }
 
@@ -522,9 +514,7 @@ mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor
         return MPL_OK;
     MPL_TRY(cutter_init(&c));
     MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
-    MPL_TRY(mpl_new(ctx, now, m->n));
-    MPL_TRY(mpl_new(ctx, scratch, m->n));
-    MPL_TRY(mpl_new(ctx, turns, m->n));
+    MPL_TRY(mpl_new_each(ctx, m->n, now, scratch, turns));
     memcpy(now, order, m->n * sizeof *now);
     v = costliest(&walk, now, &most);
     while (most > floor && turns[v] < MOST_TURNS && !mpl_effort_spent(effort)) {
@@ -542,9 +532,7 @@ mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor
 out:
     cutter_fini(&c);
     mpl_order_walk_fini(ctx, &walk);
-    mpl_free(ctx, now);
-    mpl_free(ctx, scratch);
-    mpl_free(ctx, turns);
+    mpl_free_each(ctx, now, scratch, turns);
     return st;
 }
 
@@ -581,8 +569,7 @@ static mpl_status mend_way(cutter *c, uint32_t *order, uint32_t n, uint64_t peak
 
     MPL_TRY(mpl_order_model_part(c->ctx, c->m, order, 0, n, &way));
     MPL_TRY(mpl_order_walk_init(c->ctx, way, &walk));
-    MPL_TRY(mpl_new(c->ctx, ids, n));
-    MPL_TRY(mpl_new(c->ctx, old, n));
+    MPL_TRY(mpl_new_each(c->ctx, n, ids, old));
     for (uint32_t i = 0; i < n; i++) {
         ids[i] = i;
         old[i] = order[i];
@@ -597,8 +584,7 @@ static mpl_status mend_way(cutter *c, uint32_t *order, uint32_t n, uint64_t peak
 out:
     mpl_order_model_free(c->ctx, way);
     mpl_order_walk_fini(c->ctx, &walk);
-    mpl_free(c->ctx, ids);
-    mpl_free(c->ctx, old);
+    mpl_free_each(c->ctx, ids, old);
     return st;
 }
 
@@ -633,8 +619,7 @@ mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_
     MPL_TRY(cutter_init(&c));
     MPL_TRY(mpl_new(ctx, c.group, MOST_GROUP));
     MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
-    MPL_TRY(mpl_new(ctx, now, m->n));
-    MPL_TRY(mpl_new(ctx, scratch, m->n));
+    MPL_TRY(mpl_new_each(ctx, m->n, now, scratch));
     v = costliest(&walk, order, peak);
     while (c.n_group < MOST_GROUP && *bound < *peak && !mpl_effort_spent(effort)) {
         c.group[c.n_group++] = v;
@@ -660,7 +645,6 @@ out:
     cutter_fini(&c);
     mpl_free(ctx, c.group);
     mpl_order_walk_fini(ctx, &walk);
-    mpl_free(ctx, now);
-    mpl_free(ctx, scratch);
+    mpl_free_each(ctx, now, scratch);
     return st;
 }

@@ -99,9 +99,7 @@ static mpl_status find_pieces(planner *x)
     int64_t n_last = 0, n_first = 0;
     uint32_t from = 0;
 
-    MPL_TRY(mpl_new(x->ctx, last, (size_t)m->n + 1));
-    MPL_TRY(mpl_new(x->ctx, first, (size_t)m->n + 1));
-    MPL_TRY(mpl_new(x->ctx, x->pieces, (size_t)m->n + 1));
+    MPL_TRY(mpl_new_each(x->ctx, (size_t)m->n + 1, last, first, x->pieces));
     for (uint32_t v = 0; v < m->n; v++) {
         last[v]++;
         last[m->after.begin[v] < m->after.begin[v + 1] ? m->after.item[m->after.begin[v]] : m->n]--;
@@ -121,8 +119,7 @@ static mpl_status find_pieces(planner *x)
     if (from < m->n)
         x->pieces[x->n_pieces++] = (piece){from, m->n, 0};
 out:
-    mpl_free(x->ctx, last);
-    mpl_free(x->ctx, first);
+    mpl_free_each(x->ctx, last, first);
     return st;
 }
 
@@ -138,10 +135,8 @@ static mpl_status begin_orders(planner *x, const mpl_graph *g)
     uint64_t *peak = NULL;
 
     MPL_TRY(mpl_order_walk_init(x->ctx, x->m, &walk));
-    MPL_TRY(mpl_new(x->ctx, order, x->m->n));
-    MPL_TRY(mpl_new(x->ctx, piece_of, x->m->n));
-    MPL_TRY(mpl_new(x->ctx, peak, x->n_pieces));
-    MPL_TRY(mpl_new(x->ctx, at, x->n_pieces));
+    MPL_TRY(mpl_new_each(x->ctx, x->m->n, order, piece_of));
+    MPL_TRY(mpl_new_each(x->ctx, x->n_pieces, peak, at));
     for (uint32_t i = 0; i < x->n_pieces; i++) {
         x->pieces[i].peak = UINT64_MAX;
         for (uint32_t v = x->pieces[i].from; v < x->pieces[i].to; v++)
@@ -168,10 +163,7 @@ static mpl_status begin_orders(planner *x, const mpl_graph *g)
     }
 out:
     mpl_order_walk_fini(x->ctx, &walk);
-    mpl_free(x->ctx, order);
-    mpl_free(x->ctx, piece_of);
-    mpl_free(x->ctx, peak);
-    mpl_free(x->ctx, at);
+    mpl_free_each(x->ctx, order, piece_of, peak, at);
     return st;
 }
 
@@ -382,8 +374,7 @@ static mpl_status runs_of(planner *x, const mpl_order_reduced *r, const uint32_t
     for (uint32_t i = 0; i < r->model->n; i++)
         runs[i] = at[i].run;
 out:
-    mpl_free(x->ctx, place);
-    mpl_free(x->ctx, at);
+    mpl_free_each(x->ctx, place, at);
     return st;
 }
 
@@ -435,8 +426,7 @@ static mpl_status improve_piece(planner *x, piece *p)
         x->order[p->from + i] = order[i] + p->from;
 out:
     mpl_order_model_free(x->ctx, part);
-    mpl_free(x->ctx, order);
-    mpl_free(x->ctx, ids);
+    mpl_free_each(x->ctx, order, ids);
     return st;
 }
 

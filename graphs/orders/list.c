@@ -71,8 +71,7 @@ mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
     MPL_TRY(mpl_order_model_new(ctx, g, options, &list->m));
     list->first_differs = writes_over_start(list->m) || plans_inputs(g, options);
     MPL_TRY(mpl_order_walk_init(ctx, list->m, &list->walk));
-    MPL_TRY(mpl_new(ctx, list->start, g->n_ops));
-    MPL_TRY(mpl_new(ctx, list->place, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, list->start, list->place));
     MPL_TRY(mpl_new(ctx, list->level, (size_t)g->n_ops + 1));
     MPL_TRY(mpl_new(ctx, list->dead, TABLE));
     for (uint32_t i = 0; i < g->n_ops; i++) {

@@ -161,22 +161,16 @@ static mpl_status beam_init(beam *x, uint64_t floor)
 {
     mpl_rng rng = mpl_rng_of(1);
 
-    MPL_PASS(mpl_new(x->ctx, x->now, x->width));
-    MPL_PASS(mpl_new(x->ctx, x->next, x->width));
+    MPL_PASS(mpl_new_each(x->ctx, x->width, x->now, x->next));
     for (uint32_t i = 0; i < x->width; i++) {
         MPL_PASS(mpl_order_walk_init(x->ctx, x->m, &x->now[i]));
         MPL_PASS(mpl_order_walk_init(x->ctx, x->m, &x->next[i]));
     }
     MPL_PASS(mpl_order_walk_init(x->ctx, x->m, &x->trial));
-    MPL_PASS(mpl_new(x->ctx, x->now_peak, x->width));
-    MPL_PASS(mpl_new(x->ctx, x->next_peak, x->width));
-    MPL_PASS(mpl_new(x->ctx, x->now_hash, x->width));
-    MPL_PASS(mpl_new(x->ctx, x->next_hash, x->width));
+    MPL_PASS(mpl_new_each(x->ctx, x->width, x->now_peak, x->next_peak, x->now_hash, x->next_hash));
     MPL_PASS(mpl_new(x->ctx, x->ready, x->m->n));
-    MPL_PASS(mpl_new(x->ctx, x->now_order, (size_t)x->width * x->m->n));
-    MPL_PASS(mpl_new(x->ctx, x->next_order, (size_t)x->width * x->m->n));
-    MPL_PASS(mpl_new(x->ctx, x->ran, x->m->n));
-    MPL_PASS(mpl_new(x->ctx, x->key, x->m->n));
+    MPL_PASS(mpl_new_each(x->ctx, (size_t)x->width * x->m->n, x->now_order, x->next_order));
+    MPL_PASS(mpl_new_each(x->ctx, x->m->n, x->ran, x->key));
     for (uint32_t v = 0; v < x->m->n; v++)
         x->key[v] = mpl_rng_next(&rng);
     x->n = 1;

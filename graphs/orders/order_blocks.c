@@ -47,15 +47,12 @@ static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *s)
                        .value_bytes = g->value_bytes};
     MPL_PASS(mpl_new(ctx, s->op, g->n_ops));
     MPL_PASS(mpl_new(ctx, s->seen, g->n_values));
-    MPL_PASS(mpl_new(ctx, s->g.op_kind, g->n_ops));
-    MPL_PASS(mpl_new(ctx, s->g.op_name, g->n_ops));
-    MPL_PASS(mpl_new(ctx, s->g.op_in_begin, (size_t)g->n_ops + 1));
-    MPL_PASS(mpl_new(ctx, s->g.op_out_begin, (size_t)g->n_ops + 1));
-    MPL_PASS(mpl_new(ctx, s->g.op_body_begin, (size_t)g->n_ops + 1));
+    MPL_PASS(mpl_new_each(ctx, g->n_ops, s->g.op_kind, s->g.op_name));
+    MPL_PASS(mpl_new_each(ctx, (size_t)g->n_ops + 1, s->g.op_in_begin, s->g.op_out_begin,
+                          s->g.op_body_begin));
     MPL_PASS(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* inputs and captures */
     MPL_PASS(mpl_new(ctx, s->g.op_out, g->op_out_begin[g->n_ops]));
-    MPL_PASS(mpl_new(ctx, s->g.value_op, g->n_values));
-    MPL_PASS(mpl_new(ctx, s->g.value_role, g->n_values));
+    MPL_PASS(mpl_new_each(ctx, g->n_values, s->g.value_op, s->g.value_role));
     return mpl_new(ctx, s->g.output, n_results);
 }
 
@@ -197,8 +194,7 @@ mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, bool nested_fir
     if (g->n_blocks == 1)
         return make(ctx, g, 0, how, order);
     MPL_TRY(stand_in_new(ctx, g, &s));
-    MPL_TRY(mpl_new(ctx, local, g->n_ops));
-    MPL_TRY(mpl_new(ctx, one, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, local, one));
     MPL_TRY(mpl_new(ctx, begin, (size_t)g->n_blocks + 1));
     MPL_TRY(mpl_new(ctx, at, g->n_blocks));
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -215,9 +211,6 @@ mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, bool nested_fir
     interleave(g, local, begin, at, order);
 out:
     stand_in_free(ctx, &s);
-    mpl_free(ctx, local);
-    mpl_free(ctx, one);
-    mpl_free(ctx, begin);
-    mpl_free(ctx, at);
+    mpl_free_each(ctx, local, one, begin, at);
     return st;
 }

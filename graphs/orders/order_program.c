@@ -58,8 +58,7 @@ static mpl_status compare_plain(program *x, const mpl_problem_options *o, mpl_op
     uint8_t *shared = NULL;
     uint64_t peak;
 
-    MPL_TRY(mpl_new(ctx, other, x->g->n_ops));
-    MPL_TRY(mpl_new(ctx, shared, x->g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, x->g->n_ops, other, shared));
     MPL_TRY(mpl_order_live(ctx, x->g, o, order, shared, live));
     for (size_t i = 0; x->models->need[0] < *live && i < sizeof plain / sizeof *plain; i++) {
         MPL_TRY(mpl_order_of(ctx, x->g, mpl_order_find(plain[i]), other));
@@ -71,8 +70,7 @@ static mpl_status compare_plain(program *x, const mpl_problem_options *o, mpl_op
         memcpy(order, other, x->g->n_ops * sizeof *order);
     }
 out:
-    mpl_free(ctx, other);
-    mpl_free(ctx, shared);
+    mpl_free_each(ctx, other, shared);
     return st;
 }
 

@@ -13,8 +13,7 @@ static mpl_status make_random(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, 
     mpl_op *ready = NULL;
 
     (void)block;
-    MPL_TRY(mpl_new(ctx, waiting, g->n_ops));
-    MPL_TRY(mpl_new(ctx, ready, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, waiting, ready));
     mpl_count_waits(g, NULL, waiting);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (waiting[op] == 0)
@@ -35,8 +34,7 @@ static mpl_status make_random(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, 
         }
     }
 out:
-    mpl_free(ctx, waiting);
-    mpl_free(ctx, ready);
+    mpl_free_each(ctx, waiting, ready);
     return st;
 }
 
@@ -53,9 +51,7 @@ mpl_status mpl_order_shuffle(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mp
     mpl_op *drawn = NULL, *old = NULL;
     uint32_t *begin = NULL, n = 0;
 
-    MPL_TRY(mpl_new(ctx, drawn, g->n_ops));
-    MPL_TRY(mpl_new(ctx, old, g->n_ops));
-    MPL_TRY(mpl_new(ctx, begin, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, drawn, old, begin));
     MPL_TRY(mpl_order_random(ctx, g, seed, drawn));
     for (uint32_t i = 0, from = 0; i < g->n_ops; i++) {
         old[i] = order[i];
@@ -69,8 +65,6 @@ mpl_status mpl_order_shuffle(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mp
                 break;
         }
 out:
-    mpl_free(ctx, drawn);
-    mpl_free(ctx, old);
-    mpl_free(ctx, begin);
+    mpl_free_each(ctx, drawn, old, begin);
     return st;
 }

@@ -104,9 +104,7 @@ mpl_status mpl_pebble_time(mpl_ctx *ctx, const mpl_dag *dag, uint32_t space, boo
     }
     *time = found;
 out:
-    mpl_free(ctx, g.time);
-    mpl_free(ctx, g.now);
-    mpl_free(ctx, g.next);
+    mpl_free_each(ctx, g.time, g.now, g.next);
     return st;
 }
 

@@ -70,9 +70,7 @@ mpl_status mpl_order_dfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
     uint32_t *next_in = NULL, n = 0;
     uint8_t *seen = NULL;
 
-    MPL_TRY(mpl_new(ctx, stack, g->n_ops));
-    MPL_TRY(mpl_new(ctx, next_in, g->n_ops));
-    MPL_TRY(mpl_new(ctx, seen, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, stack, next_in, seen));
     if (g->n_ops > 0)
         memcpy(next_in, g->op_in_begin, g->n_ops * sizeof *next_in);
     for (uint32_t i = 0; i < g->n_outputs; i++)
@@ -80,9 +78,7 @@ mpl_status mpl_order_dfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
             n = dfs_from(g, g->value_op[g->output[i]], stack, next_in, seen, order, n);
     append_unneeded(g, seen, order, n);
 out:
-    mpl_free(ctx, stack);
-    mpl_free(ctx, next_in);
-    mpl_free(ctx, seen);
+    mpl_free_each(ctx, stack, next_in, seen);
     return st;
 }
 
@@ -101,8 +97,7 @@ mpl_status mpl_order_bfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
     uint32_t *waits = NULL, n = 0;
     uint8_t *needed = NULL;
 
-    MPL_TRY(mpl_new(ctx, waits, g->n_ops));
-    MPL_TRY(mpl_new(ctx, needed, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, waits, needed));
     mark_needed(g, needed);
     mpl_count_waits(g, needed, waits);
     for (mpl_op op = 0; op < g->n_ops; op++)
@@ -119,8 +114,7 @@ mpl_status mpl_order_bfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)
         }
     append_unneeded(g, needed, order, n);
 out:
-    mpl_free(ctx, waits);
-    mpl_free(ctx, needed);
+    mpl_free_each(ctx, waits, needed);
     return st;
 }
 
@@ -276,17 +270,9 @@ static mpl_status greedy_init(mpl_ctx *ctx, greedy *y)
     for (mpl_op op = 0; op < n; op++)
         if (y->g->op_in_begin[op + 1] - y->g->op_in_begin[op] > most)
             most = y->g->op_in_begin[op + 1] - y->g->op_in_begin[op];
-    MPL_TRY(mpl_new(ctx, y->root, y->g->n_values));
-    MPL_TRY(mpl_new(ctx, y->counted, y->g->n_values));
-    MPL_TRY(mpl_new(ctx, y->readers, y->g->n_values));
-    MPL_TRY(mpl_new(ctx, y->seen, y->g->n_values));
-    MPL_TRY(mpl_new(ctx, y->last_reader, y->g->n_values));
-    MPL_TRY(mpl_new(ctx, y->needed, n));
-    MPL_TRY(mpl_new(ctx, y->waits, n));
-    MPL_TRY(mpl_new(ctx, y->makes, n));
-    MPL_TRY(mpl_new(ctx, y->frees, n));
-    MPL_TRY(mpl_new(ctx, y->leaf_op, n));
-    MPL_TRY(mpl_new(ctx, y->leaf_of, n));
+    MPL_TRY(mpl_new_each(ctx, y->g->n_values, y->root, y->counted, y->readers, y->seen,
+                         y->last_reader));
+    MPL_TRY(mpl_new_each(ctx, n, y->needed, y->waits, y->makes, y->frees, y->leaf_op, y->leaf_of));
     MPL_TRY(mpl_new(ctx, y->touched, most));
     mark_needed(y->g, y->needed);
     mpl_value_roots(y->g, y->root);

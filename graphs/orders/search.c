@@ -265,10 +265,6 @@ mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t
 out:
     mpl_order_walk_fini(ctx, &s.at);
     mpl_order_walk_fini(ctx, &s.child);
-    mpl_free(ctx, s.states);
-    mpl_free(ctx, s.words);
-    mpl_free(ctx, s.table);
-    mpl_free(ctx, s.heap);
-    mpl_free(ctx, s.ran);
+    mpl_free_each(ctx, s.states, s.words, s.table, s.heap, s.ran);
     return st;
 }

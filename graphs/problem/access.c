@@ -186,8 +186,7 @@ mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
         MPL_TRY(number_events(&t));
     MPL_TRY(make_edges(&t));
     MPL_TRY(collect(&t, n));
-    MPL_TRY(mpl_new(ctx, t.seen, g->n_ops));
-    MPL_TRY(mpl_new(ctx, t.target, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, t.seen, t.target));
     MPL_TRY(mpl_new(ctx, t.stack, (size_t)g->n_ops + 1));
     MPL_TRY(extremes(&t, n, t.pred_begin, t.pred, &t.a->first_begin, &t.a->first_item));
     memset(t.target, 0, g->n_ops * sizeof *t.target);

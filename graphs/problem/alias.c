@@ -250,8 +250,7 @@ static mpl_status attach_bases(mpl_ctx *ctx, const mpl_graph *g, mpl_alias *alia
     }
     resolve(g, alias);
 out:
-    mpl_free(ctx, is_output);
-    mpl_free(ctx, mark);
+    mpl_free_each(ctx, is_output, mark);
     return st;
 }
 
@@ -261,8 +260,7 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
     mpl_status st = MPL_OK;
     mpl_alias alias = {NULL, NULL, NULL, NULL};
 
-    MPL_TRY(mpl_new(ctx, alias.root, g->n_values));
-    MPL_TRY(mpl_new(ctx, alias.offset, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, alias.root, alias.offset));
     MPL_TRY(mpl_new(ctx, alias.nothing, g->n_ops));
     for (mpl_value v = 0; v < g->n_values; v++)
         alias.root[v] = v;
@@ -308,10 +306,7 @@ out:
 
 void mpl_alias_free(mpl_ctx *ctx, mpl_alias *alias)
 {
-    mpl_free(ctx, alias->root);
-    mpl_free(ctx, alias->offset);
-    mpl_free(ctx, alias->box);
-    mpl_free(ctx, alias->nothing);
+    mpl_free_each(ctx, alias->root, alias->offset, alias->box, alias->nothing);
     *alias = (mpl_alias){NULL, NULL, NULL, NULL};
 }
 

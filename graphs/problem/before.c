@@ -72,8 +72,7 @@ mpl_status mpl_before_rank(mpl_ctx *ctx, const mpl_before *o, uint32_t *rank)
     for (uint32_t a = 0; a < o->n; a++)
         rank[begin[o->n - count[a] + 1]++] = a;
 out:
-    mpl_free(ctx, count);
-    mpl_free(ctx, begin);
+    mpl_free_each(ctx, count, begin);
     return st;
 }
 
@@ -114,11 +113,8 @@ static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
     size_t cap = 0;
     uint32_t total = 0;
 
-    MPL_TRY(mpl_new(ctx, rank, o->n));
-    MPL_TRY(mpl_new(ctx, pos, o->n));
-    MPL_TRY(mpl_new(ctx, item, o->n));
-    MPL_TRY(mpl_new(ctx, left, o->n_words));
-    MPL_TRY(mpl_new(ctx, place, o->n_words));
+    MPL_TRY(mpl_new_each(ctx, o->n, rank, pos, item));
+    MPL_TRY(mpl_new_each(ctx, o->n_words, left, place));
     MPL_TRY(mpl_before_rank(ctx, o, rank));
     for (uint32_t i = 0; i < o->n; i++)
         pos[rank[i]] = i;
@@ -135,11 +131,7 @@ static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
         o->red_begin[a + 1] = total;
     }
 out:
-    mpl_free(ctx, rank);
-    mpl_free(ctx, pos);
-    mpl_free(ctx, item);
-    mpl_free(ctx, left);
-    mpl_free(ctx, place);
+    mpl_free_each(ctx, rank, pos, item, left, place);
     return st;
 }
 
@@ -194,9 +186,7 @@ mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const u
     MPL_TRY(reduce(ctx, o));
     *out = o, o = NULL;
 out:
-    mpl_free(ctx, begin);
-    mpl_free(ctx, item);
-    mpl_free(ctx, order);
+    mpl_free_each(ctx, begin, item, order);
     mpl_before_free(ctx, o);
     return st;
 }
@@ -301,9 +291,7 @@ mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p)
     p->n_steps = 0;
     memset(p->birth, 0, p->n * sizeof *p->birth);
     memset(p->death, 0, p->n * sizeof *p->death);
-    mpl_free(ctx, p->gap_begin);
-    mpl_free(ctx, p->gap_from);
-    mpl_free(ctx, p->gap_to);
+    mpl_free_each(ctx, p->gap_begin, p->gap_from, p->gap_to);
     p->gap_begin = p->gap_from = p->gap_to = NULL;
 out:
     mpl_free(ctx, rows);

@@ -158,12 +158,9 @@ static mpl_status parts_alloc(cutter *c)
 {
     uint32_t n = c->g->n_values;
 
-    MPL_PASS(mpl_new(c->ctx, c->needed, n));
-    MPL_PASS(mpl_new(c->ctx, c->whole, n));
-    MPL_PASS(mpl_new(c->ctx, c->marks, 2 * (size_t)n));
-    MPL_PASS(mpl_new(c->ctx, c->parts.root, 2 * (size_t)n));
-    MPL_PASS(mpl_new(c->ctx, c->parts.at, 2 * (size_t)n));
-    MPL_PASS(mpl_new(c->ctx, c->parts.bytes, 2 * (size_t)n));
+    MPL_PASS(mpl_new_each(c->ctx, n, c->needed, c->whole));
+    MPL_PASS(
+        mpl_new_each(c->ctx, 2 * (size_t)n, c->marks, c->parts.root, c->parts.at, c->parts.bytes));
     MPL_PASS(mpl_new(c->ctx, c->parts.first, n));
     return mpl_new(c->ctx, c->parts.count, n);
 }
@@ -187,9 +184,7 @@ mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias
     *out = c.parts, c.parts = (mpl_cuts){0};
 out:
     mpl_cuts_free(ctx, &c.parts);
-    mpl_free(ctx, c.needed);
-    mpl_free(ctx, c.whole);
-    mpl_free(ctx, c.marks);
+    mpl_free_each(ctx, c.needed, c.whole, c.marks);
     return st;
 }
 

@@ -34,8 +34,7 @@ static mpl_status group(mpl_ctx *ctx, const mpl_problem *p, groups *g)
     uint8_t *in_family = NULL;
 
     MPL_TRY(mark_families(ctx, p, &in_family));
-    MPL_TRY(mpl_new(ctx, g->first, p->n));
-    MPL_TRY(mpl_new(ctx, g->next, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, g->first, g->next));
     for (mpl_buffer b = 0; b < p->n; b++) {
         g->first[b] = b;
         g->next[b] = MPL_NONE;
@@ -78,9 +77,6 @@ mpl_status mpl_problem_fold(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **ou
         ctx, p, &(mpl_members){n, begin, item},
         MPL_KEEP_POOLS | MPL_KEEP_ORDER | MPL_KEEP_FAMILIES | MPL_KEEP_ACCESS, into, out));
 out:
-    mpl_free(ctx, g.first);
-    mpl_free(ctx, g.next);
-    mpl_free(ctx, begin);
-    mpl_free(ctx, item);
+    mpl_free_each(ctx, g.first, g.next, begin, item);
     return st;
 }

@@ -15,7 +15,6 @@ mpl_status mpl_problem_hull(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **ou
     MPL_TRY(mpl_problem_subset(ctx, p, &(mpl_members){n, begin, item},
                                MPL_KEEP_POOLS | MPL_KEEP_ORDER | MPL_KEEP_PAIRS, NULL, out));
 out:
-    mpl_free(ctx, begin);
-    mpl_free(ctx, item);
+    mpl_free_each(ctx, begin, item);
     return st;
 }

@@ -40,8 +40,7 @@ mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uin
 
     MPL_TRY(mpl_lists_turn(ctx, f->n_nodes, f->n_nodes, f->succ_begin, f->succ_item, &pred_begin,
                            &pred));
-    MPL_TRY(mpl_new(ctx, stack, f->n_nodes));
-    MPL_TRY(mpl_new(ctx, queued, f->n_nodes));
+    MPL_TRY(mpl_new_each(ctx, f->n_nodes, stack, queued));
     MPL_TRY(mpl_new(ctx, next, words));
     memset(live_in, 0, (size_t)f->n_nodes * words * sizeof *live_in);
     memset(live_out, 0, (size_t)f->n_nodes * words * sizeof *live_out);
@@ -58,11 +57,7 @@ mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uin
                 stack[n_stack++] = pred[i], queued[pred[i]] = 1;
     }
 out:
-    mpl_free(ctx, pred_begin);
-    mpl_free(ctx, pred);
-    mpl_free(ctx, stack);
-    mpl_free(ctx, queued);
-    mpl_free(ctx, next);
+    mpl_free_each(ctx, pred_begin, pred, stack, queued, next);
     return st;
 }
 
@@ -92,8 +87,7 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
 
     MPL_TRY(mpl_new(ctx, r, 1));
     MPL_TRY(mpl_new(ctx, r->step_of, g->n_ops));
-    MPL_TRY(mpl_new(ctx, r->first, g->n_values));
-    MPL_TRY(mpl_new(ctx, r->last, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, r->first, r->last));
     MPL_TRY(mpl_order_positions(ctx, g, order, r->step_of));
     MPL_TRY(mpl_alias_new(ctx, g, options, &r->alias));
     for (mpl_value v = 0; v < g->n_values; v++) {

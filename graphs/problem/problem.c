@@ -9,11 +9,7 @@ mpl_status mpl_problem_new(mpl_ctx *ctx, const char *name, uint32_t n, mpl_probl
     MPL_TRY(mpl_new(ctx, p, 1));
     MPL_TRY(mpl_copy_text(ctx, p->name, name));
     p->n = n;
-    MPL_TRY(mpl_new(ctx, p->bytes, n));
-    MPL_TRY(mpl_new(ctx, p->align, n));
-    MPL_TRY(mpl_new(ctx, p->pool, n));
-    MPL_TRY(mpl_new(ctx, p->birth, n));
-    MPL_TRY(mpl_new(ctx, p->death, n));
+    MPL_TRY(mpl_new_each(ctx, n, p->bytes, p->align, p->pool, p->birth, p->death));
     MPL_TRY(mpl_new(ctx, p->pool_name, 1));
     p->n_pools = 1;
     MPL_TRY(mpl_copy_text(ctx, p->pool_name[0], "value"));
@@ -284,9 +280,7 @@ static mpl_status check_ordered_pairs(mpl_ctx *ctx, const mpl_problem *p)
                  "overwrites it",
                  pair, p->in_place_in[pair], p->in_place_out[pair]);
 out:
-    mpl_free(ctx, begin);
-    mpl_free(ctx, item);
-    mpl_free(ctx, next);
+    mpl_free_each(ctx, begin, item, next);
     return st;
 }
 
@@ -446,7 +440,6 @@ mpl_status mpl_families_new(mpl_ctx *ctx, const mpl_problem *p, mpl_families *ou
 
 void mpl_families_free(mpl_ctx *ctx, mpl_families *families)
 {
-    mpl_free(ctx, families->begin);
-    mpl_free(ctx, families->item);
+    mpl_free_each(ctx, families->begin, families->item);
     *families = (mpl_families){NULL, NULL};
 }

@@ -86,11 +86,9 @@ mpl_status mpl_program_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
     uint32_t open = 0;
 
     MPL_TRY(mpl_new(ctx, p, 1));
-    MPL_TRY(mpl_new(ctx, p->kind, n_steps));
-    MPL_TRY(mpl_new(ctx, p->of, n_steps));
+    MPL_TRY(mpl_new_each(ctx, n_steps, p->kind, p->of));
     MPL_TRY(mpl_new(ctx, p->op_step, g->n_ops));
-    MPL_TRY(mpl_new(ctx, p->begin_step, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, p->end_step, g->n_blocks));
+    MPL_TRY(mpl_new_each(ctx, g->n_blocks, p->begin_step, p->end_step));
     MPL_TRY(mpl_order_positions(ctx, g, order, p->op_step));
     memset(p->begin_step, 0xff, g->n_blocks * sizeof *p->begin_step);
     p->begin_step[0] = 0;

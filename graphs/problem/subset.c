@@ -87,8 +87,7 @@ static mpl_status keep_gaps(subset *s)
     if (from->gap_begin == NULL)
         return MPL_OK;
     MPL_PASS(mpl_new(s->ctx, made->gap_begin, (size_t)made->n + 1));
-    MPL_PASS(mpl_new(s->ctx, made->gap_from, from->gap_begin[from->n]));
-    MPL_PASS(mpl_new(s->ctx, made->gap_to, from->gap_begin[from->n]));
+    MPL_PASS(mpl_new_each(s->ctx, from->gap_begin[from->n], made->gap_from, made->gap_to));
     for (uint32_t i = 0; i < made->n; i++) {
         for (uint32_t k = s->members->begin[i]; !is_family(s, i) && k < s->members->begin[i + 1];
              k++) {
@@ -135,8 +134,7 @@ static mpl_status keep_before(subset *s)
     MPL_TRY(mpl_before_from_rows_take(s->ctx, n, &rows, &before));
     s->made->before = before;
 out:
-    mpl_free(s->ctx, rows);
-    mpl_free(s->ctx, common);
+    mpl_free_each(s->ctx, rows, common);
     return st;
 }
 
@@ -146,9 +144,8 @@ static mpl_status keep_pairs(subset *s)
     const mpl_problem *from = s->from;
     mpl_problem *made = s->made;
 
-    MPL_PASS(mpl_new(s->ctx, made->in_place_in, from->n_in_place));
-    MPL_PASS(mpl_new(s->ctx, made->in_place_out, from->n_in_place));
-    MPL_PASS(mpl_new(s->ctx, made->in_place_step, from->n_in_place));
+    MPL_PASS(mpl_new_each(s->ctx, from->n_in_place, made->in_place_in, made->in_place_out,
+                          made->in_place_step));
     for (uint32_t i = 0; i < from->n_in_place; i++) {
         uint32_t in = s->into[from->in_place_in[i]], out = s->into[from->in_place_out[i]];
 
@@ -216,8 +213,7 @@ static void keep_families(subset *s)
 
 static void drop_families(subset *s)
 {
-    mpl_free(s->ctx, s->made->inside);
-    mpl_free(s->ctx, s->made->inside_at);
+    mpl_free_each(s->ctx, s->made->inside, s->made->inside_at);
     s->made->inside = NULL;
     s->made->inside_at = NULL;
 }

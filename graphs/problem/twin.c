@@ -61,8 +61,7 @@ mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint
     MPL_TRY(refuse_directed(ctx, p));
     MPL_TRY(mpl_new(ctx, from, p->n));
     MPL_TRY(mpl_new(ctx, begin, (size_t)p->n + 1));
-    MPL_TRY(mpl_new(ctx, into, p->n));
-    MPL_TRY(mpl_new(ctx, old, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, into, old));
     rng = mpl_rng_of(seed);
     for (uint32_t i = 0; i < p->n; i++) {
         uint32_t k = (uint32_t)mpl_rng_below(&rng, i + UINT64_C(1));
@@ -79,10 +78,7 @@ mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint
     for (mpl_buffer b = 0; offset != NULL && b < p->n; b++)
         offset[into[b]] = old[b];
 out:
-    mpl_free(ctx, from);
-    mpl_free(ctx, begin);
-    mpl_free(ctx, into);
-    mpl_free(ctx, old);
+    mpl_free_each(ctx, from, begin, into, old);
     mpl_problem_free(ctx, shuffled);
     return st;
 }

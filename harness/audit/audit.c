@@ -286,10 +286,7 @@ mpl_status mpl_audit_judge(mpl_ctx *ctx, mpl_audit *audit)
         qsort(audit->copied, audit->n_copied, sizeof *audit->copied, by_text);
     MPL_TRY(settle(ctx, audit, &audit->claims, true));
     MPL_TRY(settle(ctx, audit, &audit->plans, false));
-    MPL_TRY(mpl_new(ctx, j.least, audit->plans.n));
-    MPL_TRY(mpl_new(ctx, j.covers, audit->plans.n));
-    MPL_TRY(mpl_new(ctx, j.own, audit->plans.n));
-    MPL_TRY(mpl_new(ctx, j.origin, audit->plans.n));
+    MPL_TRY(mpl_new_each(ctx, audit->plans.n, j.least, j.covers, j.own, j.origin));
     MPL_TRY(mpl_new(ctx, j.own_of, audit->claims.n));
     count_own(&j);
     MPL_TRY(sort_plans(&j));
@@ -297,11 +294,7 @@ mpl_status mpl_audit_judge(mpl_ctx *ctx, mpl_audit *audit)
         MPL_TRY(compare(&j, c));
     MPL_TRY(count_rows(&j));
 out:
-    mpl_free(ctx, j.least);
-    mpl_free(ctx, j.covers);
-    mpl_free(ctx, j.own);
-    mpl_free(ctx, j.origin);
-    mpl_free(ctx, j.own_of);
+    mpl_free_each(ctx, j.least, j.covers, j.own, j.origin, j.own_of);
     return st;
 }
 
@@ -331,11 +324,7 @@ void mpl_audit_fini(mpl_ctx *ctx, mpl_audit *audit)
 {
     for (uint32_t i = 0; i < audit->n_texts; i++)
         mpl_free(ctx, audit->text[i]);
-    mpl_free(ctx, audit->text);
-    mpl_free(ctx, audit->row);
-    mpl_free(ctx, audit->claims.item);
-    mpl_free(ctx, audit->plans.item);
-    mpl_free(ctx, audit->copied);
-    mpl_free(ctx, audit->beaten);
+    mpl_free_each(ctx, audit->text, audit->row, audit->claims.item, audit->plans.item,
+                  audit->copied, audit->beaten);
     memset(audit, 0, sizeof *audit);
 }

@@ -115,8 +115,7 @@ static mpl_status drop_vain(lister *l)
     if (strcmp(now, then) == 0 || (l->present->pin & ~c->options.pin & PIN_WEIGHTS) != 0)
         l->to->n--;
 out:
-    mpl_free(l->ctx, now);
-    mpl_free(l->ctx, then);
+    mpl_free_each(l->ctx, now, then);
     return st;
 }
 

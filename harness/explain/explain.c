@@ -315,9 +315,7 @@ void mpl_explained_fini(mpl_ctx *ctx, mpl_explained *e)
 {
     for (uint32_t i = 0; i < e->n_advice; i++)
         mpl_free(ctx, e->advice[i].command);
-    mpl_free(ctx, e->advice);
-    mpl_free(ctx, e->safety.command);
-    mpl_free(ctx, e->order.command);
+    mpl_free_each(ctx, e->advice, e->safety.command, e->order.command);
     mpl_changes_fini(ctx, &e->changes);
     if (e->trial != NULL)
         munmap(e->trial, e->trial_bytes);
@@ -326,9 +324,7 @@ void mpl_explained_fini(mpl_ctx *ctx, mpl_explained *e)
     mpl_free(ctx, e->height.buffer);
     for (uint32_t k = 0; k < e->n_arenas; k++)
         mpl_highest_fini(ctx, &e->highest[k]);
-    mpl_free(ctx, e->highest);
-    mpl_free(ctx, e->keeper);
-    mpl_free(ctx, e->planner);
+    mpl_free_each(ctx, e->highest, e->keeper, e->planner);
     mpl_made_fini(ctx, &e->made);
     mpl_free(ctx, e->named);
     *e = (mpl_explained){0};

@@ -30,8 +30,7 @@ static void put_text(writer *w, const char *before, const char *text)
     if (quoted == NULL && w->st == MPL_OK)
         w->st = MPL_EMEM;
     fputs(quoted != NULL ? quoted : "null", w->to);
-    mpl_free(w->ctx, quoted);
-    mpl_free(w->ctx, clean);
+    mpl_free_each(w->ctx, quoted, clean);
 }
 
 static void put_op(writer *w, const char *before, mpl_op op)

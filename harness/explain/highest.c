@@ -51,8 +51,7 @@ static mpl_status choose_step(seeker *s, uint32_t *step)
     const mpl_problem *p = s->p;
     uint64_t *live = NULL, *tops = NULL, most = 0, sum = 0, n_tops = 0;
 
-    MPL_TRY(mpl_new(s->ctx, live, (size_t)p->n_steps + 1));
-    MPL_TRY(mpl_new(s->ctx, tops, (size_t)p->n_steps + 1));
+    MPL_TRY(mpl_new_each(s->ctx, (size_t)p->n_steps + 1, live, tops));
     for (mpl_buffer b = 0; b < p->n; b++) {
         if (is_here(s, b))
             add_over(p, b, p->bytes[b], live);
@@ -79,8 +78,7 @@ static mpl_status choose_step(seeker *s, uint32_t *step)
     for (mpl_buffer b = 0; b < p->n; b++)
         s->chosen[b] = is_here(s, b) && mpl_needed_at(p, b, *step);
 out:
-    mpl_free(s->ctx, live);
-    mpl_free(s->ctx, tops);
+    mpl_free_each(s->ctx, live, tops);
     return st;
 }
 
@@ -118,8 +116,7 @@ static mpl_status choose_greedily(seeker *s)
     mpl_buffer *order = NULL, *set = NULL;
     uint32_t n = 0, n_set = 0;
 
-    MPL_TRY(mpl_new(s->ctx, order, p->n));
-    MPL_TRY(mpl_new(s->ctx, set, p->n));
+    MPL_TRY(mpl_new_each(s->ctx, p->n, order, set));
     for (mpl_buffer b = 0; b < p->n; b++) {
         if (is_here(s, b) && end_of(s, b) == s->top && n_set == 0)
             set[n_set++] = b;
@@ -138,8 +135,7 @@ static mpl_status choose_greedily(seeker *s)
     for (uint32_t k = 0; k < n_set; k++)
         s->chosen[set[k]] = 1;
 out:
-    mpl_free(s->ctx, order);
-    mpl_free(s->ctx, set);
+    mpl_free_each(s->ctx, order, set);
     return st;
 }
 
@@ -233,8 +229,7 @@ static mpl_status kinds_of(mpl_ctx *ctx, const mpl_job *job, uint8_t *kind)
         if (job->map->op_workspace[op] != MPL_NONE)
             kind[job->map->op_workspace[op]] = MPL_PORTION_workspace;
 out:
-    mpl_free(ctx, keeper);
-    mpl_free(ctx, part);
+    mpl_free_each(ctx, keeper, part);
     return st;
 }
 
@@ -256,14 +251,12 @@ mpl_status mpl_highest_find(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pl
     out->arena_bytes = s.top;
     if (s.top == 0)
         goto out;
-    MPL_TRY(mpl_new(ctx, s.chosen, p->n));
-    MPL_TRY(mpl_new(ctx, kind, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, s.chosen, kind));
     MPL_TRY(kinds_of(ctx, job, kind));
     MPL_TRY(p->before == NULL ? choose_step(&s, &out->step) : choose_set(&s, out->pool));
     MPL_TRY(cut(&s, kind, out));
 out:
-    mpl_free(ctx, s.chosen);
-    mpl_free(ctx, kind);
+    mpl_free_each(ctx, s.chosen, kind);
     return st;
 }
 

@@ -193,7 +193,6 @@ mpl_status mpl_freedoms_parse(mpl_ctx *ctx, const mpl_options *options,
         list[(*n)++] = one;
     }
 out:
-    mpl_free(ctx, words.item);
-    mpl_free(ctx, store);
+    mpl_free_each(ctx, words.item, store);
     return st;
 }

@@ -50,9 +50,7 @@ static mpl_status copy_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_choi
     mpl_status st = MPL_OK;
     mpl_plan_choices made = {0};
 
-    MPL_TRY(mpl_new(ctx, made.order, n_ops));
-    MPL_TRY(mpl_new(ctx, made.shared, n_ops));
-    MPL_TRY(mpl_new(ctx, made.copied, n_ops));
+    MPL_TRY(mpl_new_each(ctx, n_ops, made.order, made.shared, made.copied));
     memcpy(made.order, from->order, n_ops * sizeof *made.order);
     memcpy(made.shared, from->shared, n_ops);
     memcpy(made.copied, from->copied, n_ops);
@@ -101,9 +99,7 @@ static mpl_status choose_given(mpl_least_base *base, const mpl_options *options,
 
     MPL_PASS(mpl_job_problem_options(base->ctx, options, base->backend, base->job, &po));
     po.op_workspace_bytes = base->workspace_bytes;
-    MPL_PASS(mpl_new(base->ctx, out->order, g->n_ops));
-    MPL_PASS(mpl_new(base->ctx, out->shared, g->n_ops));
-    MPL_PASS(mpl_new(base->ctx, out->copied, g->n_ops));
+    MPL_PASS(mpl_new_each(base->ctx, g->n_ops, out->order, out->shared, out->copied));
     MPL_PASS(mpl_order_of(base->ctx, g, mpl_order_find("given"), out->order));
     if (concats && po.concat == MPL_CONCAT_AUTO)
         MPL_PASS(mpl_concat_decide(base->ctx, g, out->order, &po, out->shared, &found));

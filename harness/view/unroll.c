@@ -210,8 +210,7 @@ mpl_status mpl_unroll(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, con
 
     MPL_TRY(mpl_program_new(ctx, g, order, &w.program));
     MPL_TRY(mpl_new(ctx, w.holder, g->n_values));
-    MPL_TRY(mpl_new(ctx, w.round, g->n_blocks));
-    MPL_TRY(mpl_new(ctx, w.rounds, g->n_blocks));
+    MPL_TRY(mpl_new_each(ctx, g->n_blocks, w.round, w.rounds));
     MPL_TRY(mpl_new(ctx, w.branch, g->n_ops));
     MPL_TRY(mpl_new(ctx, w.open, g->n_values));
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -229,18 +228,12 @@ out:
     mpl_unrolled_fini(ctx, &unrolled);
     mpl_program_free(ctx, w.program);
     mpl_needs_free(ctx, w.needs);
-    mpl_free(ctx, w.holder);
-    mpl_free(ctx, w.round);
-    mpl_free(ctx, w.rounds);
-    mpl_free(ctx, w.branch);
-    mpl_free(ctx, w.open);
+    mpl_free_each(ctx, w.holder, w.round, w.rounds, w.branch, w.open);
     return st;
 }
 
 void mpl_unrolled_fini(mpl_ctx *ctx, mpl_unrolled *u)
 {
-    mpl_free(ctx, u->step);
-    mpl_free(ctx, u->box);
-    mpl_free(ctx, u->mark);
+    mpl_free_each(ctx, u->step, u->box, u->mark);
     *u = (mpl_unrolled){0};
 }

@@ -20,8 +20,7 @@ static mpl_status chain_depths(mpl_ctx *ctx, const mpl_before *before, uint32_t 
     mpl_status st = MPL_OK;
     uint32_t *waiting = NULL, *ready = NULL, n = 0;
 
-    MPL_TRY(mpl_new(ctx, waiting, before->n));
-    MPL_TRY(mpl_new(ctx, ready, before->n));
+    MPL_TRY(mpl_new_each(ctx, before->n, waiting, ready));
     for (uint32_t k = 0; k < before->red_begin[before->n]; k++)
         waiting[before->red_item[k]]++;
     for (mpl_buffer b = 0; b < before->n; b++)
@@ -39,8 +38,7 @@ static mpl_status chain_depths(mpl_ctx *ctx, const mpl_before *before, uint32_t 
         }
     mpl_assert(n == before->n);
 out:
-    mpl_free(ctx, waiting);
-    mpl_free(ctx, ready);
+    mpl_free_each(ctx, waiting, ready);
     return st;
 }
 
@@ -74,8 +72,7 @@ mpl_status mpl_across(mpl_ctx *ctx, const mpl_problem *p, mpl_spans_across *out)
     mpl_spans_across a = {
         .n_steps = p->n_steps, .unit = "time [step]", .about = "Across: steps of the order."};
 
-    MPL_TRY(mpl_new(ctx, a.from, p->n));
-    MPL_TRY(mpl_new(ctx, a.to, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, a.from, a.to));
     if (p->before != NULL) {
         MPL_TRY(across_chains(ctx, p, &a));
     } else if (p->n > 0) {
@@ -91,8 +88,7 @@ out:
 
 void mpl_across_fini(mpl_ctx *ctx, mpl_spans_across *across)
 {
-    mpl_free(ctx, across->from);
-    mpl_free(ctx, across->to);
+    mpl_free_each(ctx, across->from, across->to);
     memset(across, 0, sizeof *across);
 }
 

@@ -8,9 +8,7 @@
 
 void mpl_plan_choices_fini(mpl_ctx *ctx, mpl_plan_choices *choices)
 {
-    mpl_free(ctx, choices->order);
-    mpl_free(ctx, choices->shared);
-    mpl_free(ctx, choices->copied);
+    mpl_free_each(ctx, choices->order, choices->shared, choices->copied);
     *choices = (mpl_plan_choices){0};
 }
 
@@ -164,9 +162,7 @@ mpl_status mpl_plan_read_choices(mpl_ctx *ctx, const char *path, const char *fie
 
     MPL_TRY(parse(ctx, fields_json != NULL ? fields_json : "{}", &root));
     if ((order = json_object_get(root, "op_order")) != NULL) {
-        MPL_TRY(mpl_new(ctx, made.order, n_ops));
-        MPL_TRY(mpl_new(ctx, made.shared, n_ops));
-        MPL_TRY(mpl_new(ctx, made.copied, n_ops));
+        MPL_TRY(mpl_new_each(ctx, n_ops, made.order, made.shared, made.copied));
         MPL_TRY(read_order(ctx, path, order, n_ops, made.order));
         MPL_TRY(read_set(ctx, path, json_object_get(root, "shared"), "shared", n_ops, made.shared));
         MPL_TRY(read_set(ctx, path, json_object_get(root, "copied"), "copied", n_ops, made.copied));

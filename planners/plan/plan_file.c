@@ -413,8 +413,7 @@ static mpl_status read_gaps(reader *r, const json_t *list)
     if (n >= MPL_NONE / 4)
         return MPL_REFUSE(r->ctx, "%s: lifetimes have more than 2^30 gaps", r->path);
     MPL_PASS(mpl_new(r->ctx, p->gap_begin, p->n + (size_t)1));
-    MPL_PASS(mpl_new(r->ctx, p->gap_from, n));
-    MPL_PASS(mpl_new(r->ctx, p->gap_to, n));
+    MPL_PASS(mpl_new_each(r->ctx, n, p->gap_from, p->gap_to));
     for (mpl_buffer b = 0; b < p->n; b++) {
         const json_t *gaps = json_object_get(json_array_get(list, b), "gaps");
         uint32_t at = p->gap_begin[b];
@@ -452,8 +451,7 @@ static mpl_status read_families(reader *r)
     n = json_array_size(list);
     if (n == 0)
         return MPL_OK;
-    MPL_PASS(mpl_new(r->ctx, p->inside, p->n));
-    MPL_PASS(mpl_new(r->ctx, p->inside_at, p->n));
+    MPL_PASS(mpl_new_each(r->ctx, p->n, p->inside, p->inside_at));
     for (mpl_buffer b = 0; b < p->n; b++)
         p->inside[b] = b;
     for (size_t i = 0; i < n; i++) {
@@ -481,9 +479,7 @@ static mpl_status read_pairs(reader *r)
 
     MPL_PASS(read_list(r, "in_place", &list));
     n = (uint32_t)json_array_size(list);
-    MPL_PASS(mpl_new(r->ctx, p->in_place_in, n));
-    MPL_PASS(mpl_new(r->ctx, p->in_place_out, n));
-    MPL_PASS(mpl_new(r->ctx, p->in_place_step, n));
+    MPL_PASS(mpl_new_each(r->ctx, n, p->in_place_in, p->in_place_out, p->in_place_step));
     for (uint32_t i = 0; i < n; i++) {
         uint64_t row[3];
 
@@ -537,8 +533,7 @@ static mpl_status read_before(reader *r, const json_t *list)
     uint32_t *from = NULL, *to = NULL;
     char why[sizeof r->ctx->message];
 
-    MPL_TRY(mpl_new(r->ctx, from, n));
-    MPL_TRY(mpl_new(r->ctx, to, n));
+    MPL_TRY(mpl_new_each(r->ctx, n, from, to));
     for (size_t i = 0; i < n; i++) {
         uint64_t arc[2];
 
@@ -554,8 +549,7 @@ static mpl_status read_before(reader *r, const json_t *list)
         MPL_FAIL(r->ctx, MPL_EINPUT, "%.150s: before: %.350s", r->path, why);
     }
 out:
-    mpl_free(r->ctx, from);
-    mpl_free(r->ctx, to);
+    mpl_free_each(r->ctx, from, to);
     return st;
 }
 
@@ -717,8 +711,7 @@ out:
     json_decref(r.root);
     mpl_problem_free(ctx, r.p);
     mpl_plan_free(ctx, r.plan);
-    mpl_free(ctx, fields);
-    mpl_free(ctx, text);
+    mpl_free_each(ctx, fields, text);
     return st;
 }
 

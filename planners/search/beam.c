@@ -123,8 +123,7 @@ static mpl_status improve_all(beams *s)
     uint64_t *key = NULL, floor = 0;
     uint32_t death = 0;
 
-    MPL_TRY(mpl_new(ctx, order, p->n));
-    MPL_TRY(mpl_new(ctx, key, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, order, key));
     mpl_ids_ascending(p->n, order);
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = (uint64_t)p->pool[b] << 32 | p->birth[b];
@@ -142,8 +141,7 @@ static mpl_status improve_all(beams *s)
             MPL_TRY(improve(s, pool, order + begin, i - begin, &floor));
     }
 out:
-    mpl_free(ctx, order);
-    mpl_free(ctx, key);
+    mpl_free_each(ctx, order, key);
     return st;
 }
 
@@ -160,8 +158,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
         s.limit = DEFAULT_TICKS;
     MPL_TRY(mpl_run_param_int(run, "minimise", 0, 1, 0, &minimise));
     s.minimise = minimise != 0;
-    MPL_TRY(mpl_new(run->ctx, into, p->n));
-    MPL_TRY(mpl_new(run->ctx, found, p->n));
+    MPL_TRY(mpl_new_each(run->ctx, p->n, into, found));
     MPL_TRY(mpl_problem_fold(run->ctx, p, &folded, into));
     MPL_TRY(mpl_plan_new(run->ctx, folded, &s.plan));
     MPL_TRY(mpl_planner_greedy_size.plan(run, p, out));
@@ -181,8 +178,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 out:
     mpl_plan_free(run->ctx, s.plan);
     mpl_problem_free(run->ctx, folded);
-    mpl_free(run->ctx, into);
-    mpl_free(run->ctx, found);
+    mpl_free_each(run->ctx, into, found);
     return st;
 }
 

@@ -63,9 +63,7 @@ void mpl_least_free(mpl_ctx *ctx, mpl_least *least)
 {
     if (least == NULL)
         return;
-    mpl_free(ctx, least->order);
-    mpl_free(ctx, least->shared);
-    mpl_free(ctx, least->copied);
+    mpl_free_each(ctx, least->order, least->shared, least->copied);
     mpl_problem_free(ctx, least->problem);
     mpl_value_map_free(ctx, least->map);
     mpl_plan_free(ctx, least->plan);
@@ -249,8 +247,7 @@ out:
 
 static mpl_status find_choices(searcher *s)
 {
-    MPL_PASS(mpl_new(s->ctx, s->concat, s->g->n_ops));
-    MPL_PASS(mpl_new(s->ctx, s->split, s->g->n_ops));
+    MPL_PASS(mpl_new_each(s->ctx, s->g->n_ops, s->concat, s->split));
     for (mpl_op op = 0; op < s->g->n_ops; op++)
         if (is_split(s, op))
             s->split[s->n_splits++] = op;
@@ -663,9 +660,7 @@ mpl_status mpl_least_search(mpl_order_run *run, const mpl_graph *g, bool copy_sp
     MPL_TRY(read_param(run, "rounds", 100, &rounds));
     s.watch.stop = run->stop;
     s.rest = most_rest(&s);
-    MPL_TRY(mpl_new(s.ctx, s.order, g->n_ops));
-    MPL_TRY(mpl_new(s.ctx, s.shared, g->n_ops));
-    MPL_TRY(mpl_new(s.ctx, s.copied, g->n_ops));
+    MPL_TRY(mpl_new_each(s.ctx, g->n_ops, s.order, s.shared, s.copied));
     MPL_TRY(find_choices(&s));
     MPL_TRY(s.options.parallel ? search_parallel(&s, rounds) : search_serial(&s, rounds));
     if (s.best == NULL)
@@ -680,11 +675,7 @@ mpl_status mpl_least_search(mpl_order_run *run, const mpl_graph *g, bool copy_sp
     s.best->ticks = s.ticks;
     *out = s.best, s.best = NULL;
 out:
-    mpl_free(s.ctx, s.split);
-    mpl_free(s.ctx, s.concat);
-    mpl_free(s.ctx, s.order);
-    mpl_free(s.ctx, s.shared);
-    mpl_free(s.ctx, s.copied);
+    mpl_free_each(s.ctx, s.split, s.concat, s.order, s.shared, s.copied);
     mpl_least_free(s.ctx, s.best);
     return st;
 }

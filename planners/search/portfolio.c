@@ -271,8 +271,7 @@ static mpl_status set_goals(contest *s, bool minimise)
 {
     const mpl_problem *p = s->p;
 
-    MPL_PASS(mpl_new(s->run->ctx, s->goal, p->n_pools));
-    MPL_PASS(mpl_new(s->run->ctx, s->height, p->n_pools));
+    MPL_PASS(mpl_new_each(s->run->ctx, p->n_pools, s->goal, s->height));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         uint64_t capacity = p->pool_capacity[pool];
 
@@ -326,9 +325,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 out:
     mpl_plan_free(run->ctx, s.best_folded);
     mpl_problem_free(run->ctx, s.folded);
-    mpl_free(run->ctx, s.into);
-    mpl_free(run->ctx, s.goal);
-    mpl_free(run->ctx, s.height);
+    mpl_free_each(run->ctx, s.into, s.goal, s.height);
     return st;
 }
 

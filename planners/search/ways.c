@@ -206,8 +206,7 @@ static mpl_status begin(mpl_ctx *ctx, const mpl_ways_task *task, search *s)
 static void end(search *s)
 {
     forget(s);
-    mpl_free(s->ctx, s->way);
-    mpl_free(s->ctx, s->workspace);
+    mpl_free_each(s->ctx, s->way, s->workspace);
 }
 
 mpl_status mpl_ways_choose(mpl_ctx *ctx, const mpl_ways_task *task, uint64_t limit, uint32_t *way,

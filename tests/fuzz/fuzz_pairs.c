@@ -29,9 +29,7 @@ static mpl_status read_relations(mpl_ctx *ctx, bytes *from, mpl_problem *p)
     uint32_t arc_from[ROOM], arc_to[ROOM], n_arcs = 0, step = 0;
     mpl_before *before = NULL;
 
-    MPL_PASS(mpl_new(ctx, p->in_place_in, ROOM));
-    MPL_PASS(mpl_new(ctx, p->in_place_out, ROOM));
-    MPL_PASS(mpl_new(ctx, p->in_place_step, ROOM));
+    MPL_PASS(mpl_new_each(ctx, ROOM, p->in_place_in, p->in_place_out, p->in_place_step));
     while (from->n >= 2 && n_arcs < ROOM && p->n_in_place < ROOM) {
         uint32_t a = draw(from, 2 * p->n), b = draw(from, p->n);
 

@@ -62,8 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(n == n_again && memcmp(text, again, n) == 0, &ctx);
     mpl_graph_free(&ctx, first);
     mpl_graph_free(&ctx, second);
-    mpl_free(&ctx, text);
-    mpl_free(&ctx, again);
+    mpl_free_each(&ctx, text, again);
     must(ctx.n_live == 0, &ctx);
     return 0;
 }

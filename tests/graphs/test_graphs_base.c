@@ -74,8 +74,7 @@ TEST(turned)
                         assert_int_equal(item[at++], i);
         }
         assert_int_equal(begin[n_keys], at);
-        mpl_free(ctx, begin);
-        mpl_free(ctx, item);
+        mpl_free_each(ctx, begin, item);
     }
 }
 

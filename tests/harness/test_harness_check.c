@@ -98,8 +98,7 @@ TEST(damaged_plans)
     folder_put_text("fewer.tensors.csv", text);
     CHECK_ALL(table);
     free(moved);
-    mpl_free(ctx, text);
-    mpl_free(ctx, before);
+    mpl_free_each(ctx, text, before);
 }
 
 /* ---- every format, every verdict ---- */
@@ -172,8 +171,7 @@ TEST(verdicts)
     assert_ok(ctx, mpl_file_read(ctx, DATA "small.pytorch.json", &pytorch, &size));
     put_changed("padded.txt", xla, "size 640", "size 704");
     put_changed("freed.json", pytorch, "segment_alloc", "segment_free");
-    mpl_free(ctx, xla);
-    mpl_free(ctx, pytorch);
+    mpl_free_each(ctx, xla, pytorch);
     assert_int_equal(run_check("plan mlp -p pool -q -o @/own.json"), 0);
     assert_int_equal(run_check("plan lstm -p nnc_2019 --safety parallel -q -o @/wide.json"), 0);
     assert_int_equal(run_check("plan mlp -p none -q -o @/torn.json"), 0);

@@ -93,8 +93,7 @@ TEST(test_markers)
                                                                                       nothing */
         mpl_free(ctx, faults);
         assert_string_equal(again, out);
-        mpl_free(ctx, out);
-        mpl_free(ctx, again);
+        mpl_free_each(ctx, out, again);
     }
 }
 

@@ -108,8 +108,7 @@ TEST(keys_name_runs)
             assert_string_not_equal(key_a, key_b);
         else
             assert_string_equal(key_a, key_b);
-        mpl_free(ctx, key_a);
-        mpl_free(ctx, key_b);
+        mpl_free_each(ctx, key_a, key_b);
         mpl_record_free(ctx, a);
         mpl_record_free(ctx, b);
     }

@@ -586,8 +586,7 @@ TEST(test_notes)
     assert_ok(ctx, mpl_file_read(ctx, again, &data, &size));
     assert_int_equal(size, n_bare);
     assert_memory_equal(data, bare, size);
-    mpl_free(ctx, data);
-    mpl_free(ctx, bare);
+    mpl_free_each(ctx, data, bare);
 }
 
 /* ---- what is refused ---- */

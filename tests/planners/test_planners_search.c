@@ -292,8 +292,7 @@ static mpl_status compare_placements(mpl_packing *q)
         n_compared++;
     }
     mpl_plan_free(ctx, plan);
-    mpl_free(ctx, all);
-    mpl_free(ctx, order);
+    mpl_free_each(ctx, all, order);
     return MPL_OK;
 }
 

@@ -66,8 +66,7 @@ static void check_bits(mpl_ctx *ctx, const char *what, const mpl_graph *g, const
         *more = (work_done - before) / 2;
         if (memcmp(want, got, output_bytes(g)) != 0)
             fail_msg("%s: outputs differ", what);
-        mpl_free(ctx, want);
-        mpl_free(ctx, got);
+        mpl_free_each(ctx, want, got);
     }
 }
 

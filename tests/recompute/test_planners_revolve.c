@@ -224,8 +224,7 @@ static void check_bits(mpl_ctx *ctx, const char *what, const mpl_graph *g, const
     if (memcmp(want, got, output_bytes(g)) != 0)
         fail_msg("%s on %s: outputs differ", what, backend);
     *writes -= none;
-    mpl_free(ctx, want);
-    mpl_free(ctx, got);
+    mpl_free_each(ctx, want, got);
 }
 
 static const struct {

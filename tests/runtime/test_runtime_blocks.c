@@ -55,8 +55,7 @@ static void unbind(bound *b)
     mpl_plan_free(&b->ctx, b->plan);
     mpl_value_map_free(&b->ctx, b->map);
     mpl_problem_free(&b->ctx, b->p);
-    mpl_free(&b->ctx, b->order);
-    mpl_free(&b->ctx, b->workspace);
+    mpl_free_each(&b->ctx, b->order, b->workspace);
     mpl_graph_free(&b->ctx, b->g);
     b->backend->close(b->dev);
     assert_int_equal(b->ctx.n_live, 0);

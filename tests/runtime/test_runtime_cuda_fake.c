@@ -57,8 +57,7 @@ static mpl_status make(bench *b, const how *h)
 
     MPL_TRY(b->backend->open(&b->ctx, &(mpl_device_options){.n_threads = 4, .params = h->params},
                              &b->dev));
-    MPL_TRY(mpl_new(&b->ctx, b->order, b->g->n_ops));
-    MPL_TRY(mpl_new(&b->ctx, workspace, b->g->n_ops));
+    MPL_TRY(mpl_new_each(&b->ctx, b->g->n_ops, b->order, workspace));
     MPL_TRY(mpl_order_of(&b->ctx, b->g, mpl_order_find("given"), b->order));
     MPL_TRY(mpl_exec_workspaces(&b->ctx, b->backend, b->dev, b->g, workspace));
     options.parallel = h->parallel;

@@ -84,8 +84,7 @@ static mpl_status run_all(bench *b, size_t row, uint64_t seed)
                 mpl_compare(b->g->value_type[b->g->output[i]], n, got, want[i]) > MPL_REL_TOLERANCE)
                 fail_msg("row %zu, seed %" PRIu64 ", run %u: output '%s' differs", row, seed, r,
                          b->g->value_name[b->g->output[i]]);
-            mpl_free(&b->ctx, got);
-            mpl_free(&b->ctx, want[i]);
+            mpl_free_each(&b->ctx, got, want[i]);
         }
         for (uint32_t i = 0; i < b->g->n_inputs; i++)
             mpl_free(&b->ctx, input[i]);

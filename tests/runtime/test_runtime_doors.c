@@ -226,9 +226,7 @@ static void loops(void **state)
     assert_ok(&ctx, mpl_storage_new(&ctx, &t.spec, &t.storage));
     LOOK(&t, storage_holds, of_storage);
     mpl_program_free(&ctx, program);
-    mpl_free(&ctx, root);
-    mpl_free(&ctx, pinned);
-    mpl_free(&ctx, kept);
+    mpl_free_each(&ctx, root, pinned, kept);
     tear_down(&t);
 }
 

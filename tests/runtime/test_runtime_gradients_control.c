@@ -517,8 +517,7 @@ TEST(as_unrolled)
                 if (fabs(out[0][k] - out[1][k]) > 1e-12)
                     fail_msg("%s: output %u differs from the unrolled one: %.17g, %.17g",
                              pairs[i][0], o, out[0][k], out[1][k]);
-            mpl_free(&b->ctx, out[0]);
-            mpl_free(&b->ctx, out[1]);
+            mpl_free_each(&b->ctx, out[0], out[1]);
         }
         for (int k = 0; k < 2; k++) {
             mpl_exec_free(&b->ctx, exec[k]);

@@ -60,8 +60,7 @@ static void check(mpl_ctx *ctx, const char *what, mpl_exec *exec, uint64_t peak_
     assert_ok(ctx, mpl_exec_run(exec, NULL)); /* its pointers are restored */
     got = outputs_of(ctx, exec->g, exec);
     assert_memory_equal(got, want, bytes);
-    mpl_free(ctx, got);
-    mpl_free(ctx, want);
+    mpl_free_each(ctx, got, want);
     mpl_malloced_free(ctx, m);
 }
 

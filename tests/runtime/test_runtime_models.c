@@ -206,8 +206,7 @@ TEST(cpu_agrees_with_ref)
         print_message("%s: largest logit %.3g, cpu off by %.2g of it\n", models[i], (double)most,
                       (double)(far / most));
         assert_true(most > 0 && far <= 1e-4f * most);
-        mpl_free(ctx, got);
-        mpl_free(ctx, want);
+        mpl_free_each(ctx, got, want);
         end(&cpu);
         end(&ref);
     }

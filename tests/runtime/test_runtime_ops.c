@@ -591,8 +591,7 @@ TEST(little_workspace)
             assert_true(agrees(&rows[k], fake_backend(), how, g, got, want));
             if (strcmp(how, "kernel") != 0) /* some never use cuBLAS */
                 assert_string_equal(how, limits[i].how);
-            mpl_free(ctx, want);
-            mpl_free(ctx, got);
+            mpl_free_each(ctx, want, got);
             mpl_graph_free(ctx, g);
         }
     if (host.n_misused > 0)

@@ -75,11 +75,7 @@ static void open_bench(bench *b, const char *graph, mpl_concat concat, const cha
 
 static void close_bench(bench *b)
 {
-    mpl_free(&b->ctx, b->order);
-    mpl_free(&b->ctx, b->workspace);
-    mpl_free(&b->ctx, b->input);
-    mpl_free(&b->ctx, b->want);
-    mpl_free(&b->ctx, b->got);
+    mpl_free_each(&b->ctx, b->order, b->workspace, b->input, b->want, b->got);
     mpl_problem_free(&b->ctx, b->p);
     mpl_value_map_free(&b->ctx, b->map);
     mpl_graph_free(&b->ctx, b->g);

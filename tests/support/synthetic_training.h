@@ -47,8 +47,7 @@ static uint32_t backward(const layers *l, uint32_t i)
 static mpl_status draw_layers(mpl_ctx *ctx, uint32_t n_buffers, mpl_rng *rng, layers *l,
                               uint32_t *n_made)
 {
-    MPL_PASS(mpl_new(ctx, l->jump, n_buffers));
-    MPL_PASS(mpl_new(ctx, l->side, n_buffers));
+    MPL_PASS(mpl_new_each(ctx, n_buffers, l->jump, l->side));
     for (*n_made = 0; *n_made < n_buffers; l->n++) {
         uint32_t left = n_buffers - *n_made;
 
@@ -142,18 +141,15 @@ static mpl_status synthetic_training(mpl_ctx *ctx, uint32_t n, uint64_t seed, mp
     MPL_TRY(mpl_problem_new(ctx, "synthetic_training", n_made, &p));
     MPL_TRY(mpl_new(ctx, a, 1));
     p->access = a;
-    MPL_TRY(mpl_new(ctx, a->first_begin, (size_t)n_made + 1));
-    MPL_TRY(mpl_new(ctx, a->last_begin, (size_t)n_made + 1));
-    MPL_TRY(mpl_new(ctx, a->first_item, n_made));
-    MPL_TRY(mpl_new(ctx, a->last_item, n_made));
+    MPL_TRY(mpl_new_each(ctx, (size_t)n_made + 1, a->first_begin, a->last_begin));
+    MPL_TRY(mpl_new_each(ctx, n_made, a->first_item, a->last_item));
     MPL_TRY(make_edges(ctx, &l, a));
     fill_buffers(&l, &rng, p, a);
     MPL_TRY(mpl_before_from_access(ctx, n_made, a, &before));
     p->before = before;
     *out = p, p = NULL;
 out:
-    mpl_free(ctx, l.jump);
-    mpl_free(ctx, l.side);
+    mpl_free_each(ctx, l.jump, l.side);
     mpl_problem_free(ctx, p);
     return st;
 }

@@ -261,8 +261,7 @@ static void judge_graph(bench *b, uint64_t seed)
         judge_plans(b);
     mpl_value_map_free(&b->ctx, b->map);
     mpl_problem_free(&b->ctx, b->p);
-    mpl_free(&b->ctx, b->order);
-    mpl_free(&b->ctx, workspaces);
+    mpl_free_each(&b->ctx, b->order, workspaces);
     mpl_graph_free(&b->ctx, b->g);
 }
 

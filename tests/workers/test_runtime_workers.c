@@ -191,8 +191,7 @@ static int shows(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mpl_op late, b
     how = st != MPL_OK ? 2 : memcmp(got, want, output_bytes(g)) != 0 ? 1 : 0;
     if (st != MPL_OK)
         assert_int_equal(st, MPL_EINVALID);
-    mpl_free(ctx, want);
-    mpl_free(ctx, got);
+    mpl_free_each(ctx, want, got);
     unbind(&b);
     return how;
 }

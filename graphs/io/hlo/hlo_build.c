@@ -219,8 +219,7 @@ static mpl_status emit_while(hlo_builder *b, const hlo_frame *f, const hlo_instr
     if (of == NULL || of->shape.n_leaves != n)
         MPL_TRY(hlo_refuse(b->m, i->name.at, "a while has one operand, of its own shape"));
     MPL_TRY(hlo_take_values(b, f, i, n, hlo_values_of(f, of)));
-    MPL_TRY(mpl_new(b->ctx, param, (size_t)n + 1));
-    MPL_TRY(mpl_new(b->ctx, next, (size_t)n + 1));
+    MPL_TRY(mpl_new_each(b->ctx, (size_t)n + 1, param, next));
     body = b->g->n_blocks;
     MPL_TRY(open_block(b, i));
     next[0] = MPL_NONE;

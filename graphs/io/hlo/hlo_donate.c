@@ -135,8 +135,7 @@ static mpl_status copy_update(donor *d, mpl_op op, mpl_value input, mpl_graph *t
     for (size_t i = 0; i < d->n_readers; i++)
         if (d->reader[i] != op)
             in[n_in++] = map[mpl_op_output(g, d->reader[i], 0)];
-    MPL_TRY(mpl_new(d->ctx, out, n_out));
-    MPL_TRY(mpl_new(d->ctx, name, n_out));
+    MPL_TRY(mpl_new_each(d->ctx, n_out, out, name));
     for (uint32_t i = 0; i < n_out; i++)
         name[i] = g->value_name[mpl_op_output(g, op, i)];
     MPL_TRY(update_attrs(d, op, &reads, &n_attr, &attr));

@@ -65,12 +65,8 @@ mpl_status mpl_dominators_new(mpl_ctx *ctx, const mpl_order_model *m, bool from_
     uint32_t n = m->n;
 
     *d = (mpl_dominators){.n = n};
-    MPL_PASS(mpl_new(ctx, d->parent, (size_t)n + 1));
-    MPL_PASS(mpl_new(ctx, d->depth, (size_t)n + 1));
-    MPL_PASS(mpl_new(ctx, d->jump, (size_t)n + 1));
-    MPL_PASS(mpl_new(ctx, d->size, (size_t)n + 1));
-    MPL_PASS(mpl_new(ctx, d->place, (size_t)n + 1));
-    MPL_PASS(mpl_new(ctx, d->at, (size_t)n + 1));
+    MPL_PASS(
+        mpl_new_each(ctx, (size_t)n + 1, d->parent, d->depth, d->jump, d->size, d->place, d->at));
     d->parent[n] = d->jump[n] = n;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = from_end ? n - 1 - i : i;

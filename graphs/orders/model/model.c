@@ -48,8 +48,7 @@ static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, pairs *list, mpl_lists *o
 
 static void lists_fini(mpl_ctx *ctx, mpl_lists *l)
 {
-    mpl_free(ctx, l->begin);
-    mpl_free(ctx, l->item);
+    mpl_free_each(ctx, l->begin, l->item);
 }
 
 /* ---- models ---- */
@@ -62,14 +61,8 @@ mpl_status mpl_order_model_alloc(mpl_ctx *ctx, uint32_t n, uint32_t k, mpl_order
     MPL_TRY(mpl_new(ctx, m, 1));
     m->n = n;
     m->n_buffers = k;
-    MPL_TRY(mpl_new(ctx, m->op, n));
-    MPL_TRY(mpl_new(ctx, m->extra, n));
-    MPL_TRY(mpl_new(ctx, m->saves, n));
-    MPL_TRY(mpl_new(ctx, m->extra_rest, n));
-    MPL_TRY(mpl_new(ctx, m->rest, k));
-    MPL_TRY(mpl_new(ctx, m->bytes, k));
-    MPL_TRY(mpl_new(ctx, m->from_start, k));
-    MPL_TRY(mpl_new(ctx, m->kept, k));
+    MPL_TRY(mpl_new_each(ctx, n, m->op, m->extra, m->saves, m->extra_rest));
+    MPL_TRY(mpl_new_each(ctx, k, m->rest, m->bytes, m->from_start, m->kept));
     *out = m, m = NULL;
 out:
     mpl_order_model_free(ctx, m);
@@ -93,11 +86,7 @@ void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
 
 void mpl_order_arcs_fini(mpl_ctx *ctx, arcs *a)
 {
-    mpl_free(ctx, a->before.at);
-    mpl_free(ctx, a->makers.at);
-    mpl_free(ctx, a->users.at);
-    mpl_free(ctx, a->ways.at);
-    mpl_free(ctx, a->under.at);
+    mpl_free_each(ctx, a->before.at, a->makers.at, a->users.at, a->ways.at, a->under.at);
 }
 
 static mpl_status turn(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, uint32_t n_items,
@@ -243,8 +232,7 @@ mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const ui
     *out = x.sub, x.sub = NULL;
 out:
     mpl_order_model_free(ctx, x.sub);
-    mpl_free(ctx, x.place);
-    mpl_free(ctx, x.id);
+    mpl_free_each(ctx, x.place, x.id);
     mpl_order_arcs_fini(ctx, &x.arcs);
     return st;
 }
@@ -296,10 +284,8 @@ mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *m, mpl_order
     mpl_status st = MPL_OK;
 
     *w = (mpl_order_walk){.m = m};
-    MPL_TRY(mpl_new(ctx, w->ready, m->n));
-    MPL_TRY(mpl_new(ctx, w->waits, m->n));
-    MPL_TRY(mpl_new(ctx, w->born, m->n_buffers));
-    MPL_TRY(mpl_new(ctx, w->left, m->n_buffers));
+    MPL_TRY(mpl_new_each(ctx, m->n, w->ready, w->waits));
+    MPL_TRY(mpl_new_each(ctx, m->n_buffers, w->born, w->left));
     MPL_TRY(mpl_new(ctx, w->done, m->n));
     mpl_order_walk_reset(w);
 out:
@@ -310,11 +296,7 @@ out:
 
 void mpl_order_walk_fini(mpl_ctx *ctx, mpl_order_walk *w)
 {
-    mpl_free(ctx, w->ready);
-    mpl_free(ctx, w->waits);
-    mpl_free(ctx, w->born);
-    mpl_free(ctx, w->left);
-    mpl_free(ctx, w->done);
+    mpl_free_each(ctx, w->ready, w->waits, w->born, w->left, w->done);
     memset(w, 0, sizeof *w);
 }
 

@@ -190,8 +190,7 @@ static mpl_status find_facts(mpl_block_models *f)
     uint8_t *pinned = NULL, *kept = NULL;
 
     MPL_TRY(mpl_new(ctx, order, g->n_ops));
-    MPL_TRY(mpl_new(ctx, pinned, g->n_values));
-    MPL_TRY(mpl_new(ctx, kept, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, pinned, kept));
     for (mpl_op op = 0; op < g->n_ops; op++)
         order[op] = op;
     for (uint32_t i = 0; i < g->n_outputs; i++)
@@ -207,9 +206,7 @@ static mpl_status find_facts(mpl_block_models *f)
         ctx, &(mpl_storage_spec){g, program, o, f->alias.root, pinned, kept}, &f->facts));
 out:
     mpl_program_free(ctx, program);
-    mpl_free(ctx, order);
-    mpl_free(ctx, pinned);
-    mpl_free(ctx, kept);
+    mpl_free_each(ctx, order, pinned, kept);
     return st;
 }
 
@@ -595,20 +592,14 @@ mpl_status mpl_block_model_new(const mpl_block_models *f, uint32_t b, mpl_order_
     mpl_status st = MPL_OK;
     maker x = {.ctx = f->ctx, .f = f, .g = f->g, .block = b};
 
-    MPL_TRY(mpl_new(x.ctx, x.id, x.g->n_values));
-    MPL_TRY(mpl_new(x.ctx, x.how, x.g->n_values));
-    MPL_TRY(mpl_new(x.ctx, x.touched, x.g->n_values));
-    MPL_TRY(mpl_new(x.ctx, x.touch, x.g->n_values));
+    MPL_TRY(mpl_new_each(x.ctx, x.g->n_values, x.id, x.how, x.touched, x.touch));
     memset(x.id, 0xff, x.g->n_values * sizeof *x.id);
     MPL_TRY(fill(&x));
     *out = x.m, x.m = NULL;
 out:
     mpl_order_model_free(x.ctx, x.m);
     mpl_order_arcs_fini(x.ctx, &x.arcs);
-    mpl_free(x.ctx, x.id);
-    mpl_free(x.ctx, x.how);
-    mpl_free(x.ctx, x.touched);
-    mpl_free(x.ctx, x.touch);
+    mpl_free_each(x.ctx, x.id, x.how, x.touched, x.touch);
     return st;
 }
 

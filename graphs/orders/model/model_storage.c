@@ -100,8 +100,7 @@ static mpl_status open_concats(source *s)
     uint8_t *is_output = NULL, *pinned = NULL; /* roots, where all splits copy, and where none does
                                                 */
 
-    MPL_TRY(mpl_new(s->ctx, is_output, g->n_values));
-    MPL_TRY(mpl_new(s->ctx, pinned, g->n_values));
+    MPL_TRY(mpl_new_each(s->ctx, g->n_values, is_output, pinned));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         is_output[s->apart.root[g->output[i]]] = 1;
         pinned[s->alias.root[g->output[i]]] = s->options->pin_outputs;
@@ -115,8 +114,7 @@ static mpl_status open_concats(source *s)
             s->tight[s->alias.root[g->op_in[i]]] = 1;
     }
 out:
-    mpl_free(s->ctx, is_output);
-    mpl_free(s->ctx, pinned);
+    mpl_free_each(s->ctx, is_output, pinned);
     return st;
 }
 
@@ -503,10 +501,8 @@ static mpl_status make_model(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
     s.relaxed = relaxed || (undecided && s.concats->n > 0);
     MPL_TRY(mpl_new(ctx, s.tight, g->n_values));
     MPL_TRY(find_storage(&s));
-    MPL_TRY(mpl_new(ctx, s.begin, g->n_values));
-    MPL_TRY(mpl_new(ctx, s.count, g->n_values));
-    MPL_TRY(mpl_new(ctx, s.how, s.cuts.n));
-    MPL_TRY(mpl_new(ctx, s.piece_rest, s.cuts.n));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, s.begin, s.count));
+    MPL_TRY(mpl_new_each(ctx, s.cuts.n, s.how, s.piece_rest));
     MPL_TRY(mpl_new(ctx, s.pinned, g->n_values));
     MPL_TRY(mpl_new(ctx, s.id, s.cuts.n));
     MPL_TRY(find_all_parts(&s));

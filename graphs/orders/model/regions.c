@@ -166,9 +166,7 @@ static void local_fini(mpl_ctx *ctx, local *l)
 {
     mpl_order_model_free(ctx, l->m);
     mpl_order_arcs_fini(ctx, &l->arcs);
-    mpl_free(ctx, l->op);
-    mpl_free(ctx, l->leg);
-    mpl_free(ctx, l->way);
+    mpl_free_each(ctx, l->op, l->leg, l->way);
     memset(l, 0, sizeof *l);
 }
 
@@ -177,8 +175,7 @@ static mpl_status number_nodes(frame *f, const uint32_t *ops, uint32_t n, local 
 {
     uint32_t n_nodes = 0, n_buffers = 0;
 
-    MPL_PASS(mpl_new(f->ctx, l->op, n));
-    MPL_PASS(mpl_new(f->ctx, l->leg, n));
+    MPL_PASS(mpl_new_each(f->ctx, n, l->op, l->leg));
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = ops[i], c = f->chain_of[v];
         const chain *x = c != MPL_NONE ? &f->chains[c] : NULL;
@@ -438,8 +435,7 @@ static mpl_status order_local(frame *f, const local *l, const mpl_sets *sets, co
     uint32_t *nodes = NULL, n_legs;
     size_t from = f->n_ops;
 
-    MPL_TRY(mpl_new(f->ctx, legs, l->m->n));
-    MPL_TRY(mpl_new(f->ctx, nodes, l->m->n));
+    MPL_TRY(mpl_new_each(f->ctx, l->m->n, legs, nodes));
     MPL_TRY(mpl_valleys(f->ctx, sets, l->m->n, legs, nodes, &n_legs, exact));
     if (!*exact)
         goto out;
@@ -456,8 +452,7 @@ static mpl_status order_local(frame *f, const local *l, const mpl_sets *sets, co
     f->n_ops = from;
     MPL_TRY(add_chain_of(f, ops, n, r, sets->live[0], legs, n_legs));
 out:
-    mpl_free(f->ctx, legs);
-    mpl_free(f->ctx, nodes);
+    mpl_free_each(f->ctx, legs, nodes);
     return st;
 }
 
@@ -559,10 +554,8 @@ static mpl_status order_runs(frame *f, const local *l, uint32_t n_ops)
 
     MPL_TRY(trees_init(f->ctx, l->m, &t));
     MPL_TRY(mpl_new(f->ctx, run, l->m->n));
-    MPL_TRY(mpl_new(f->ctx, scratch, n_ops));
-    MPL_TRY(mpl_new(f->ctx, all, n_ops));
-    MPL_TRY(mpl_new(f->ctx, seen, l->m->n));
-    MPL_TRY(mpl_new(f->ctx, alone, l->m->n));
+    MPL_TRY(mpl_new_each(f->ctx, n_ops, scratch, all));
+    MPL_TRY(mpl_new_each(f->ctx, l->m->n, seen, alone));
     for (uint32_t v = 0; v < l->m->n; v++) {
         uint32_t n = 0;
 
@@ -575,11 +568,7 @@ static mpl_status order_runs(frame *f, const local *l, uint32_t n_ops)
     }
 out:
     trees_fini(f->ctx, &t);
-    mpl_free(f->ctx, run);
-    mpl_free(f->ctx, scratch);
-    mpl_free(f->ctx, all);
-    mpl_free(f->ctx, seen);
-    mpl_free(f->ctx, alone);
+    mpl_free_each(f->ctx, run, scratch, all, seen, alone);
     return st;
 }
 
@@ -672,9 +661,7 @@ static mpl_status order_regions(frame *f, uint64_t *ticks)
     uint32_t *ops = NULL, *of = NULL, n;
     uint8_t *large = NULL;
 
-    MPL_TRY(mpl_new(f->ctx, regions, f->m->n));
-    MPL_TRY(mpl_new(f->ctx, ops, f->m->n));
-    MPL_TRY(mpl_new(f->ctx, large, f->m->n));
+    MPL_TRY(mpl_new_each(f->ctx, f->m->n, regions, ops, large));
     MPL_TRY(filled(f->ctx, f->m->n, &of));
     n = find_regions(&f->trees, regions);
     for (uint32_t i = 0; i < n; i++) {
@@ -692,10 +679,7 @@ static mpl_status order_regions(frame *f, uint64_t *ticks)
             large[ops[k]] = 1;
     }
 out:
-    mpl_free(f->ctx, regions);
-    mpl_free(f->ctx, ops);
-    mpl_free(f->ctx, large);
-    mpl_free(f->ctx, of);
+    mpl_free_each(f->ctx, regions, ops, large, of);
     return st;
 }
 
@@ -739,7 +723,6 @@ out:
 void mpl_order_reduced_fini(mpl_ctx *ctx, mpl_order_reduced *r)
 {
     mpl_order_model_free(ctx, r->model);
-    mpl_free(ctx, r->begin);
-    mpl_free(ctx, r->item);
+    mpl_free_each(ctx, r->begin, r->item);
     memset(r, 0, sizeof *r);
 }

@@ -21,8 +21,7 @@
 
 void mpl_sets_fini(mpl_ctx *ctx, mpl_sets *s)
 {
-    mpl_free(ctx, s->live);
-    mpl_free(ctx, s->moves);
+    mpl_free_each(ctx, s->live, s->moves);
     memset(s, 0, sizeof *s);
 }
 
@@ -134,8 +133,7 @@ mpl_status mpl_sets_of(mpl_ctx *ctx, const mpl_order_model *m, uint32_t most, ui
     *whole = from == s->n;
 out:
     mpl_order_walk_fini(ctx, &walk);
-    mpl_free(ctx, t.words);
-    mpl_free(ctx, t.slot);
+    mpl_free_each(ctx, t.words, t.slot);
     return st;
 }
 
@@ -263,9 +261,7 @@ static mpl_status finder_init(mpl_ctx *ctx, finder *f)
 {
     uint32_t n = f->sets->n;
 
-    MPL_PASS(mpl_new(ctx, f->from_start, n));
-    MPL_PASS(mpl_new(ctx, f->peak, n));
-    MPL_PASS(mpl_new(ctx, f->via, n));
+    MPL_PASS(mpl_new_each(ctx, n, f->from_start, f->peak, f->via));
     MPL_PASS(mpl_new(ctx, f->begin, (size_t)n + 1));
     for (size_t i = 0; i < f->sets->n_moves; i++)
         f->begin[f->sets->moves[i].from + 1] = i + 1;

@@ -36,9 +36,7 @@ static mpl_status build_network(mpl_ctx *ctx, const mpl_problem *p, const uint64
     uint32_t n = p->n;
     size_t most = 3 * (size_t)n + o->red_begin[n] + p->n_in_place;
 
-    MPL_PASS(mpl_new(ctx, net->from, most));
-    MPL_PASS(mpl_new(ctx, net->to, most));
-    MPL_PASS(mpl_new(ctx, net->capacity, most));
+    MPL_PASS(mpl_new_each(ctx, most, net->from, net->to, net->capacity));
     for (uint32_t v = 0; v < n; v++) {
         push_arc(net, 2 * n, v, weight[v]);
         push_arc(net, n + v, 2 * n + 1, weight[v]);
@@ -96,11 +94,7 @@ mpl_status mpl_antichain(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint
     mpl_assert(found == sum - flow);
     *bytes = found - rest; /* the topmost buffer need not fill its last slot */
 out:
-    mpl_free(ctx, weight);
-    mpl_free(ctx, side);
-    mpl_free(ctx, net.from);
-    mpl_free(ctx, net.to);
-    mpl_free(ctx, net.capacity);
+    mpl_free_each(ctx, weight, side, net.from, net.to, net.capacity);
     return st;
 }
 
@@ -113,8 +107,7 @@ static mpl_status widest(mpl_ctx *ctx, const mpl_problem *p, uint32_t *width)
     uint64_t *bytes = NULL, found;
     uint32_t *align = NULL;
 
-    MPL_TRY(mpl_new(ctx, bytes, p->n));
-    MPL_TRY(mpl_new(ctx, align, p->n));
+    MPL_TRY(mpl_new_each(ctx, p->n, bytes, align));
     for (uint32_t v = 0; v < p->n; v++)
         bytes[v] = align[v] = 1;
     unit.bytes = bytes;
@@ -123,8 +116,7 @@ static mpl_status widest(mpl_ctx *ctx, const mpl_problem *p, uint32_t *width)
     MPL_TRY(mpl_antichain(ctx, &unit, 0, &found, NULL));
     *width = (uint32_t)found;
 out:
-    mpl_free(ctx, bytes);
-    mpl_free(ctx, align);
+    mpl_free_each(ctx, bytes, align);
     return st;
 }
 

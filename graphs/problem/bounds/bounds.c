@@ -152,11 +152,7 @@ static mpl_status sweep_init(sweep *s)
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == s->pool)
             s->n += 1 + (p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0);
-    MPL_PASS(mpl_new(s->ctx, s->piece, s->n));
-    MPL_PASS(mpl_new(s->ctx, s->birth, s->n));
-    MPL_PASS(mpl_new(s->ctx, s->death, s->n));
-    MPL_PASS(mpl_new(s->ctx, s->rest_heap, s->n));
-    MPL_PASS(mpl_new(s->ctx, s->saved, s->n));
+    MPL_PASS(mpl_new_each(s->ctx, s->n, s->piece, s->birth, s->death, s->rest_heap, s->saved));
     MPL_PASS(mpl_new(s->ctx, s->source, p->n_in_place));
     cut_lifetimes(s);
     for (uint32_t i = 0; i < s->n; i++) {
@@ -219,12 +215,7 @@ mpl_status mpl_peak_live(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint
     if (peak_step != NULL)
         *peak_step = where;
 out:
-    mpl_free(ctx, s.piece);
-    mpl_free(ctx, s.birth);
-    mpl_free(ctx, s.death);
-    mpl_free(ctx, s.rest_heap);
-    mpl_free(ctx, s.saved);
-    mpl_free(ctx, s.source);
+    mpl_free_each(ctx, s.piece, s.birth, s.death, s.rest_heap, s.saved, s.source);
     return st;
 }
 

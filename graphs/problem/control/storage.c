@@ -142,24 +142,12 @@ static mpl_status allocate(mpl_store *s)
         s->half = s->units->point_words;
         s->words = 2 * s->half;
     }
-    MPL_PASS(mpl_new(s->ctx, s->hold, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->wanted, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->out_live, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->how, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->of, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->at, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->ref0, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->ref1, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->same, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->dep_begin, g->n_values));
-    MPL_PASS(mpl_new(s->ctx, s->dep_n, g->n_values));
+    MPL_PASS(mpl_new_each(s->ctx, g->n_values, s->hold, s->wanted, s->out_live, s->how, s->of,
+                          s->at, s->ref0, s->ref1));
+    MPL_PASS(mpl_new_each(s->ctx, g->n_values, s->same, s->dep_begin, s->dep_n));
     MPL_PASS(mpl_new(s->ctx, s->row, (size_t)s->most_items * s->words));
-    MPL_PASS(mpl_new(s->ctx, s->parent, s->most_items));
-    MPL_PASS(mpl_new(s->ctx, s->next, s->most_items));
-    MPL_PASS(mpl_new(s->ctx, s->turn, s->most_items));
-    MPL_PASS(mpl_new(s->ctx, s->bytes, s->most_items));
-    MPL_PASS(mpl_new(s->ctx, s->named, s->most_items));
-    MPL_PASS(mpl_new(s->ctx, s->copy, s->most_items));
+    MPL_PASS(mpl_new_each(s->ctx, s->most_items, s->parent, s->next, s->turn, s->bytes, s->named,
+                          s->copy));
     MPL_PASS(mpl_new(s->ctx, s->in_copied, g->op_in_begin[g->n_ops]));
     MPL_PASS(mpl_new(s->ctx, s->result_copied, n_results));
     MPL_PASS(mpl_new(s->ctx, s->staging, g->n_blocks));
@@ -212,9 +200,7 @@ out:
 
 void mpl_storage_facts_free(mpl_ctx *ctx, mpl_storage_facts *f)
 {
-    mpl_free(ctx, f->lies);
-    mpl_free(ctx, f->out_live);
-    mpl_free(ctx, f->result_read);
+    mpl_free_each(ctx, f->lies, f->out_live, f->result_read);
     *f = (mpl_storage_facts){NULL, NULL, NULL};
 }
 
@@ -413,9 +399,7 @@ static mpl_status number_cells(finisher *f)
         if (is_buffer(s, item))
             f->number[item] = out->n_cells++;
     out->words = s->words;
-    MPL_PASS(mpl_new(s->ctx, out->bytes, out->n_cells));
-    MPL_PASS(mpl_new(s->ctx, out->named, out->n_cells));
-    MPL_PASS(mpl_new(s->ctx, out->copy, out->n_cells));
+    MPL_PASS(mpl_new_each(s->ctx, out->n_cells, out->bytes, out->named, out->copy));
     MPL_PASS(mpl_new(s->ctx, out->row, (size_t)out->n_cells * s->words));
     for (uint32_t item = 0; item < s->n_items; item++) {
         uint32_t at = item, n;
@@ -458,8 +442,7 @@ static mpl_status finish_values(finisher *f)
     mpl_storage *out = f->out;
     uint32_t n = s->g->n_values;
 
-    MPL_PASS(mpl_new(s->ctx, out->value_cell, n));
-    MPL_PASS(mpl_new(s->ctx, out->places->value_place, n));
+    MPL_PASS(mpl_new_each(s->ctx, n, out->value_cell, out->places->value_place));
     MPL_PASS(mpl_new(s->ctx, out->places->staging, s->g->n_blocks));
     for (mpl_value v = 0; v < n; v++) {
         uint32_t cell = s->how[v] == MPL_HOW_CELL ? settled_cell(s, v) : MPL_NONE;
@@ -497,10 +480,8 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
     for (mpl_op op = 0; op < s.g->n_ops; op++)
         if (s.g->op_kind[op] == MPL_OP_while)
             MPL_TRY(keep_skipped(&s, op));
-    MPL_TRY(mpl_new(ctx, f.out, 1));
-    MPL_TRY(mpl_new(ctx, f.out->places, 1));
-    MPL_TRY(mpl_new(ctx, f.number, s.n_items));
-    MPL_TRY(mpl_new(ctx, f.item_place, s.n_items));
+    MPL_TRY(mpl_new_each(ctx, 1, f.out, f.out->places));
+    MPL_TRY(mpl_new_each(ctx, s.n_items, f.number, f.item_place));
     memset(f.item_place, 0xff, s.n_items * sizeof *f.item_place);
     MPL_TRY(number_cells(&f));
     MPL_TRY(finish_values(&f));
@@ -509,8 +490,7 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
     *out = f.out, f.out = NULL;
 out:
     mpl_storage_free(ctx, f.out);
-    mpl_free(ctx, f.number);
-    mpl_free(ctx, f.item_place);
+    mpl_free_each(ctx, f.number, f.item_place);
     store_fini(&s);
     return st;
 }

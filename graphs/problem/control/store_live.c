@@ -298,8 +298,7 @@ static mpl_status solve(builder *b)
     flow.succ_begin = lists[0], flow.succ_item = lists[1];
     flow.use_begin = lists[2], flow.use_item = lists[3];
     flow.def_begin = lists[4], flow.def_item = lists[5];
-    MPL_TRY(mpl_new(s->ctx, in, (size_t)b->n_nodes * words));
-    MPL_TRY(mpl_new(s->ctx, out, (size_t)b->n_nodes * words));
+    MPL_TRY(mpl_new_each(s->ctx, (size_t)b->n_nodes * words, in, out));
     MPL_TRY(mpl_flow_live(s->ctx, &flow, in, out));
     for (uint32_t step = 0; step <= s->program->n_steps; step++) { /* the last: kept values */
         for (uint32_t i = flow.def_begin[step]; i < flow.def_begin[step + 1]; i++)
@@ -317,8 +316,7 @@ static mpl_status solve(builder *b)
 out:
     for (int i = 0; i < 6; i++)
         mpl_free(s->ctx, lists[i]);
-    mpl_free(s->ctx, in);
-    mpl_free(s->ctx, out);
+    mpl_free_each(s->ctx, in, out);
     return st;
 }
 
@@ -339,8 +337,7 @@ mpl_status mpl_store_live(mpl_store *s)
     MPL_TRY(solve(&b));
 out:
     for (int k = 0; k < N_LISTS; k++) {
-        mpl_free(s->ctx, b.list[k].node);
-        mpl_free(s->ctx, b.list[k].item);
+        mpl_free_each(s->ctx, b.list[k].node, b.list[k].item);
     }
     return st;
 }

@@ -199,8 +199,6 @@ mpl_status mpl_store_widen(mpl_store *s)
             widen_inner(&w, v);
     }
 out:
-    mpl_free(s->ctx, w.users);
-    mpl_free(s->ctx, w.behind);
-    mpl_free(s->ctx, w.old);
+    mpl_free_each(s->ctx, w.users, w.behind, w.old);
     return st;
 }

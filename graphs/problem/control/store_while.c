@@ -558,10 +558,8 @@ mpl_status mpl_store_while(mpl_store *s, mpl_op op)
     l.begin = s->program->begin_step[body];
     l.end = s->program->end_step[body];
     l.rounds = mpl_loop_known_rounds(&l);
-    MPL_TRY(mpl_new(s->ctx, l.pair, l.n));
-    MPL_TRY(mpl_new(s->ctx, copied, l.n));
-    MPL_TRY(mpl_new(s->ctx, l.row, s->words));
-    MPL_TRY(mpl_new(s->ctx, l.other, s->words));
+    MPL_TRY(mpl_new_each(s->ctx, l.n, l.pair, copied));
+    MPL_TRY(mpl_new_each(s->ctx, s->words, l.row, l.other));
     MPL_TRY(snapshot_take(s, &snap));
     for (;;) {
         memset(l.pair, 0, l.n * sizeof *l.pair);
@@ -580,9 +578,6 @@ mpl_status mpl_store_while(mpl_store *s, mpl_op op)
 out:
     for (size_t k = 0; k < sizeof snap.part / sizeof *snap.part; k++)
         mpl_free(s->ctx, snap.part[k]);
-    mpl_free(s->ctx, l.pair);
-    mpl_free(s->ctx, copied);
-    mpl_free(s->ctx, l.row);
-    mpl_free(s->ctx, l.other);
+    mpl_free_each(s->ctx, l.pair, copied, l.row, l.other);
     return st;
 }

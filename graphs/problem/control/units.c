@@ -11,8 +11,7 @@ static mpl_status number_units(mpl_ctx *ctx, const mpl_graph *g, const mpl_progr
     u->n_steps = program->n_steps;
     for (mpl_op op = 0; op < g->n_ops; op++)
         u->n += g->op_block[op] == 0;
-    MPL_PASS(mpl_new(ctx, u->first, u->n));
-    MPL_PASS(mpl_new(ctx, u->last, u->n));
+    MPL_PASS(mpl_new_each(ctx, u->n, u->first, u->last));
     MPL_PASS(mpl_new(ctx, u->of_step, u->n_steps));
     u->n = 0;
     for (uint32_t step = 0; step < u->n_steps; step++) {
@@ -101,8 +100,7 @@ mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *pr
 
     MPL_TRY(mpl_new(ctx, u, 1));
     MPL_TRY(number_units(ctx, g, program, u));
-    MPL_TRY(mpl_new(ctx, u->later, (size_t)u->n * u->words));
-    MPL_TRY(mpl_new(ctx, u->earlier, (size_t)u->n * u->words));
+    MPL_TRY(mpl_new_each(ctx, (size_t)u->n * u->words, u->later, u->earlier));
     MPL_TRY(mpl_new(ctx, u->beside, (size_t)u->n * u->point_words));
     MPL_TRY(mpl_new(ctx, last, g->n_ops));
     order_units(g, program, op_stream, last, u);

@@ -197,15 +197,13 @@ static mpl_status find_sharable(mpl_ctx *ctx, const mpl_graph *g,
     uint8_t *is_output = NULL, *taken = NULL;
 
     MPL_TRY(mpl_alias_new(ctx, g, &o, &alias));
-    MPL_TRY(mpl_new(ctx, is_output, g->n_values));
-    MPL_TRY(mpl_new(ctx, taken, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, is_output, taken));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         is_output[alias.root[g->output[i]]] = 1;
     *n = mpl_concat_sharable(g, &o, &alias, cannot_move, &(fixed){g, is_output}, taken, sharable);
 out:
     mpl_alias_free(ctx, &alias);
-    mpl_free(ctx, is_output);
-    mpl_free(ctx, taken);
+    mpl_free_each(ctx, is_output, taken);
     return st;
 }
 
@@ -234,8 +232,7 @@ mpl_status mpl_concats_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
     if (options->align == 0 || (options->align & (options->align - 1)) != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "alignment %u is no power of two", options->align);
     MPL_TRY(mpl_new(ctx, found, 1));
-    MPL_TRY(mpl_new(ctx, sharable, g->n_ops));
-    MPL_TRY(mpl_new(ctx, found->shared, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_ops, sharable, found->shared));
     if (options->concat != MPL_CONCAT_COPY)
         MPL_TRY(find_sharable(ctx, g, options, sharable, &found->n));
     c.sharable = sharable;
@@ -252,8 +249,7 @@ mpl_status mpl_concats_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
 out:
     mpl_problem_free(ctx, c.p);
     mpl_value_map_free(ctx, c.map);
-    mpl_free(ctx, c.shared);
-    mpl_free(ctx, sharable);
+    mpl_free_each(ctx, c.shared, sharable);
     mpl_concats_free(ctx, found);
     return st;
 }

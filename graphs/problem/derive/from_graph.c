@@ -154,9 +154,7 @@ static mpl_status find_lives(mpl_maker *m)
     const mpl_graph *g = m->g;
     const mpl_cuts *cuts = &m->cuts;
 
-    MPL_PASS(mpl_new(m->ctx, m->part_first, cuts->n));
-    MPL_PASS(mpl_new(m->ctx, m->part_last, cuts->n));
-    MPL_PASS(mpl_new(m->ctx, m->part_kept, cuts->n));
+    MPL_PASS(mpl_new_each(m->ctx, cuts->n, m->part_first, m->part_last, m->part_kept));
     for (uint32_t i = 0; i < cuts->n; i++)
         m->part_first[i] = MPL_NONE;
     for (mpl_op op = 0; op < g->n_ops; op++) {
@@ -192,10 +190,7 @@ static mpl_status make_problem(mpl_maker *m, const mpl_op *order)
     p->n_steps = m->program->n_steps > 0 ? m->program->n_steps : 1;
     p->pool_capacity[0] = o->capacity;
     MPL_PASS(add_pools(m));
-    MPL_PASS(mpl_new(m->ctx, p->buffer_name, p->n));
-    MPL_PASS(mpl_new(m->ctx, p->type_id, p->n));
-    MPL_PASS(mpl_new(m->ctx, p->shape_id, p->n));
-    MPL_PASS(mpl_new(m->ctx, p->no_reuse, p->n));
+    MPL_PASS(mpl_new_each(m->ctx, p->n, p->buffer_name, p->type_id, p->shape_id, p->no_reuse));
     for (mpl_buffer b = 0; b < p->n; b++)
         p->align[b] = o->align;
     MPL_PASS(m->storage != NULL ? mpl_maker_fill_cells(m) : mpl_maker_fill_values(m));
@@ -223,8 +218,7 @@ static mpl_status assign_storage(mpl_maker *m)
     mpl_status st = MPL_OK;
     uint8_t *pinned = NULL, *kept = NULL;
 
-    MPL_TRY(mpl_new(m->ctx, pinned, m->g->n_values));
-    MPL_TRY(mpl_new(m->ctx, kept, m->g->n_values));
+    MPL_TRY(mpl_new_each(m->ctx, m->g->n_values, pinned, kept));
     for (mpl_value v = 0; v < m->g->n_values; v++) {
         pinned[v] = is_pinned(m, v);
         kept[v] = mpl_maker_is_kept(m, v);
@@ -235,8 +229,7 @@ static mpl_status assign_storage(mpl_maker *m)
         &(mpl_storage_spec){m->g, m->program, m->options, m->ranges->alias.root, pinned, kept},
         &m->storage));
 out:
-    mpl_free(m->ctx, pinned);
-    mpl_free(m->ctx, kept);
+    mpl_free_each(m->ctx, pinned, kept);
     return st;
 }
 
@@ -291,15 +284,12 @@ mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *ord
 out:
     mpl_ranges_free(ctx, m.ranges);
     mpl_cuts_free(ctx, &m.cuts);
-    mpl_free(ctx, m.part_first);
-    mpl_free(ctx, m.part_last);
-    mpl_free(ctx, m.part_kept);
+    mpl_free_each(ctx, m.part_first, m.part_last, m.part_kept);
     mpl_program_free(ctx, m.program);
     mpl_extents_free(ctx, m.extents);
     mpl_free(ctx, m.points);
     mpl_storage_free(ctx, m.storage);
-    mpl_free(ctx, m.is_output);
-    mpl_free(ctx, m.part);
+    mpl_free_each(ctx, m.is_output, m.part);
     mpl_value_map_free(ctx, m.map);
     mpl_problem_free(ctx, m.p);
     return st;

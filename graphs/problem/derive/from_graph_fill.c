@@ -62,8 +62,7 @@ mpl_status mpl_maker_fill_values(mpl_maker *m)
     mpl_problem *p = m->p;
 
     if (m->any_cut) {
-        MPL_PASS(mpl_new(m->ctx, p->inside, p->n));
-        MPL_PASS(mpl_new(m->ctx, p->inside_at, p->n));
+        MPL_PASS(mpl_new_each(m->ctx, p->n, p->inside, p->inside_at));
         for (mpl_buffer b = 0; b < p->n; b++)
             p->inside[b] = b;
         MPL_PASS(name_parts(m));
@@ -218,7 +217,6 @@ mpl_status mpl_maker_fill_shapes(mpl_maker *m)
         p->shape_id[b] = slot[at] - 1;
     }
 out:
-    mpl_free(m->ctx, shape);
-    mpl_free(m->ctx, slot);
+    mpl_free_each(m->ctx, shape, slot);
     return st;
 }

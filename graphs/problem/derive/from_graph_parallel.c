@@ -30,8 +30,7 @@ static mpl_status parallel_values(mpl_maker *m)
     uint32_t n_kept = 0, n_words = p->n / 64 + (p->n % 64 != 0);
     uint8_t *held = NULL, *given = NULL;
 
-    MPL_TRY(mpl_new(m->ctx, held, p->n));
-    MPL_TRY(mpl_new(m->ctx, given, p->n));
+    MPL_TRY(mpl_new_each(m->ctx, p->n, held, given));
     for (mpl_value v = 0; v < m->g->n_values; v++) {
         mpl_buffer b = m->map->value_buffer[v];
 
@@ -62,9 +61,7 @@ static mpl_status parallel_values(mpl_maker *m)
     }
     p->n_in_place = n_kept;
 out:
-    mpl_free(m->ctx, held);
-    mpl_free(m->ctx, given);
-    mpl_free(m->ctx, rows);
+    mpl_free_each(m->ctx, held, given, rows);
     mpl_before_free(m->ctx, before);
     return st;
 }

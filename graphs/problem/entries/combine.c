@@ -54,8 +54,7 @@ static mpl_status alloc_fields(combiner *c)
     MPL_PASS(mpl_new_each(c->ctx, c->n_gaps, p->gap_from, p->gap_to));
     MPL_PASS(mpl_new_each(c->ctx, c->n_pairs, p->in_place_in, p->in_place_out, p->in_place_step));
     if (families) {
-        MPL_PASS(mpl_new(c->ctx, p->inside, p->n));
-        MPL_PASS(mpl_new(c->ctx, p->inside_at, p->n));
+        MPL_PASS(mpl_new_each(c->ctx, p->n, p->inside, p->inside_at));
         for (mpl_buffer b = 0; b < p->n; b++)
             p->inside[b] = b;
     }
