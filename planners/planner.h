@@ -22,6 +22,8 @@ enum {
     MPL_USES_GAPS = 1024, /* plans lifetimes with gaps; other planners see them without gaps */
     /* places families part by part; other planners see each as one buffer */
     MPL_USES_FAMILIES = 2048,
+    MPL_UNFIXED_ONLY = 4096, /* cannot keep decided offsets; neither can MPL_BLOCKS */
+    MPL_PRODUCTION = 8192,   /* of a production system: in a bench only where it is named */
 };
 
 /* Callbacks during a planner's work. */

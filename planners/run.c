@@ -72,6 +72,7 @@ static mpl_status check_params(const mpl_planner *planner, const mpl_run *run)
 static mpl_status check_traits(const mpl_planner *planner, const mpl_run *run, const mpl_problem *p)
 {
     char text[24];
+    bool moves = (planner->traits & (MPL_BLOCKS | MPL_UNFIXED_ONLY)) != 0;
 
     if (planner->plan == NULL)
         return MPL_ERROR(run->ctx, MPL_EUNAVAIL, "planner %s is not in this build", planner->name);
@@ -79,11 +80,11 @@ static mpl_status check_traits(const mpl_planner *planner, const mpl_run *run, c
         return MPL_ERROR(run->ctx, MPL_EUNAVAIL,
                          "planner %s needs an order of steps: it cannot plan under parallel",
                          planner->name);
-    for (mpl_buffer b = 0; (planner->traits & MPL_BLOCKS) != 0 && p->fixed != NULL && b < p->n; b++)
+    for (mpl_buffer b = 0; p->fixed != NULL && moves && b < p->n; b++)
         if (p->fixed[b] != MPL_UNFIXED)
             return MPL_ERROR(
                 run->ctx, MPL_EUNAVAIL,
-                "planner %s places blocks: it cannot keep buffer '%.100s' at offset %" PRIu64,
+                "planner %s decides all offsets: it cannot keep buffer '%.100s' at offset %" PRIu64,
                 planner->name, mpl_buffer_label(p, b, text), p->fixed[b]);
     return MPL_OK;
 }

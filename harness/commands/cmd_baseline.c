@@ -38,7 +38,7 @@ static mpl_status choose_planners(update *u)
         MPL_PASS(mpl_planner_list(u->ctx, u->options->planners.item[i], add_spec, u));
     for (uint32_t i = 0; u->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
         if (mpl_planners[i]->plan != NULL &&
-            (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS)) == 0)
+            (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS | MPL_PRODUCTION)) == 0)
             MPL_PASS(add_spec(u, mpl_planners[i]->name));
     return MPL_OK;
 }

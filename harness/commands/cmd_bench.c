@@ -47,7 +47,7 @@ static mpl_status parse_planners(mpl_bench *b)
     for (uint32_t i = 0; i < b->options->planners.n; i++)
         MPL_PASS(mpl_planner_list(b->ctx, b->options->planners.item[i], add_own, b));
     for (uint32_t i = 0; b->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
-        if ((mpl_planners[i]->traits & MPL_SPREADS) == 0)
+        if ((mpl_planners[i]->traits & (MPL_SPREADS | MPL_PRODUCTION)) == 0)
             MPL_PASS(add_planner(b, mpl_planners[i]->name, false));
     for (uint32_t i = 0; i < b->options->peer.n; i++)
         MPL_PASS(add_planner(b, b->options->peer.item[i], true));

@@ -28,6 +28,7 @@ typedef struct mpl_heap {
     uint32_t last;           /* the cell that ends at `top` */
     uint32_t list[MPL_HEAP_LISTS];
     uint64_t top, capacity; /* [byte] */
+    uint64_t state;         /* the allocator's own, 0 at first */
     mpl_online_facts facts;
 } mpl_heap;
 
@@ -53,6 +54,12 @@ mpl_status mpl_heap_grow(mpl_heap *h, uint64_t bytes, uint32_t segment, uint32_t
 bool mpl_heap_has_room(const mpl_heap *h, uint64_t bytes);
 /* The system has a free cell back. */
 void mpl_heap_release(mpl_heap *h, uint32_t id);
+/* One arena in list 0 that grows at its end: a cell of `bytes` at a multiple of `align` in the
+ * smallest hole with room, the lowest of equals; last_of_all: the highest of equals, and what is
+ * free at the arena's end only if there is no other. mpl_heap_unfit gives it back. */
+mpl_status mpl_heap_fit(mpl_heap *h, uint64_t bytes, uint32_t align, bool last_of_all,
+                        uint32_t *out);
+void mpl_heap_unfit(mpl_heap *h, uint32_t id);
 /* Splits a free cell behind its first `bytes`; *rest, if it is not NULL, is the new one, in the
  * same list. */
 mpl_status mpl_heap_cut(mpl_heap *h, uint32_t id, uint64_t bytes, uint32_t *rest);

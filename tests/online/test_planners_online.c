@@ -186,6 +186,46 @@ static void place_caching(simulation *s, uint64_t bytes, uint64_t align, alive *
     b->bytes = unit == 1 || room - bytes > 1024 KIB ? bytes : room;
 }
 
+/* ---- ggml: as best_fit, but the highest of equals, and the end of the arena last ---- */
+
+static void place_ggml(simulation *s, uint64_t bytes, uint64_t align, alive *b)
+{
+    segment *g = &s->segment[0];
+    uint64_t least = UINT64_MAX, last = g->bytes;
+
+    s->n_segments = 1;
+    b->bytes = bytes = up(bytes, align);
+    for (uint64_t from = 0, to; from < g->bytes;
+         from = next_begin(s, g, mpl_max_u64(to, from + 1))) {
+        to = free_end(s, g, from);
+        if (to == g->bytes && to > from)
+            last = from;
+        else if (up(from, align) + bytes <= to && to - from <= least)
+            least = to - from, b->at = up(from, align);
+    }
+    if (least == UINT64_MAX)
+        b->at = up(last, align);
+    g->bytes = mpl_max_u64(g->bytes, b->at + bytes);
+}
+
+/* ---- bfc: a region that was not doubled for its request doubles the next ---- */
+
+static void place_bfc(simulation *s, uint64_t bytes, uint64_t align, alive *b)
+{
+    uint64_t room, next = 1024 KIB, asked = bytes + (align > 256 ? align - 256 : 0);
+
+    bytes = up(asked, 256);
+    if (!find_range(s, 1, bytes, false, &b->at, &room)) {
+        for (uint32_t i = 0; i < s->n_segments; i++)
+            next = s->segment[i].bytes == next ? 2 * next : s->segment[i].bytes;
+        while (next < bytes)
+            next *= 2;
+        room = next;
+        b->at = new_segment(s, room, 1)->at;
+    }
+    b->bytes = room >= 2 * bytes || room - asked >= 128 * 1024 KIB ? bytes : room;
+}
+
 /* ---- random traces ---- */
 
 typedef void place(simulation *s, uint64_t bytes, uint64_t align, alive *out);
@@ -196,10 +236,10 @@ static const struct {
     uint64_t most;    /* bytes of a request */
     uint32_t aligns;  /* powers of two of an alignment */
     bool gives_empty; /* segments without a block go back */
-} kinds[] = {{"caching", place_caching, 14336 KIB, 12, false},
-             {"best_fit", place_best_fit, 90, 5, false},
-             {"buddy", place_buddy, 2000, 9, false},
-             {"slab", place_slab, 20 KIB, 9, true}};
+} kinds[] = {
+    {"caching", place_caching, 14336 KIB, 12, false}, {"best_fit", place_best_fit, 90, 5, false},
+    {"bfc", place_bfc, 14336 KIB, 12, false},         {"ggml", place_ggml, 90, 5, false},
+    {"buddy", place_buddy, 2000, 9, false},           {"slab", place_slab, 20 KIB, 9, true}};
 
 static uint64_t held(const simulation *s)
 {
