@@ -51,6 +51,7 @@ static mpl_status record(update *u, const mpl_record *from, uint64_t planned,
     mpl_status st = MPL_OK;
     mpl_record *row = NULL;
     char label[120];
+    uint64_t plan_ns;
 
     MPL_TRY(mpl_record_new(u->ctx, &row));
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
@@ -60,6 +61,8 @@ static mpl_status record(update *u, const mpl_record *from, uint64_t planned,
     mpl_record_int(row, MPL_FIELD_bound_bytes, optimum->bound_bytes);
     if (optimum->proved)
         mpl_record_int(row, MPL_FIELD_optimum_bytes, optimum->best_bytes);
+    if (u->options->times && mpl_record_get_int(from, MPL_FIELD_plan_ns, &plan_ns))
+        mpl_record_int(row, MPL_FIELD_plan_ns, plan_ns);
     if (optimum->proved && optimum->best_bytes == planned)
         mpl_record_text(row, MPL_FIELD_claim, "optimal");
     MPL_TRY(mpl_rows_take(u->ctx, &u->rows, &row));

@@ -1,18 +1,15 @@
 /* cmd_check.c -- memplan check: the regression gate. Verifies a plan, then compares its bytes with
  * the proven optimum, the best bound, or a baseline. Reports by an exit status, a last line for
  * logs, a row, and JUnit XML. */
-#include <unistd.h>
-
 #include "graphs/core/file.h"
 #include "graphs/problem/bounds/bounds.h"
-#include "harness/cli/carried.h"
 #include "graphs/core/size.h"
 #include "harness/cli/command.h"
 #include "harness/gate/gate.h"
 #include "harness/report/grid.h"
 
-typedef enum verdict { OK, IMPROVED, BEYOND, UNDECIDED, REFUSED, IMPOSSIBLE } verdict;
-static const char *const verdict_name[] = {"ok",        "improved", "beyond",
+typedef enum verdict { OK, IMPROVED, BEYOND, SLOWER, UNDECIDED, REFUSED, IMPOSSIBLE } verdict;
+static const char *const verdict_name[] = {"ok",        "improved", "beyond",    "slower",
                                            "undecided", "refused",  "impossible"};
 
 typedef struct gate {
@@ -25,22 +22,30 @@ typedef struct gate {
     uint64_t planned_bytes; /* 0: not verified */
     mpl_optimum optimum;
     uint64_t baseline_bytes; /* 0: compared with the optimum */
-    const char *pool;        /* the pool that decides the verdict, if not the first; else NULL */
+    uint64_t slow_parts;     /* tolerance of --max-slowdown, in millionths */
+    uint64_t plan_ns, baseline_ns;
+    const char *pool; /* the pool that decides the verdict, if not the first; else NULL */
     uint64_t pool_bytes;
     mpl_optimum pool_optimum;
     verdict verdict;
     char summary[700];
 } gate;
 
+/* The largest amount within `parts` above `amount`. */
+static uint64_t within(uint64_t amount, uint64_t parts)
+{
+    uint64_t whole, rest = amount % 1000000 * parts / 1000000; /* parts are at most 10^7 */
+
+    if (!mpl_mul_bytes(amount / 1000000, parts, &whole) || !mpl_add_bytes(whole, rest, &whole) ||
+        !mpl_add_bytes(amount, whole, &whole))
+        return UINT64_MAX;
+    return whole;
+}
+
 /* The largest size within the tolerance of `bytes`. */
 static uint64_t allowed(const gate *g, uint64_t bytes)
 {
-    uint64_t whole, rest = bytes % 1000000 * g->parts / 1000000; /* parts are at most 10^7 */
-
-    if (!mpl_mul_bytes(bytes / 1000000, g->parts, &whole) || !mpl_add_bytes(whole, rest, &whole) ||
-        !mpl_add_bytes(bytes, whole, &whole))
-        return UINT64_MAX;
-    return whole;
+    return within(bytes, g->parts);
 }
 
 /* ---- what is known ---- */
@@ -80,56 +85,41 @@ out:
     return st;
 }
 
-static mpl_status baseline_path(mpl_ctx *ctx, const char *text, char path[400])
+/* The time of planning now and before, for --max-slowdown. */
+static mpl_status find_times(gate *g, const mpl_reference *was)
 {
-    snprintf(path, 400, "%s", text);
-    if (access(path, F_OK) == 0)
+    if (g->options->max_slowdown == NULL)
         return MPL_OK;
-    snprintf(path, 400, "results/baselines/%s.json", text);
-    if (access(path, F_OK) != 0 && !mpl_is_carried(path))
-        return MPL_REFUSE(
-            ctx, "--against: no file '%.150s', and no %.150s; memplan baseline update makes one",
-            text, path);
+    MPL_PASS(mpl_parse_percent(g->ctx, "--max-slowdown", g->options->max_slowdown, &g->slow_parts));
+    g->baseline_ns = was->plan_ns;
+    mpl_record_get_int(g->made.row, MPL_FIELD_plan_ns, &g->plan_ns);
+    if (g->plan_ns == 0)
+        return MPL_REFUSE(g->ctx,
+                          "--max-slowdown: the plan has no time of planning; --planner P has, and "
+                          "a plan file of memplan");
+    if (g->baseline_ns == 0)
+        return MPL_REFUSE(g->ctx,
+                          "--max-slowdown: %.200s has no time of planning; --against a plan file "
+                          "of memplan, or what baseline update --times records",
+                          g->options->against != NULL ? g->options->against : "the optimum");
     return MPL_OK;
-}
-
-/* Finds the plan's row in the baseline. Its optimum is read there, not searched for again. */
-static mpl_status look_up(gate *g)
-{
-    mpl_status st = MPL_OK;
-    mpl_rows rows = {0};
-    const mpl_record *was;
-    const char *hash = mpl_record_get_text(g->made.row, MPL_FIELD_problem_hash);
-    char path[400];
-
-    MPL_TRY(baseline_path(g->ctx, g->options->against, path));
-    MPL_TRY(mpl_baseline_read(g->ctx, path, &rows));
-    if ((was = mpl_baseline_find(&rows, hash, g->label)) == NULL)
-        MPL_FAIL(
-            g->ctx, MPL_EINPUT,
-            "%.150s: no plan by %s of this problem (hash %s); memplan baseline update records one",
-            path, g->label, hash);
-    mpl_record_get_int(was, MPL_FIELD_planned_bytes, &g->baseline_bytes);
-    mpl_record_get_int(was, MPL_FIELD_bound_bytes, &g->optimum.bound_bytes);
-    g->optimum.bound_bytes = mpl_max_u64(g->optimum.bound_bytes, g->made.job.bound_bytes);
-    g->optimum.bound_kind = "baseline";
-    g->optimum.best_bytes = UINT64_MAX;
-    g->optimum.proved = mpl_record_get_int(was, MPL_FIELD_optimum_bytes, &g->optimum.best_bytes);
-    if (g->optimum.proved)
-        g->optimum.bound_bytes = g->optimum.best_bytes;
-    g->optimum.by = "the baseline";
-out:
-    mpl_rows_fini(g->ctx, &rows);
-    return st;
 }
 
 static mpl_status find_reference(gate *g)
 {
     const char *against = g->options->against;
     bool searched = !g->import.returns_memory; /* false: no placement is its optimum */
+    mpl_reference was = {0};
 
     if (against != NULL && strcmp(against, "optimum") != 0)
-        return look_up(g);
+        MPL_PASS(mpl_gate_against(g->ctx, g->options, g->made.row, g->label, &was));
+    MPL_PASS(find_times(g, &was));
+    g->baseline_bytes = was.planned_bytes;
+    g->optimum = was.optimum;
+    if (was.searched) {
+        g->optimum.bound_bytes = mpl_max_u64(g->optimum.bound_bytes, g->made.job.bound_bytes);
+        return MPL_OK;
+    }
     g->optimum = (mpl_optimum){.bound_bytes = g->made.job.bound_bytes,
                                .bound_kind = g->made.job.bound_kind,
                                .best_bytes = UINT64_MAX};
@@ -157,13 +147,18 @@ static verdict hold(const gate *g, uint64_t bytes, const mpl_optimum *o)
                                                                                       : UNDECIDED;
 }
 
+enum { NOISE_NS = 1000000 }; /* of planning: less is no slowdown */
+
 static verdict judge(const gate *g)
 {
     if (g->planned_bytes < g->optimum.bound_bytes || g->baseline_bytes == 0)
         return hold(g, g->planned_bytes, &g->optimum);
-    return g->planned_bytes > allowed(g, g->baseline_bytes) ? BEYOND
-           : g->planned_bytes < g->baseline_bytes           ? IMPROVED
-                                                            : OK;
+    if (g->planned_bytes > allowed(g, g->baseline_bytes))
+        return BEYOND;
+    if (g->plan_ns > within(g->baseline_ns, g->slow_parts) &&
+        g->plan_ns - g->baseline_ns >= NOISE_NS)
+        return SLOWER;
+    return g->planned_bytes < g->baseline_bytes ? IMPROVED : OK;
 }
 
 /* The optimum of pool k: solves the same problem with that pool first, since planners minimise the
@@ -236,7 +231,10 @@ static void write_summary(gate *g)
              bytes == reference  ? "the"
              : bytes > reference ? "above the"
                                  : "below the");
-    if (g->verdict == UNDECIDED)
+    if (g->verdict == SLOWER)
+        snprintf(tail, sizeof tail, "; planned in %.3f ms, %.3f ms before (allowed %s more)",
+                 (double)g->plan_ns / 1e6, (double)g->baseline_ns / 1e6, g->options->max_slowdown);
+    else if (g->verdict == UNDECIDED)
         snprintf(tail, sizeof tail, "; the search ended, the best plan known has %" PRIu64 " bytes",
                  mpl_min_u64(o->best_bytes, bytes));
     else if (g->verdict == IMPOSSIBLE)
@@ -255,6 +253,7 @@ static mpl_status outcome(gate *g)
     static const mpl_status status[] = {[OK] = MPL_OK,
                                         [IMPROVED] = MPL_OK,
                                         [BEYOND] = MPL_EINVALID,
+                                        [SLOWER] = MPL_EINVALID,
                                         [UNDECIDED] = MPL_ELIMIT,
                                         [REFUSED] = MPL_EINVALID,
                                         [IMPOSSIBLE] = MPL_EINVALID};
@@ -358,7 +357,7 @@ static mpl_status print_outcome(gate *g)
     return MPL_OK;
 }
 
-static mpl_status check(gate *g)
+static mpl_status judge_all(gate *g)
 {
     mpl_status st = MPL_OK;
 
@@ -386,12 +385,49 @@ out:
     return st;
 }
 
+/* Adds the outcome to the table of --markdown. */
+static mpl_status write_line(const gate *g, mpl_status how)
+{
+    bool judged = how == MPL_OK || how == MPL_EINVALID || how == MPL_ELIMIT;
+    mpl_gate_line line = {g->name[0] != '\0' ? g->name : "-",
+                          g->label,
+                          judged ? verdict_name[g->verdict] : mpl_status_name(how),
+                          g->baseline_bytes,
+                          g->planned_bytes,
+                          g->optimum.bound_bytes,
+                          g->optimum.proved,
+                          g->baseline_ns,
+                          g->plan_ns};
+
+    return mpl_gate_table_add(g->ctx, g->options->markdown, &line,
+                              g->options->max_slowdown != NULL);
+}
+
+static mpl_status check(gate *g)
+{
+    mpl_status st = judge_all(g);
+    char message[sizeof g->ctx->message];
+
+    if (g->options->markdown == NULL)
+        return st;
+    memcpy(message, g->ctx->message, sizeof message);
+    if (st == MPL_OK)
+        return write_line(g, st);
+    MPL_PASS(write_line(g, st));
+    memcpy(g->ctx->message, message, sizeof message);
+    return st;
+}
+
 mpl_status mpl_cmd_check(mpl_ctx *ctx, mpl_options *options)
 {
     gate g = {.ctx = ctx, .options = options};
-    mpl_status st = check(&g), then;
+    mpl_status st = MPL_OK, then;
     char message[sizeof g.summary];
 
+    if (options->markdown != NULL)
+        st = mpl_gate_table_begin(ctx, options->markdown, options->max_slowdown != NULL);
+    if (st == MPL_OK)
+        st = check(&g);
     snprintf(message, sizeof message, "%s", st == MPL_OK ? g.summary : ctx->message);
     then = print_outcome(&g);
     if (options->junit != NULL && then == MPL_OK)

@@ -6,6 +6,7 @@
 #include "graphs/core/file.h"
 #include "graphs/source.h"
 #include "harness/cli/command.h"
+#include "harness/report/grid.h"
 #include "harness/rows/rows.h"
 #include "planners/plan/plan.h"
 
@@ -13,8 +14,9 @@
 typedef struct report {
     mpl_ctx *ctx;
     bool json, quiet;
-    FILE *to;   /* the differences, printed after the summary */
-    uint32_t n; /* number of differences */
+    FILE *to;            /* the differences, printed after the summary */
+    uint64_t planned[2]; /* of two plans [byte] */
+    uint32_t n;          /* number of differences */
     int n_kinds;
     struct {
         const char *what;
@@ -169,6 +171,8 @@ static mpl_status diff_plans(report *r, const char *path_a, const char *path_b)
 
     MPL_TRY(read_plan(r->ctx, path_a, &a));
     MPL_TRY(read_plan(r->ctx, path_b, &b));
+    r->planned[0] = a.plan->peak_bytes;
+    r->planned[1] = b.plan->peak_bytes;
     claim[0] = mpl_claim_name(a.plan->claim);
     claim[1] = mpl_claim_name(b.plan->claim);
     MPL_TRY(differs_number(r, "planned", "bytes", a.plan->peak_bytes, b.plan->peak_bytes));
@@ -373,13 +377,20 @@ out:
     return st;
 }
 
-/* Prints "A and B: 3 differences: 1 planned, 2 moved". */
+/* Prints "A and B: 80 bytes, then 72 (-10.00 %); 3 differences: 1 planned, 2 moved". */
 static void print_summary(const report *r, const char *a, const char *b)
 {
-    if (r->n == 0)
-        printf("%s and %s: the same\n", mpl_shown(a), mpl_shown(b));
-    else
-        printf("%s and %s: %" PRIu32 " differences", mpl_shown(a), mpl_shown(b), r->n);
+    char gap[32];
+
+    printf("%s and %s: ", mpl_shown(a), mpl_shown(b));
+    if (r->n == 0) {
+        printf("the same\n");
+        return;
+    }
+    if (r->planned[0] != r->planned[1])
+        printf("%" PRIu64 " bytes, then %" PRIu64 " (%s); ", r->planned[0], r->planned[1],
+               mpl_gap_text(r->planned[1], r->planned[0], gap));
+    printf("%" PRIu32 " difference%s", r->n, r->n == 1 ? "" : "s");
     for (int i = 0; i < r->n_kinds; i++)
         printf("%s %" PRIu32 " %s%s", i == 0 ? ":" : ",", r->kind[i].n, r->kind[i].what,
                i + 1 == r->n_kinds ? "\n" : "");

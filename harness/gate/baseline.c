@@ -26,6 +26,17 @@ static mpl_status check(mpl_ctx *ctx, const char *where, const mpl_record *row)
     return MPL_OK;
 }
 
+bool mpl_is_baseline(const char *path)
+{
+    char text[sizeof head] = "";
+    FILE *f = fopen(path, "rb");
+    bool is = f != NULL && fread(text, 1, sizeof head - 1, f) > 0 && strcmp(text, head) == 0;
+
+    if (f != NULL)
+        fclose(f);
+    return is;
+}
+
 mpl_status mpl_baseline_read(mpl_ctx *ctx, const char *path, mpl_rows *rows)
 {
     mpl_status st = MPL_OK;
@@ -98,6 +109,8 @@ static mpl_status write_row(mpl_ctx *ctx, FILE *to, const mpl_record *row)
     write_number(to, row, MPL_FIELD_planned_bytes);
     write_number(to, row, MPL_FIELD_bound_bytes);
     write_number(to, row, MPL_FIELD_optimum_bytes);
+    if (!mpl_record_is_null(row, MPL_FIELD_plan_ns))
+        write_number(to, row, MPL_FIELD_plan_ns);
     fputc('}', to);
     return MPL_OK;
 }

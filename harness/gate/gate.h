@@ -33,10 +33,38 @@ mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gr
 /* Bytes that a verified plan takes: the number that its allocator reports, else the highest end. */
 uint64_t mpl_gate_bytes(const mpl_import *import, const mpl_plan *plan);
 
+/* What --against names, beside the optimum. */
+typedef struct mpl_reference {
+    uint64_t planned_bytes;
+    uint64_t plan_ns;    /* time of planning; 0: not recorded */
+    bool searched;       /* a baseline: the optimum stands there as well */
+    mpl_optimum optimum; /* of a baseline */
+} mpl_reference;
+/* Finds it for a plan with this row and label (mpl_planner_label): its line of a baseline, another
+ * plan, which is verified, or the file of the same name in a folder of plans. MPL_EINPUT: there is
+ * none, or the other plan is no valid one. */
+mpl_status mpl_gate_against(mpl_ctx *ctx, const mpl_options *options, const mpl_record *row,
+                            const char *label, mpl_reference *out);
+
+/* A line of the table that --markdown writes; 0: not known. */
+typedef struct mpl_gate_line {
+    const char *name, *by, *verdict;
+    uint64_t before, now, bound;
+    bool proved; /* the bound is the optimum */
+    uint64_t before_ns, now_ns;
+} mpl_gate_line;
+/* Begins the file with the table's head, or adds a line to it. times: with the columns of times.
+ * MPL_EINPUT: the file cannot be written. */
+mpl_status mpl_gate_table_begin(mpl_ctx *ctx, const char *path, bool times);
+mpl_status mpl_gate_table_add(mpl_ctx *ctx, const char *path, const mpl_gate_line *line,
+                              bool times);
+
 /* Reads results/baselines/NAME.json: rows with graph, problem_hash, safety, planner (with its
- * parameters), planned_bytes, bound_bytes, optimum_bytes, claim. They stand one a line, sorted by
- * graph, safety, planner, hash. */
+ * parameters), planned_bytes, bound_bytes, optimum_bytes, claim, and plan_ns if it was recorded.
+ * They stand one a line, sorted by graph, safety, planner, hash. */
 mpl_status mpl_baseline_read(mpl_ctx *ctx, const char *path, mpl_rows *rows);
+/* Whether the file begins as one. */
+bool mpl_is_baseline(const char *path);
 /* Sorts the rows and keeps one of each key. */
 mpl_status mpl_baseline_write(mpl_ctx *ctx, const char *path, mpl_rows *rows);
 /* The row of this problem and planner (a label of mpl_planner_label), or NULL. */

@@ -324,7 +324,7 @@ TEST(baselines)
             {"check mlp -p pool --against @/cut.json", "2", "cut.json:", "cut"},
             {"check mlp -p pool --against @/torn.json", "2", "torn.json:2", "row"},
             {"check mlp -p pool --against @/keyless.json", "2", "keyless.json:2", "problem_hash"},
-            {"check mlp -p pool --against " DATA "small.offline.json", "2", "no baseline", ""},
+            {"check mlp -p pool --against " DATA "small.offline.json", "2", "offsets", ""},
             {"check --plan " DATA "small.offsets.csv --against @/plans.json", "0", "check: ok",
              "at the baseline of 224"},
             {"check --plan " DATA "small.pytorch.json --against @/plans.json", "0", "check: ok",
