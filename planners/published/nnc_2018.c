@@ -3,15 +3,16 @@
  * Idea     The buffer with the most interferences goes first. It may bring a larger buffer that it
  *          does not interfere with; both take one offset.
  * Source   Liu Liu, "The NNC Tensor Allocation Algorithm", 27 April 2018, and libnnc of May 2018;
- *          see nnc_graph.h.
- * Differs  Equal keys go by id; production leaves them to its sort. They are many, and matter: with
- *          ids reversed in either key the recorded DenseNet-121 takes 11.87 to 14.93 MiB,
- *          Inception-v3 10.55 to 15.90, VGG-16 training 931 to 980, around the 13.40, 13.26 and 980
- *          of libnnc.
- * Cost     O(n) candidates a round, sorted: O(n^2 log n + n (n + arcs)); n^2 / 4 bytes.
- * Limits   The third member of a tuple, a loop-carry companion, needs loops. */
+ *          see nnc_graph.h. rule=text: the text's step 4 takes no edge that touches the source or
+ *          the sink; rule=code: the code of May 2018 takes them last.
+ * Differs  Equal keys go by id (ties=id); production leaves them to its sort. They are many, and
+ *          matter: ties=reversed and ties=shuffled,shuffle=N say how much.
+ * Cost     O(n) candidates a round, of which only those that fit an edge alone are looked at
+ * closely: O(n (n + arcs)) where most do; n^2 / 4 bytes. Limits   The third member of a tuple, a
+ * loop-carry companion, needs loops. */
 #include "planners/published/nnc_graph.h"
 
+#include "graphs/core/rng.h"
 #include "graphs/problem/before.h"
 
 #include <stdlib.h>
@@ -19,45 +20,77 @@
 typedef struct candidate {
     uint64_t size;  /* largest of the tuple [byte] */
     uint64_t count; /* interferences of all members */
+    uint32_t tie_a, tie_k;
     mpl_buffer a;
     mpl_buffer k; /* MPL_NONE: a alone */
 } candidate;
 
+/* What a planner of this file keeps over the rounds. */
+typedef struct chooser {
+    bool pairs;
+    uint32_t *tie;       /* [n] equal keys go by it */
+    mpl_buffer *by_size; /* [n_left] buffers not yet inserted, the largest first */
+    uint32_t n_left;
+    uint64_t *most;      /* bit set: open, with the most interferences of all */
+    mpl_buffer *of_most; /* [n_most] the same as a list */
+    uint32_t n_most;
+    candidate *list;
+    size_t n, cap;
+} chooser;
+
 MPL_ORDER_BY(better_first, candidate,
-             MPL_FALLING(size) MPL_FALLING(count) MPL_RISING(a) MPL_RISING(k))
+             MPL_FALLING(size) MPL_FALLING(count) MPL_RISING(tie_a) MPL_RISING(tie_k))
 
 static bool is_open(const mpl_nnc_graph *g, mpl_buffer b)
 {
     return mpl_bit_has(g->open, b);
 }
 
-static uint32_t most_interferences(const mpl_nnc_graph *g)
+static void mark_most(const mpl_nnc_graph *g, chooser *c)
 {
-    uint32_t most = 0;
+    uint32_t most = 0, left = 0;
 
-    for (mpl_buffer b = 0; b < g->p->n; b++)
-        if (is_open(g, b) && g->count[b] > most)
-            most = g->count[b];
-    return most;
+    for (uint32_t i = 0; i < c->n_left; i++)
+        if (is_open(g, c->by_size[i])) {
+            c->by_size[left] = c->by_size[i];
+            most = g->count[c->by_size[left]] > most ? g->count[c->by_size[left]] : most;
+            left++;
+        }
+    c->n_left = left;
+    memset(c->most, 0, g->n_words * sizeof *c->most);
+    c->n_most = 0;
+    for (uint32_t i = 0; i < left; i++)
+        if (g->count[c->by_size[i]] == most) {
+            mpl_bit_add(c->most, c->by_size[i]);
+            c->of_most[c->n_most++] = c->by_size[i];
+        }
 }
 
-/* Lists this round's tuples: a alone, and a with each larger k of its pool without interference. */
-static mpl_status gather(const mpl_nnc_graph *g, candidate **list, size_t *n)
+static mpl_status add(const mpl_nnc_graph *g, chooser *c, mpl_buffer a, mpl_buffer k)
 {
-    uint32_t most = most_interferences(g);
-    size_t cap = 0;
+    candidate next = {g->size[a], g->count[a], c->tie[a], MPL_NONE, a, k};
 
-    *n = 0;
-    for (mpl_buffer a = 0; a < g->p->n; a++) {
-        if (!is_open(g, a) || g->count[a] != most)
-            continue;
-        MPL_PASS(mpl_reserve(g->ctx, *list, cap, *n + g->p->n));
-        (*list)[(*n)++] = (candidate){g->size[a], g->count[a], a, MPL_NONE};
-        for (mpl_buffer k = 0; k < g->p->n; k++)
-            if (k != a && is_open(g, k) && g->size[k] > g->size[a] &&
-                g->p->pool[k] == g->p->pool[a] && !mpl_conflict(g->p, a, k))
-                (*list)[(*n)++] =
-                    (candidate){g->size[k], (uint64_t)g->count[a] + g->count[k], a, k};
+    if (k != MPL_NONE) {
+        next.size = g->size[k];
+        next.count += g->count[k];
+        next.tie_k = c->tie[k];
+    }
+    MPL_PASS(mpl_reserve(g->ctx, c->list, c->cap, c->n + 1));
+    c->list[c->n++] = next;
+    return MPL_OK;
+}
+
+/* Lists the tuples whose largest member is k: k alone if it has the most interferences, and with
+ * each smaller such buffer of its pool that it does not interfere with. */
+static mpl_status list_with(const mpl_nnc_graph *g, chooser *c, mpl_buffer k)
+{
+    if (mpl_bit_has(c->most, k))
+        MPL_PASS(add(g, c, k, MPL_NONE));
+    for (uint32_t i = 0; c->pairs && i < c->n_most; i++) {
+        mpl_buffer a = c->of_most[i];
+
+        if (g->size[a] < g->size[k] && g->p->pool[a] == g->p->pool[k] && !mpl_conflict(g->p, a, k))
+            MPL_PASS(add(g, c, a, k));
     }
     return MPL_OK;
 }
@@ -71,37 +104,117 @@ static mpl_nnc_tuple tuple_of(const mpl_nnc_graph *g, const candidate *c)
     return (mpl_nnc_tuple){2, {c->k, c->a}};
 }
 
-static mpl_status insert_next(mpl_nnc_graph *g)
+/* The first tuple, in the order of all, of those whose largest member has one size; MPL_NONE edges
+ * are passed over where `fitting`. An edge that holds a tuple holds its largest member alone, so
+ * members without one are left out then. *at: the first of the next size. */
+static mpl_status best_of_size(mpl_nnc_graph *g, chooser *c, bool fitting, uint32_t *at,
+                               mpl_nnc_tuple *tuple, uint32_t *edge)
 {
-    mpl_status st = MPL_OK;
-    candidate *list = NULL;
-    size_t n;
-    uint32_t edge = MPL_NONE;
-    mpl_nnc_tuple tuple;
+    uint64_t size = g->size[c->by_size[*at]];
 
-    MPL_TRY(gather(g, &list, &n));
-    qsort(list, n, sizeof *list, better_first);
-    for (size_t i = 0; i < n && edge == MPL_NONE; i++) {
-        tuple = tuple_of(g, &list[i]);
-        edge = mpl_nnc_best_edge(g, &tuple);
+    c->n = 0;
+    for (; *at < c->n_left && g->size[c->by_size[*at]] == size; ++*at)
+        if (!fitting || mpl_nnc_has_edge(g, c->by_size[*at]))
+            MPL_PASS(list_with(g, c, c->by_size[*at]));
+    qsort(c->list, c->n, sizeof *c->list, better_first);
+    if (fitting && c->n > 0)
+        mpl_nnc_mark_wide(g, size);
+    for (size_t i = 0; fitting && i < c->n && *edge == MPL_NONE; i++) {
+        *tuple = tuple_of(g, &c->list[i]);
+        g->ticks++;
+        if (mpl_nnc_any_edge(g, tuple))
+            *edge = mpl_nnc_best_edge(g, tuple);
     }
-    if (edge == MPL_NONE)
-        tuple = tuple_of(g, &list[0]);
-    MPL_TRY(mpl_nnc_insert(g, &tuple, edge));
-out:
+    if (!fitting && c->n > 0)
+        *tuple = tuple_of(g, &c->list[0]);
+    return MPL_OK;
+}
+
+static mpl_status insert_next(mpl_nnc_graph *g, void *arg)
+{
+    chooser *c = arg;
+    uint32_t edge = MPL_NONE;
+    mpl_nnc_tuple tuple = {0, {0}};
+
+    mark_most(g, c);
+    for (uint32_t at = 0; at < c->n_left && edge == MPL_NONE;)
+        MPL_PASS(best_of_size(g, c, true, &at, &tuple, &edge));
+    if (edge == MPL_NONE) {
+        tuple.n = 0;
+        for (uint32_t at = 0; at < c->n_left && tuple.n == 0;)
+            MPL_PASS(best_of_size(g, c, false, &at, &tuple, &edge));
+    }
+    return mpl_nnc_insert(g, &tuple, edge);
+}
+
+static mpl_status set_ties(const mpl_run *run, chooser *c, uint32_t n)
+{
+    const char *ties = mpl_run_param(run, "ties");
+    int64_t seed;
+    mpl_rng rng;
+
+    MPL_PASS(mpl_run_param_int(run, "shuffle", 0, INT64_MAX, 1, &seed));
+    for (uint32_t b = 0; b < n; b++)
+        c->tie[b] = ties != NULL && strcmp(ties, "reversed") == 0 ? n - 1 - b : b;
+    mpl_rng_init(&rng, (uint64_t)seed);
+    for (uint32_t i = n; ties != NULL && strcmp(ties, "shuffled") == 0 && i > 1; i--) {
+        uint32_t k = (uint32_t)mpl_rng_below(&rng, i), held = c->tie[i - 1];
+
+        c->tie[i - 1] = c->tie[k];
+        c->tie[k] = held;
+    }
+    return MPL_OK;
+}
+
+typedef struct sized {
+    uint64_t size;
+    mpl_buffer id;
+} sized;
+
+MPL_ORDER_BY(larger_first, sized, MPL_FALLING(size) MPL_RISING(id))
+
+static mpl_status sort_by_size(const mpl_nnc_graph *g, chooser *c)
+{
+    sized *list = NULL;
+
+    MPL_PASS(mpl_new(g->ctx, list, g->p->n));
+    for (mpl_buffer b = 0; b < g->p->n; b++)
+        list[b] = (sized){g->size[b], b};
+    qsort(list, g->p->n, sizeof *list, larger_first);
+    for (uint32_t i = 0; i < g->p->n; i++)
+        c->by_size[i] = list[i].id;
+    c->n_left = g->p->n;
     mpl_free(g->ctx, list);
-    return st;
+    return MPL_OK;
+}
+
+static mpl_status start(mpl_run *run, mpl_nnc_graph *g, void *arg)
+{
+    const char *rule = mpl_run_param(run, "rule"), *pairs = mpl_run_param(run, "pairs");
+    chooser *c = arg;
+
+    g->inner_only = rule != NULL && strcmp(rule, "text") == 0;
+    c->pairs = pairs == NULL || strcmp(pairs, "on") == 0;
+    MPL_PASS(mpl_new_each(run->ctx, g->p->n, c->tie, c->by_size, c->of_most));
+    MPL_PASS(mpl_new(run->ctx, c->most, g->n_words));
+    MPL_PASS(set_ties(run, c, g->p->n));
+    return sort_by_size(g, c);
 }
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
-    return mpl_nnc_plan(run, p, out, insert_next);
+    chooser c = {0};
+    mpl_status st = mpl_nnc_plan(run, p, out, start, insert_next, &c);
+
+    mpl_free_each(run->ctx, c.tie, c.by_size, c.most, c.of_most, c.list);
+    return st;
 }
 
 const mpl_planner mpl_planner_nnc_2018 = {
     .name = "nnc_2018",
     .about = "NNC's allocation graph, most interference first, in pairs (as published)",
     .source = "liu2018",
+    .params = "rule=code|text,pairs=on|off,ties=id|reversed|shuffled,shuffle=N",
     .traits = MPL_BLOCKS | MPL_PARALLEL_ONLY | MPL_USES_IN_PLACE,
     .plan = plan,
 };

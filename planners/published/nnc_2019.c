@@ -21,12 +21,13 @@ static uint64_t largest_left(const mpl_nnc_graph *g)
 
 /* Inserts, of the buffers of that size, the one with most interferences that has a usable edge;
  * else the one with most interferences. */
-static mpl_status insert_next(mpl_nnc_graph *g)
+static mpl_status insert_next(mpl_nnc_graph *g, void *arg)
 {
     uint64_t size = largest_left(g);
     mpl_buffer top = MPL_NONE, fits = MPL_NONE;
     mpl_nnc_tuple lone = {1, {0}};
 
+    (void)arg;
     for (uint32_t w = 0; w < g->n_words; w++)
         for (uint64_t bits = g->open[w]; bits != 0; bits &= bits - 1) {
             mpl_buffer b = w * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -44,7 +45,7 @@ static mpl_status insert_next(mpl_nnc_graph *g)
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
-    return mpl_nnc_plan(run, p, out, insert_next);
+    return mpl_nnc_plan(run, p, out, NULL, insert_next, NULL);
 }
 
 const mpl_planner mpl_planner_nnc_2019 = {

@@ -16,8 +16,9 @@ static void graph_free(mpl_nnc_graph *g)
     if (g == NULL)
         return;
     mpl_free_each(g->ctx, g->after, g->open, g->pool_mask, g->size, g->count, g->edge, g->cursor,
-                  g->block_bytes, g->block_pool, g->block, g->offset, g->time.rank, g->time.pos,
-                  g->time.hop, g->usable, g->hops, g);
+                  g->wide_from, g->wide_to, g->wide_source, g->wide_sink, g->newest, g->block_bytes,
+                  g->block_pool, g->block, g->offset, g->time.rank, g->time.pos, g->time.hop,
+                  g->usable, g->hops, g);
 }
 
 static mpl_status start_time(mpl_nnc_graph *g)
@@ -87,7 +88,10 @@ static mpl_status graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph **
     g->p = p;
     g->n_words = p->before->n_words;
     MPL_TRY(mpl_before_transpose(ctx, p->before, &g->after));
-    MPL_TRY(mpl_new(ctx, g->open, g->n_words));
+    MPL_TRY(mpl_new_each(ctx, g->n_words, g->open, g->wide_from, g->wide_to, g->wide_source,
+                         g->wide_sink));
+    MPL_TRY(mpl_new(ctx, g->newest, p->n));
+    memset(g->newest, 0xff, p->n * sizeof *g->newest);
     MPL_TRY(mpl_new(ctx, g->pool_mask, (size_t)p->n_pools * g->n_words));
     MPL_TRY(mpl_new_each(ctx, p->n, g->size, g->count, g->cursor, g->block, g->offset));
     MPL_TRY(start_counts(g));
@@ -194,7 +198,7 @@ static bool usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer fir
     uint32_t n = g->p->n;
 
     if (e->bytes < need || g->block_pool[e->block] != g->p->pool[first] ||
-        (e->from == n && e->to == n + 1))
+        (e->from == n && e->to == n + 1) || (g->inner_only && (e->from == n || e->to == n + 1)))
         return false;
     return (e->from == n || mpl_is_before(g->p->before, e->from, first)) &&
            (e->to == n + 1 || mpl_is_before(g->p->before, last, e->to));
@@ -209,6 +213,64 @@ bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b)
         g->ticks++;
     }
     return *at < g->n_edges;
+}
+
+void mpl_nnc_mark_wide(mpl_nnc_graph *g, uint64_t bytes)
+{
+    uint32_t n = g->p->n;
+    size_t row = g->n_words * sizeof *g->wide_from;
+
+    memset(g->wide_from, 0, row);
+    memset(g->wide_to, 0, row);
+    memset(g->wide_source, 0, row);
+    memset(g->wide_sink, 0, row);
+    g->wide_bytes = bytes;
+    g->ticks += g->n_edges / 64;
+    for (uint32_t i = 0; i < g->n_edges; i++) {
+        const mpl_nnc_edge *e = &g->edge[i];
+
+        if (e->bytes < bytes)
+            continue;
+        if (e->from < n && e->to < n) {
+            mpl_bit_add(g->wide_from, e->from);
+            mpl_bit_add(g->wide_to, e->to);
+        } else if (e->to < n && !g->inner_only) {
+            mpl_bit_add(g->wide_source, e->to);
+        } else if (e->from < n && !g->inner_only) {
+            mpl_bit_add(g->wide_sink, e->from);
+        }
+    }
+}
+
+/* Whether one of the wide edges that leave `from` leads to a buffer after `last`. */
+static bool leads_after(const mpl_nnc_graph *g, mpl_buffer from, mpl_buffer last)
+{
+    for (uint32_t i = g->newest[from]; i != MPL_NONE; i = g->edge[i].older)
+        if (g->edge[i].bytes >= g->wide_bytes && g->edge[i].to < g->p->n &&
+            mpl_is_before(g->p->before, last, g->edge[i].to))
+            return true;
+    return false;
+}
+
+bool mpl_nnc_any_edge(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
+{
+    mpl_buffer first = tuple->member[0], last = tuple->member[tuple->n - 1];
+    const uint64_t *pool = g->pool_mask + (size_t)g->p->pool[first] * g->n_words;
+    const uint64_t *before_first = g->after + (size_t)first * g->n_words;
+    const uint64_t *after_last = g->p->before->row + (size_t)last * g->n_words;
+    bool may_end = false;
+
+    for (uint32_t w = 0; w < g->n_words; w++) {
+        if (((before_first[w] & g->wide_sink[w]) | (after_last[w] & g->wide_source[w])) & pool[w])
+            return true;
+        may_end = may_end || (after_last[w] & g->wide_to[w] & pool[w]) != 0;
+    }
+    for (uint32_t w = 0; may_end && w < g->n_words; w++)
+        for (uint64_t bits = before_first[w] & g->wide_from[w] & pool[w]; bits != 0;
+             bits &= bits - 1)
+            if (leads_after(g, w * 64 + (uint32_t)__builtin_ctzll(bits), last))
+                return true;
+    return false;
 }
 
 static uint64_t largest(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
@@ -286,7 +348,12 @@ static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32
     MPL_PASS(mpl_reserve(g->ctx, g->edge, g->cap_edges, (size_t)g->n_edges + 1));
     MPL_PASS(mpl_reserve(g->ctx, g->usable, g->cap_usable, (size_t)g->n_edges + 1));
     MPL_PASS(mpl_reserve(g->ctx, g->hops, g->cap_hops, (size_t)g->n_edges + 1));
-    g->edge[g->n_edges++] = (mpl_nnc_edge){from, to, block, bytes, offset};
+    g->edge[g->n_edges] = (mpl_nnc_edge){from, to, block, MPL_NONE, bytes, offset};
+    if (from < g->p->n) {
+        g->edge[g->n_edges].older = g->newest[from];
+        g->newest[from] = g->n_edges;
+    }
+    g->n_edges++;
     return MPL_OK;
 }
 
@@ -440,7 +507,8 @@ mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p)
 }
 
 mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
-                        mpl_status (*insert_next)(mpl_nnc_graph *g))
+                        mpl_status (*start)(mpl_run *run, mpl_nnc_graph *g, void *arg),
+                        mpl_status (*insert_next)(mpl_nnc_graph *g, void *arg), void *arg)
 {
     mpl_status st = MPL_OK;
     mpl_problem *folded = NULL;
@@ -453,8 +521,10 @@ mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
     if (folded->before == NULL)
         MPL_TRY(mpl_problem_as_parallel(run->ctx, folded));
     MPL_TRY(graph_new(run->ctx, folded, &g));
+    if (start != NULL)
+        MPL_TRY(start(run, g, arg));
     while (g->n_open > 0)
-        MPL_TRY(insert_next(g));
+        MPL_TRY(insert_next(g, arg));
     mpl_assert_ok(flow_is_conserved(g));
     MPL_TRY(write_plan(g, p, into, out));
     run->ticks = g->ticks;

@@ -16,6 +16,7 @@
 typedef struct mpl_nnc_edge {
     uint32_t from, to;
     uint32_t block;
+    uint32_t older;         /* the edge that left `from` before this one */
     uint64_t bytes, offset; /* within the block [byte] */
 } mpl_nnc_edge;
 
@@ -39,11 +40,18 @@ typedef struct mpl_nnc_graph {
     uint64_t *size;      /* [n] bytes rounded up to the widest alignment of the pool */
     uint32_t *count;     /* [n] conflicting buffers not yet inserted */
     uint32_t n_open;
+    bool inner_only; /* no edge that touches the source or the sink is usable */
 
     uint32_t n_edges;
     mpl_nnc_edge *edge; /* only appended to; a used-up range has bytes = 0 */
     size_t cap_edges;
     uint32_t *cursor; /* [n] edges below it cannot hold the buffer alone */
+    /* Of edges with at least the bytes of the last mpl_nnc_mark_wide, bit b set: one leads from b
+     * to a buffer, to b from a buffer, from the source to b, from b to the sink. */
+    uint64_t *wide_from, *wide_to, *wide_source, *wide_sink;
+    uint64_t wide_bytes;
+    uint32_t *newest; /* [n] the newest edge that leaves a buffer, MPL_NONE: none; then edge.older
+                       */
 
     uint32_t n_blocks;
     uint64_t *block_bytes;
@@ -67,6 +75,11 @@ typedef struct mpl_nnc_tuple {
 /* Whether the buffer alone has a usable edge. Amortised: an edge fails at most once per buffer. */
 bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b);
 
+/* Whether a tuple whose largest member has `bytes` has a usable edge, after mpl_nnc_mark_wide(g,
+ * bytes), O(edges), with no insertion between. Mostly O(n / 64). */
+void mpl_nnc_mark_wide(mpl_nnc_graph *g, uint64_t bytes);
+bool mpl_nnc_any_edge(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple);
+
 /* The usable edge of fewest hops for a tuple, ties by age; MPL_NONE: there is none. */
 uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple);
 
@@ -77,8 +90,10 @@ mpl_status mpl_nnc_insert(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t
 mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p);
 
 /* Runs one of the two on any problem. Folds in-place pairs first, reads a serial problem as
- * interval precedence, lays blocks end to end in their pools. `insert_next` inserts one tuple. */
+ * interval precedence, lays blocks end to end in their pools. `start` (or NULL) prepares `arg` for
+ * the graph; `insert_next` inserts one tuple. */
 mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
-                        mpl_status (*insert_next)(mpl_nnc_graph *g));
+                        mpl_status (*start)(mpl_run *run, mpl_nnc_graph *g, void *arg),
+                        mpl_status (*insert_next)(mpl_nnc_graph *g, void *arg), void *arg);
 
 #endif
