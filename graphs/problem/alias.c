@@ -167,8 +167,18 @@ static void resolve(const mpl_graph *g, mpl_alias *alias)
     }
 }
 
+/* Whether a concat whose operands stay boxes lies in the storage of `root`. */
+static bool stays_boxed(const mpl_graph *g, const uint8_t *shared, const mpl_alias *alias,
+                        mpl_value root)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (shared[op] == MPL_SHARE_BOXES && alias->root[mpl_op_output(g, op, 0)] == root)
+            return true;
+    return false;
+}
+
 /* Turns boxes that are one run at a multiple of the alignment into runs. */
-static void keep_boxes(const mpl_graph *g, uint32_t align, mpl_alias *alias)
+static void keep_boxes(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
 {
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_strided laid;
@@ -181,7 +191,8 @@ static void keep_boxes(const mpl_graph *g, uint32_t align, mpl_alias *alias)
         laid = mpl_box_laid(g, alias->root[v], &alias->box[v], last);
         at = (uint64_t)laid.offset * mpl_type_bytes((mpl_type)g->value_type[v]);
         alias->offset[v] = at;
-        if (mpl_box_is_run(&laid, last) && at % align == 0)
+        if (mpl_box_is_run(&laid, last) && at % o->align == 0 &&
+            !stays_boxed(g, o->shared, alias, alias->root[v]))
             alias->box[v].shape.rank = 0;
     }
 }
@@ -291,12 +302,13 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
         MPL_TRY(attach_bases(ctx, g, &alias));
     if (o->shared != NULL) {
         for (mpl_op op = 0; op < g->n_ops && alias.box == NULL; op++)
-            if (o->shared[op] && !parts_are_runs(g, op, mpl_op_output(g, op, 0), o->align))
+            if (o->shared[op] == MPL_SHARE_BOXES ||
+                (o->shared[op] && !parts_are_runs(g, op, mpl_op_output(g, op, 0), o->align)))
                 MPL_TRY(mpl_new(ctx, alias.box, g->n_values));
         attach_operands(g, o, &alias);
         resolve(g, &alias);
         if (alias.box != NULL)
-            keep_boxes(g, o->align, &alias);
+            keep_boxes(g, o, &alias);
     }
     *out = alias, alias = (mpl_alias){NULL, NULL, NULL, NULL};
 out:

@@ -15,6 +15,10 @@ typedef struct mpl_alias {
     uint8_t *nothing; /* [n_ops] 1: nothing to run, the outputs already lie in place */
 } mpl_alias;
 
+/* In `shared`, beside 0 and 1: operands are boxes, even where they are runs. So the storage is one
+ * part at all sizes of a graph, where at some a dim of 1 makes runs of boxes. */
+enum { MPL_SHARE_BOXES = 2 };
+
 typedef struct mpl_alias_options {
     bool views;
     uint32_t align;        /* alignment of values inside another value, power of two [byte] */

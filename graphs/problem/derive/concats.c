@@ -239,7 +239,7 @@ mpl_status mpl_concats_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
     c.found = found;
     if (options->concat == MPL_CONCAT_AUTO && options->concat_shared != NULL) {
         for (mpl_op op = 0; op < g->n_ops; op++)
-            found->shared[op] = options->concat_shared[op] && sharable[op];
+            found->shared[op] = sharable[op] ? options->concat_shared[op] : 0;
     } else if (options->concat == MPL_CONCAT_AUTO && found->n > 0) {
         MPL_TRY(decide(&c));
     } else {

@@ -17,7 +17,8 @@ typedef struct mpl_problem_options {
     bool in_place; /* offer in-place pairs */
     bool views;    /* views, contiguous pieces of splits and slices take no memory; else copy */
     mpl_concat concat;
-    const uint8_t *concat_shared; /* [n_ops] for MPL_CONCAT_AUTO: 1: share; NULL: use bounds */
+    const uint8_t *concat_shared; /* [n_ops] for MPL_CONCAT_AUTO: 1: share, 2: as boxes (alias.h);
+                                     NULL: use bounds */
     const uint8_t *split_copied;  /* [n_ops] 1: a split or slice copies its pieces; NULL: none does
                                    */
     bool boxes; /* operands of concats may be strided boxes of the result; false: runs only */

@@ -1,0 +1,306 @@
+/* sym_graph.c -- reads a graph at several points and expresses its dims. See sym_graph.h. */
+#include "graphs/symbols/sym_graph.h"
+
+#include "graphs/core/text.h"
+
+enum { MAX_CORNERS = 8, MAX_HINTS = 96, MORE_POINTS = 3, MANY = 97 };
+
+/* ---- structure ---- */
+
+static uint64_t hash_u32(uint64_t hash, const uint32_t *item, size_t n)
+{
+    return mpl_hash(mpl_hash(hash, &n, sizeof n), item, n * sizeof *item);
+}
+
+uint64_t mpl_sym_structure(const mpl_graph *g)
+{
+    uint64_t hash = MPL_HASH_SEED;
+
+    hash = mpl_hash(hash, g->op_kind, g->n_ops * sizeof *g->op_kind);
+    hash = hash_u32(hash, g->op_in_begin, (size_t)g->n_ops + 1);
+    hash = hash_u32(hash, g->op_in, g->op_in_begin[g->n_ops]);
+    hash = hash_u32(hash, g->op_out_begin, (size_t)g->n_ops + 1);
+    hash = hash_u32(hash, g->op_out, g->op_out_begin[g->n_ops]);
+    hash = hash_u32(hash, g->op_block, g->n_ops);
+    hash = hash_u32(hash, g->input, g->n_inputs);
+    hash = hash_u32(hash, g->output, g->n_outputs);
+    hash = mpl_hash(hash, g->value_type, g->n_values);
+    return mpl_hash(hash, g->value_role, g->n_values);
+}
+
+static bool same_operands(const mpl_graph *g, const mpl_graph *h, mpl_op op)
+{
+    uint32_t n_in = mpl_op_n_in(g, op), n_out = mpl_op_n_out(g, op);
+
+    return g->op_kind[op] == h->op_kind[op] && n_in == mpl_op_n_in(h, op) &&
+           n_out == mpl_op_n_out(h, op) && g->op_block[op] == h->op_block[op] &&
+           memcmp(g->op_in + g->op_in_begin[op], h->op_in + h->op_in_begin[op],
+                  n_in * sizeof *g->op_in) == 0 &&
+           memcmp(g->op_out + g->op_out_begin[op], h->op_out + h->op_out_begin[op],
+                  n_out * sizeof *g->op_out) == 0;
+}
+
+mpl_status mpl_sym_compare(mpl_ctx *ctx, const mpl_graph *g, const mpl_graph *h, const char *where)
+{
+    mpl_op op = 0;
+
+    while (op < g->n_ops && op < h->n_ops && same_operands(g, h, op))
+        op++;
+    if (op < g->n_ops && op < h->n_ops)
+        return MPL_REFUSE(ctx, "%s: other operations than elsewhere, from '%s' (%s, not %s) on",
+                          where, mpl_shown(h->op_name[op]), mpl_op_table[h->op_kind[op]].name,
+                          mpl_op_table[g->op_kind[op]].name);
+    if (g->n_ops != h->n_ops)
+        return MPL_REFUSE(ctx, "%s: %u operations, not %u", where, h->n_ops, g->n_ops);
+    for (mpl_value v = 0; v < g->n_values && v < h->n_values; v++)
+        if (g->value_shape[v].rank != h->value_shape[v].rank ||
+            g->value_type[v] != h->value_type[v] || g->value_role[v] != h->value_role[v])
+            return MPL_REFUSE(ctx, "%s: '%s' has another type or rank than elsewhere", where,
+                              mpl_shown(h->value_name[v]));
+    return mpl_sym_structure(g) == mpl_sym_structure(h)
+               ? MPL_OK
+               : MPL_REFUSE(ctx, "%s: other inputs or outputs than elsewhere", where);
+}
+
+/* ---- readings ---- */
+
+/* Fewer than MANY of each count, where the relations allow that: small graphs are read faster, and
+ * the corners are large. */
+static void make_small(const mpl_exprs *x, int64_t *value)
+{
+    int64_t small[MPL_MAX_SYMBOLS];
+    uint32_t n = mpl_exprs_n_symbols(x);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const mpl_symbol *s = mpl_exprs_symbol(x, i);
+
+        small[i] = s->first + (value[i] - s->first) / s->step % MANY * s->step;
+    }
+    if (mpl_point_allowed(x, small))
+        memcpy(value, small, n * sizeof *value);
+}
+
+static mpl_status choose_points(mpl_ctx *ctx, mpl_sym_graph *s, const int64_t *also)
+{
+    uint32_t n = mpl_exprs_n_symbols(s->x), at = 0, bits = n < 3 ? n : 3,
+             n_random = mpl_fit_points(n) + MORE_POINTS;
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, 1);
+    s->n = n_random + (1u << bits) + (also != NULL);
+    MPL_PASS(mpl_new(ctx, s->value, (size_t)s->n * n));
+    for (; at < n_random; at++) {
+        MPL_PASS(mpl_point_draw(ctx, s->x, &rng, s->value + (size_t)at * n));
+        if (at + 1 < n_random)
+            make_small(s->x, s->value + (size_t)at * n);
+    }
+    for (uint64_t set = 0; set < 1u << bits; set++) {
+        uint64_t high = set | (set >> (bits > 0 ? bits - 1 : 0) & 1 ? ~UINT64_C(7) : 0);
+
+        MPL_PASS(mpl_point_corner(ctx, s->x, high, s->value + (size_t)at++ * n));
+    }
+    if (also != NULL)
+        memcpy(s->value + (size_t)at * n, also, n * sizeof *also);
+    return MPL_OK;
+}
+
+static mpl_status read_all(mpl_ctx *ctx, mpl_sym_graph *s, const mpl_sym_reader *reader)
+{
+    mpl_status st = MPL_OK;
+    char *where = NULL;
+
+    MPL_TRY(mpl_new(ctx, s->graph, s->n));
+    for (uint32_t i = 0; i < s->n; i++) {
+        const int64_t *value = s->value + (size_t)i * mpl_exprs_n_symbols(s->x);
+
+        MPL_TRY(reader->read(ctx, reader->arg, s->x, value, &s->graph[i]));
+        mpl_free(ctx, where);
+        MPL_TRY(mpl_point_text(ctx, s->x, value, &where));
+        MPL_TRY(mpl_sym_compare(ctx, s->graph[0], s->graph[i], where));
+    }
+out:
+    mpl_free(ctx, where);
+    return st;
+}
+
+/* ---- dims ---- */
+
+typedef struct inferrer {
+    mpl_ctx *ctx;
+    mpl_sym_graph *s;
+    const mpl_graph *g; /* at point 0 */
+    bool bounded;
+    uint8_t *done; /* [n_values] */
+    int64_t *size; /* [points] */
+    mpl_expr hint[MAX_HINTS];
+    uint32_t n_hints;
+} inferrer;
+
+static void add_hint(inferrer *f, mpl_expr e)
+{
+    int64_t constant;
+
+    if (f->n_hints == MAX_HINTS || mpl_expr_is_const(f->s->x, e, &constant))
+        return;
+    for (uint32_t i = 0; i < f->n_hints; i++)
+        if (f->hint[i] == e)
+            return;
+    f->hint[f->n_hints++] = e;
+}
+
+/* Dims of an operation's inputs; products of neighbouring ones (reshape); sums of the same one of
+ * all inputs (concat). */
+static mpl_status add_hints(inferrer *f, mpl_op op)
+{
+    const mpl_sym_graph *s = f->s;
+    mpl_expr sum[MPL_MAX_RANK] = {0}, product;
+
+    f->n_hints = 0;
+    for (uint32_t i = 0; i < mpl_op_n_in(f->g, op); i++) {
+        mpl_value v = mpl_op_input(f->g, op, i);
+        uint32_t rank = v == MPL_NONE ? 0 : f->g->value_shape[v].rank;
+
+        for (uint32_t k = 0; k < rank; k++) {
+            add_hint(f, s->dim[s->dim_begin[v] + k]);
+            MPL_PASS(mpl_expr_add(f->ctx, s->x, sum[k], s->dim[s->dim_begin[v] + k], &sum[k]));
+        }
+        for (uint32_t k = 0; k < rank; k++) {
+            product = s->dim[s->dim_begin[v] + k];
+            for (uint32_t j = k + 1; j < rank; j++) {
+                MPL_PASS(
+                    mpl_expr_mul(f->ctx, s->x, product, s->dim[s->dim_begin[v] + j], &product));
+                add_hint(f, product);
+            }
+        }
+    }
+    for (uint32_t k = 0; k < MPL_MAX_RANK; k++)
+        add_hint(f, sum[k]);
+    return MPL_OK;
+}
+
+/* No expression was found: refused with the node, or bounded by the most. */
+static mpl_status no_expression(inferrer *f, mpl_op op, mpl_value v, uint32_t k, mpl_expr *out)
+{
+    const mpl_graph *g = f->g;
+    int64_t least = f->size[0], most = f->size[0];
+    char text[256];
+
+    for (uint32_t i = 1; i < f->s->n; i++) {
+        least = f->size[i] < least ? f->size[i] : least;
+        most = f->size[i] > most ? f->size[i] : most;
+    }
+    snprintf(text, sizeof text, "'%.80s' (%s): dim %u of '%.80s', %" PRId64 " to %" PRId64,
+             op == MPL_NONE ? g->name : g->op_name[op],
+             op == MPL_NONE ? "no operation" : mpl_op_table[g->op_kind[op]].name, k,
+             g->value_name[v], least, most);
+    if (!f->bounded)
+        return MPL_REFUSE(f->ctx, "%s, is no expression of the operation's sizes that is known",
+                          mpl_shown(text));
+    if (f->s->n_bounded++ == 0)
+        MPL_PASS(mpl_copy_text(f->ctx, f->s->bounded, text));
+    return mpl_expr_const(f->ctx, f->s->x, most, out);
+}
+
+static mpl_status infer_value(inferrer *f, mpl_op op, mpl_value v)
+{
+    mpl_sym_graph *s = f->s;
+
+    if (f->done[v])
+        return MPL_OK;
+    f->done[v] = 1;
+    for (uint32_t k = 0; k < f->g->value_shape[v].rank; k++) {
+        mpl_expr *dim = &s->dim[s->dim_begin[v] + k];
+        bool found;
+
+        for (uint32_t i = 0; i < s->n; i++)
+            f->size[i] = s->graph[i]->value_shape[v].dim[k];
+        MPL_PASS(mpl_fit_find(f->ctx, s->fit, f->size, f->n_hints, f->hint, &found, dim));
+        if (!found)
+            MPL_PASS(no_expression(f, op, v, k, dim));
+        add_hint(f, *dim);
+    }
+    return MPL_OK;
+}
+
+/* Bytes of a value; what its bytes at the points say as well, unless a dim is a bound. */
+static mpl_status infer_bytes(inferrer *f, mpl_value v)
+{
+    mpl_sym_graph *s = f->s;
+    mpl_expr bytes, bits;
+
+    MPL_PASS(mpl_expr_const(f->ctx, s->x, (int64_t)mpl_type_bits(f->g->value_type[v]), &bytes));
+    for (uint32_t k = s->dim_begin[v]; k < s->dim_begin[v + 1]; k++)
+        MPL_PASS(mpl_expr_mul(f->ctx, s->x, bytes, s->dim[k], &bytes));
+    bits = bytes;
+    MPL_PASS(mpl_expr_ceil_div(f->ctx, s->x, bits, 8, &s->bytes[v]));
+    return mpl_fit_learn(f->ctx, s->fit, s->bytes[v]);
+}
+
+static mpl_status infer(inferrer *f)
+{
+    const mpl_graph *g = f->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        f->n_hints = 0;
+        for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
+            if (mpl_op_input(g, op, i) != MPL_NONE)
+                MPL_PASS(infer_value(f, MPL_NONE, mpl_op_input(g, op, i)));
+        MPL_PASS(add_hints(f, op));
+        for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++)
+            if (mpl_op_output(g, op, i) != MPL_NONE)
+                MPL_PASS(infer_value(f, op, mpl_op_output(g, op, i)));
+    }
+    f->n_hints = 0;
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        MPL_PASS(infer_value(f, MPL_NONE, v));
+        MPL_PASS(infer_bytes(f, v));
+    }
+    return MPL_OK;
+}
+
+static mpl_status infer_all(mpl_ctx *ctx, mpl_sym_graph *s, bool bounded)
+{
+    mpl_status st = MPL_OK;
+    inferrer f = {.ctx = ctx, .s = s, .g = s->graph[0], .bounded = bounded};
+    uint32_t n = f.g->n_values;
+
+    MPL_TRY(mpl_new(ctx, f.done, n));
+    MPL_TRY(mpl_new(ctx, f.size, s->n));
+    MPL_TRY(mpl_new(ctx, s->dim_begin, n + 1));
+    MPL_TRY(mpl_new(ctx, s->bytes, n));
+    for (mpl_value v = 0; v < n; v++)
+        s->dim_begin[v + 1] = s->dim_begin[v] + f.g->value_shape[v].rank;
+    MPL_TRY(mpl_new(ctx, s->dim, s->dim_begin[n]));
+    MPL_TRY(infer(&f));
+out:
+    mpl_free_each(ctx, f.done, f.size);
+    return st;
+}
+
+mpl_status mpl_sym_graph_new(mpl_ctx *ctx, mpl_exprs *x, const mpl_sym_reader *reader,
+                             const int64_t *also, bool bounded, mpl_sym_graph **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_sym_graph *s = NULL;
+
+    MPL_TRY(mpl_new(ctx, s, 1));
+    s->x = x;
+    MPL_TRY(choose_points(ctx, s, also));
+    MPL_TRY(read_all(ctx, s, reader));
+    MPL_TRY(mpl_fit_new(ctx, x, s->n, s->value, &s->fit));
+    MPL_TRY(infer_all(ctx, s, bounded));
+    *out = s, s = NULL;
+out:
+    mpl_sym_graph_free(ctx, s);
+    return st;
+}
+
+void mpl_sym_graph_free(mpl_ctx *ctx, mpl_sym_graph *s)
+{
+    if (s == NULL)
+        return;
+    for (uint32_t i = 0; s->graph != NULL && i < s->n; i++)
+        mpl_graph_free(ctx, s->graph[i]);
+    mpl_fit_free(ctx, s->fit);
+    mpl_free_each(ctx, s->value, s->graph, s->dim_begin, s->dim, s->bytes, s->bounded, s);
+}
