@@ -686,18 +686,12 @@ static mpl_status keep_fields(const reader *r, char **fields_json)
                                                                    : mpl_json_no_memory(r->ctx);
 }
 
-mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out)
+mpl_status mpl_plan_from_json(mpl_ctx *ctx, const char *path, json_t *root, mpl_plan_file *out)
 {
     mpl_status st = MPL_OK;
-    reader r = {.ctx = ctx, .path = path};
-    char *text = NULL, *fields = NULL;
-    const char *noted;
-    size_t size = 0, n = 0;
+    reader r = {.ctx = ctx, .path = path, .root = root};
+    char *fields = NULL;
 
-    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
-    noted = mpl_onnx_note_find(text, size, MPL_PLAN_NOTE, &n);
-    MPL_TRY(mpl_json_parse(ctx, path, noted != NULL ? noted : text, noted != NULL ? n : size,
-                           JSON_REJECT_DUPLICATES, &r.root));
     MPL_TRY(read_head(&r));
     MPL_TRY(read_problem(&r));
     MPL_TRY(read_claim(&r));
@@ -708,10 +702,28 @@ mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out)
     *out = (mpl_plan_file){fields, r.p, r.plan};
     fields = NULL, r.p = NULL, r.plan = NULL;
 out:
-    json_decref(r.root);
     mpl_problem_free(ctx, r.p);
     mpl_plan_free(ctx, r.plan);
-    mpl_free_each(ctx, fields, text);
+    mpl_free(ctx, fields);
+    return st;
+}
+
+mpl_status mpl_plan_read(mpl_ctx *ctx, const char *path, mpl_plan_file *out)
+{
+    mpl_status st = MPL_OK;
+    json_t *root = NULL;
+    char *text = NULL;
+    const char *noted;
+    size_t size = 0, n = 0;
+
+    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
+    noted = mpl_onnx_note_find(text, size, MPL_PLAN_NOTE, &n);
+    MPL_TRY(mpl_json_parse(ctx, path, noted != NULL ? noted : text, noted != NULL ? n : size,
+                           JSON_REJECT_DUPLICATES, &root));
+    MPL_TRY(mpl_plan_from_json(ctx, path, root, out));
+out:
+    json_decref(root);
+    mpl_free(ctx, text);
     return st;
 }
 

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "graphs/core/base.h"
+#include "planners/plan/plan.h"
 
 mpl_status mpl_json_no_memory(mpl_ctx *ctx);
 /* flags: jansson's. MPL_EINPUT: not JSON; the message names `where` and the line. */
@@ -20,5 +20,8 @@ json_t *mpl_json_number(uint64_t value);
 /* null for NULL. In text that is not UTF-8, '?' replaces bytes beyond ASCII. */
 json_t *mpl_json_text(const char *text);
 json_t *mpl_json_row(size_t n, const uint64_t *item);
+
+/* mpl_plan_read of an object within another; borrows `root`, whose own fields are removed. */
+mpl_status mpl_plan_from_json(mpl_ctx *ctx, const char *path, json_t *root, mpl_plan_file *out);
 
 #endif

@@ -1,0 +1,377 @@
+/* bernstein.c -- control values of expressions on a box. See bernstein.h.
+ *
+ * Idea     A product of counts becomes the products of its factors' Bernstein coefficients. What
+ *          is no polynomial is replaced by one that is nowhere below (above) it: floor(p / c) by
+ *          p / c or (p - c + 1) / c, max(p, 0) by p, 0 or a constant.
+ * Cost     Points are the product of (degree + 1) over the symbols. */
+#include "graphs/symbols/bernstein.h"
+#include "graphs/symbols/expr_bounds_priv.h"
+
+enum { MOST_DEGREE = 8, MOST_POINTS = 1024, MOST_DEPTH = 4 };
+
+struct mpl_controls {
+    const mpl_exprs *x;
+    uint32_t n, n_points;
+    const mpl_expr *e;
+    uint32_t degree[MPL_MAX_SYMBOLS], stride[MPL_MAX_SYMBOLS];
+    int64_t scale;
+    const mpl_box *box;                                                /* of the call */
+    mpl_wide power[MPL_MAX_SYMBOLS][MOST_DEGREE + 1][MOST_DEGREE + 1]; /* [symbol][power][point] */
+    mpl_wide *sum; /* [MOST_DEPTH * n_points] scratch */
+};
+
+typedef struct powers {
+    uint8_t of[MPL_MAX_SYMBOLS];
+} powers;
+
+/* Adds the counts of a term to `all`; other[] receives its other atoms, returns their number. */
+static uint32_t split_term(const mpl_exprs *x, const mpl_term *t, powers *all, uint32_t *other)
+{
+    uint32_t n = 0;
+
+    for (uint32_t j = 0; j < MPL_EXPR_DEGREE && t->atom[j] != MPL_NONE; j++) {
+        const mpl_atom *atom = &x->atom[t->atom[j]];
+
+        if (atom->kind == MPL_ATOM_COUNT)
+            all->of[atom->of]++;
+        else
+            other[n++] = t->atom[j];
+    }
+    return n;
+}
+
+/* Raises the degrees to what the polynomial times the counts needs. False: too deep or too high. */
+static bool find_degrees(mpl_controls *c, mpl_poly p, powers rest, uint32_t depth)
+{
+    if (depth == MOST_DEPTH)
+        return false;
+    for (uint32_t i = 0; i < p.n; i++) {
+        uint32_t other[MPL_EXPR_DEGREE];
+        powers all = rest;
+        uint32_t n = split_term(c->x, &p.term[i], &all, other);
+
+        for (uint32_t s = 0; s < c->x->n_symbols; s++) {
+            c->degree[s] = all.of[s] > c->degree[s] ? all.of[s] : c->degree[s];
+            if (c->degree[s] > MOST_DEGREE)
+                return false;
+        }
+        if (n == 1 && !find_degrees(c, mpl_poly_of(c->x, c->x->atom[other[0]].of), all, depth + 1))
+            return false;
+    }
+    return true;
+}
+
+static int64_t choose(uint32_t n, uint32_t k)
+{
+    int64_t result = 1;
+
+    for (uint32_t i = 0; i < k; i++)
+        result = result * (n - i) / (i + 1);
+    return result;
+}
+
+/* The least number that each of choose(degree, k) divides. */
+static int64_t common_multiple(uint32_t degree)
+{
+    uint64_t result = 1;
+
+    for (uint32_t k = 0; k <= degree; k++)
+        result =
+            result / mpl_divisor(result, (uint64_t)choose(degree, k)) * (uint64_t)choose(degree, k);
+    return (int64_t)result;
+}
+
+mpl_status mpl_controls_new(mpl_ctx *ctx, const mpl_exprs *x, uint32_t n, const mpl_expr *e,
+                            mpl_controls **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_controls *c = NULL;
+
+    MPL_TRY(mpl_new(ctx, c, 1));
+    c->x = x, c->n = n, c->e = e;
+    for (uint32_t i = 0; i < n; i++)
+        if (!find_degrees(c, mpl_poly_of(x, e[i]), (powers){{0}}, 0))
+            MPL_FAIL(ctx, MPL_ELIMIT, "a size of the problem is of too high a degree");
+    c->n_points = 1, c->scale = 1;
+    for (uint32_t s = 0; s < x->n_symbols; s++) {
+        c->stride[s] = c->n_points;
+        c->n_points *= c->degree[s] + 1;
+        c->scale *= common_multiple(c->degree[s]);
+        if (c->n_points > MOST_POINTS)
+            MPL_FAIL(ctx, MPL_ELIMIT, "the sizes of the problem depend on too many symbols");
+    }
+    MPL_TRY(mpl_new(ctx, c->sum, (size_t)MOST_DEPTH * c->n_points));
+    *out = c, c = NULL;
+out:
+    mpl_controls_free(ctx, c);
+    return st;
+}
+
+void mpl_controls_free(mpl_ctx *ctx, mpl_controls *c)
+{
+    if (c != NULL)
+        mpl_free_each(ctx, c->sum, c);
+}
+
+uint32_t mpl_controls_points(const mpl_controls *c)
+{
+    return c->n_points;
+}
+
+int64_t mpl_controls_scale(const mpl_controls *c)
+{
+    return c->scale;
+}
+
+static mpl_wide to_power(int64_t value, uint32_t n)
+{
+    mpl_wide result = 1;
+
+    while (n-- > 0)
+        result *= value;
+    return result;
+}
+
+/* The coefficients of count^k for each k up to the degree, times the symbol's part of the scale. */
+static bool find_powers(mpl_controls *c, uint32_t s)
+{
+    uint32_t d = c->degree[s];
+    int64_t low = c->box->low[s], high = c->box->high[s], scale = common_multiple(d);
+
+    if (d > 3 && high >= INT64_C(1) << (96 / d))
+        return false;
+    for (uint32_t k = 0; k <= d; k++)
+        for (uint32_t j = 0; j <= d; j++) {
+            mpl_wide sum = 0;
+
+            for (uint32_t i = k + j > d ? k + j - d : 0; i <= j && i <= k; i++)
+                sum +=
+                    choose(j, i) * choose(d - j, k - i) * to_power(high, i) * to_power(low, k - i);
+            c->power[s][k][j] = sum * (scale / choose(d, k));
+        }
+    return true;
+}
+
+/* Adds factor times the coefficients of a product of counts. */
+static bool add_product(const mpl_controls *c, const powers *all, mpl_wide factor, mpl_wide *sum)
+{
+    for (uint32_t j = 0; j < c->n_points; j++) {
+        mpl_wide product = factor;
+
+        for (uint32_t s = 0; s < c->x->n_symbols; s++)
+            if (__builtin_mul_overflow(
+                    product, c->power[s][all->of[s]][j / c->stride[s] % (c->degree[s] + 1)],
+                    &product))
+                return false;
+        if (__builtin_add_overflow(sum[j], product, &sum[j]))
+            return false;
+    }
+    return true;
+}
+
+static bool add_poly(mpl_controls *c, mpl_poly p, const powers *rest, bool upper, uint32_t depth,
+                     mpl_wide *sum);
+
+/* Adds coefficient * floor(inner / by) * counts, bounded by real quotients. */
+static bool add_floor(mpl_controls *c, const mpl_atom *atom, int64_t coefficient, const powers *all,
+                      bool upper, uint32_t depth, mpl_wide *sum)
+{
+    mpl_wide *inner = c->sum + (size_t)depth * c->n_points;
+    bool above = (coefficient > 0) == upper;
+
+    memset(inner, 0, c->n_points * sizeof *inner);
+    if (!add_poly(c, mpl_poly_of(c->x, atom->of), all, above, depth + 1, inner) ||
+        (!above && !add_product(c, all, 1 - atom->by, inner)))
+        return false;
+    for (uint32_t j = 0; j < c->n_points; j++) {
+        mpl_wide whole, quotient;
+
+        if (__builtin_mul_overflow(inner[j], coefficient, &whole))
+            return false;
+        quotient = whole / atom->by;
+        if (whole % atom->by != 0 && (whole > 0) == upper)
+            quotient += upper ? 1 : -1; /* away from what must hold */
+        if (__builtin_add_overflow(sum[j], quotient, &sum[j]))
+            return false;
+    }
+    return true;
+}
+
+/* Adds a term with one atom that is no count, or several. */
+static bool add_bounded(mpl_controls *c, const mpl_term *t, uint32_t n, const uint32_t *other,
+                        const powers *all, bool upper, uint32_t depth, mpl_wide *sum)
+{
+    const mpl_atom *atom = &c->x->atom[other[0]];
+    mpl_term product = mpl_const_term(t->coefficient);
+    mpl_span s;
+
+    if (n == 1 && atom->kind == MPL_ATOM_FLOOR)
+        return add_floor(c, atom, t->coefficient, all, upper, depth, sum);
+    if (n == 1) {
+        mpl_poly inner = mpl_poly_of(c->x, atom->of);
+
+        if (!mpl_poly_span(c->x, &inner, c->box, &s))
+            return false;
+        if (s.low >= 0) { /* the maximum is what it holds, of either sign of the coefficient */
+            mpl_wide *held = c->sum + (size_t)depth * c->n_points;
+
+            memset(held, 0, c->n_points * sizeof *held);
+            if (!add_poly(c, inner, all, (t->coefficient > 0) == upper, depth + 1, held))
+                return false;
+            for (uint32_t j = 0; j < c->n_points; j++)
+                if (__builtin_mul_overflow(held[j], t->coefficient, &held[j]) ||
+                    __builtin_add_overflow(sum[j], held[j], &sum[j]))
+                    return false;
+            return true;
+        }
+    }
+    memcpy(product.atom, other, n * sizeof *other);
+    return mpl_span_of_term(c->x, &product, c->box, &s) &&
+           add_product(c, all, upper ? s.high : s.low, sum);
+}
+
+/* Adds upper or lower control values of p times the counts in `rest`. */
+static bool add_poly(mpl_controls *c, mpl_poly p, const powers *rest, bool upper, uint32_t depth,
+                     mpl_wide *sum)
+{
+    for (uint32_t i = 0; i < p.n; i++) {
+        uint32_t other[MPL_EXPR_DEGREE];
+        powers all = *rest;
+        uint32_t n = split_term(c->x, &p.term[i], &all, other);
+
+        if (n == 0 ? !add_product(c, &all, p.term[i].coefficient, sum)
+                   : !add_bounded(c, &p.term[i], n, other, &all, upper, depth, sum))
+            return false;
+    }
+    return true;
+}
+
+/* Values of a box of one point. */
+static bool values_of_point(const mpl_controls *c, const mpl_box *box, int64_t *low, int64_t *high)
+{
+    int64_t value[MPL_MAX_SYMBOLS];
+
+    for (uint32_t s = 0; s < box->n; s++)
+        value[s] = c->x->symbol[s].first + box->low[s] * c->x->symbol[s].step;
+    for (uint32_t i = 0; i < c->n; i++) {
+        int64_t one;
+
+        if (!mpl_expr_eval(c->x, c->e[i], value, &one) ||
+            __builtin_mul_overflow(one, c->scale, &one))
+            return false;
+        for (size_t j = (size_t)i * c->n_points; j < (size_t)(i + 1) * c->n_points; j++)
+            low[j] = high[j] = one;
+    }
+    return true;
+}
+
+static bool one_side(mpl_controls *c, uint32_t i, bool upper, int64_t *out)
+{
+    mpl_wide *sum = c->sum;
+    powers none = {{0}};
+
+    memset(sum, 0, c->n_points * sizeof *sum);
+    if (!add_poly(c, mpl_poly_of(c->x, c->e[i]), &none, upper, 1, sum))
+        return false;
+    for (uint32_t j = 0; j < c->n_points; j++) {
+        if (sum[j] < INT64_MIN || sum[j] > INT64_MAX)
+            return false;
+        out[(size_t)i * c->n_points + j] = (int64_t)sum[j];
+    }
+    return true;
+}
+
+static bool is_polynomial(const mpl_exprs *x, mpl_poly p)
+{
+    for (uint32_t i = 0; i < p.n; i++)
+        for (uint32_t j = 0; j < MPL_EXPR_DEGREE && p.term[i].atom[j] != MPL_NONE; j++)
+            if (x->atom[p.term[i].atom[j]].kind != MPL_ATOM_COUNT)
+                return false;
+    return true;
+}
+
+bool mpl_controls_of(mpl_controls *c, const mpl_box *box, int64_t *low, int64_t *high)
+{
+    bool point = true;
+
+    for (uint32_t s = 0; s < box->n; s++)
+        point = point && box->low[s] == box->high[s];
+    if (point)
+        return values_of_point(c, box, low, high);
+    c->box = box;
+    for (uint32_t s = 0; s < box->n; s++)
+        if (!find_powers(c, s))
+            return false;
+    for (uint32_t i = 0; i < c->n; i++) {
+        size_t from = (size_t)i * c->n_points;
+
+        if (!one_side(c, i, true, high))
+            return false;
+        if (is_polynomial(c->x, mpl_poly_of(c->x, c->e[i])))
+            memcpy(low + from, high + from, c->n_points * sizeof *low);
+        else if (!one_side(c, i, false, low))
+            return false;
+    }
+    return true;
+}
+
+uint64_t mpl_expr_divisor(const mpl_exprs *x, mpl_expr e)
+{
+    mpl_poly p = mpl_poly_of(x, e);
+    uint64_t result = 0;
+
+    for (uint32_t i = 0; i < p.n; i++) {
+        int64_t c = p.term[i].coefficient;
+
+        result = mpl_divisor(result, c < 0 ? -(uint64_t)c : (uint64_t)c);
+    }
+    return result;
+}
+
+/* ---- relations ---- */
+
+/* Whether no point whose count of symbol s is in [low, high] keeps relation e. */
+static bool excludes(const mpl_exprs *x, mpl_expr e, const mpl_box *box, uint32_t s, int64_t low,
+                     int64_t high)
+{
+    mpl_room room;
+    mpl_box part = mpl_box_copy(x, box, &room);
+    int64_t least, most;
+
+    part.low[s] = low, part.high[s] = high;
+    return mpl_expr_bounds(x, e, &part, &least, &most) && least > 0;
+}
+
+/* Moves one end of the box inwards by halving steps, as far as the relation excludes it. */
+static void cut_end(const mpl_exprs *x, mpl_expr e, mpl_box *box, uint32_t s, bool top)
+{
+    int64_t step = 1;
+
+    while (step < box->high[s] - box->low[s])
+        step *= 2;
+    for (; step > 0; step /= 2) {
+        int64_t low = box->low[s], high = box->high[s];
+
+        if (step > high - low)
+            continue;
+        if (top && excludes(x, e, box, s, high - step + 1, high))
+            box->high[s] -= step;
+        else if (!top && excludes(x, e, box, s, low, low + step - 1))
+            box->low[s] += step;
+    }
+}
+
+bool mpl_box_narrow(const mpl_exprs *x, mpl_box *box)
+{
+    for (uint32_t r = 0; r < x->n_relations; r++) {
+        int64_t least, most;
+
+        if (mpl_expr_bounds(x, x->relation[r], box, &least, &most) && least > 0)
+            return false;
+        for (uint32_t s = 0; s < box->n; s++) {
+            cut_end(x, x->relation[r], box, s, true);
+            cut_end(x, x->relation[r], box, s, false);
+        }
+    }
+    return true;
+}

@@ -1,0 +1,33 @@
+/* bernstein.h -- control values of expressions on a box: what proves that no point of the box
+ * exceeds a bound, for any sums of expressions at once.
+ *
+ * A polynomial does not leave the interval of its Bernstein coefficients on a box (Lorentz,
+ * Bernstein Polynomials, 1953; Garloff, 1985), and these are linear in the polynomial. So where at
+ * each control point the largest sum over many paths, of upper control values, is at most a number
+ * times a sum of lower ones, that holds at every point of the box, for every path. */
+#ifndef MPL_BERNSTEIN_H
+#define MPL_BERNSTEIN_H
+
+#include "graphs/symbols/expr.h"
+
+typedef struct mpl_controls mpl_controls;
+
+/* For the expressions e[n], borrowed with x. MPL_ELIMIT: too many symbols or too high a degree. */
+mpl_status mpl_controls_new(mpl_ctx *ctx, const mpl_exprs *x, uint32_t n, const mpl_expr *e,
+                            mpl_controls **out);
+void mpl_controls_free(mpl_ctx *ctx, mpl_controls *c);
+uint32_t mpl_controls_points(const mpl_controls *c); /* of every box, at least 1 */
+int64_t mpl_controls_scale(const mpl_controls *c);   /* control values are times this */
+
+/* Control values of expression i at point j: low[i * points + j] and high[..]. Whenever a sum of
+ * expressions, each times a factor above 0 with its high values or below 0 with its low ones, is at
+ * most 0 at each control point, so it is at each point of the box. Of a box of one point: the
+ * values. False: 64 bits do not hold them. O(points * terms). */
+bool mpl_controls_of(mpl_controls *c, const mpl_box *box, int64_t *low, int64_t *high);
+
+/* The largest number that divides e by its form, at every point; 0: e is 0. */
+uint64_t mpl_expr_divisor(const mpl_exprs *x, mpl_expr e);
+/* Takes from a box what the relations exclude, from the ends inwards. False: nothing is left. */
+bool mpl_box_narrow(const mpl_exprs *x, mpl_box *box);
+
+#endif

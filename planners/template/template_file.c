@@ -1,0 +1,499 @@
+/* template_file.c -- templates as self-contained JSON files. See template_plan.h. */
+#include "graphs/core/file.h"
+#include "graphs/core/text.h"
+#include "planners/plan/plan_json.h"
+#include "planners/template/template_plan.h"
+#include "planners/verify/verify.h"
+
+#include <stdlib.h>
+
+#define SCHEMA 1
+
+/* ---- writing ---- */
+
+static json_t *ids_of(uint32_t n, const mpl_buffer *id)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++)
+        list = mpl_json_push(list, json_integer(id[i]));
+    return list;
+}
+
+static json_t *shape_of(uint32_t n, const int64_t *value)
+{
+    json_t *list = value != NULL ? json_array() : json_null();
+
+    for (uint32_t i = 0; value != NULL && i < n; i++)
+        list = mpl_json_push(list, json_integer(value[i]));
+    return list;
+}
+
+static json_t *symbols_of(const mpl_exprs *x)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++) {
+        const mpl_symbol *s = mpl_exprs_symbol(x, i);
+
+        list = mpl_json_push(list, json_pack("{s:s, s:I, s:I, s:I}", "name", s->name, "first",
+                                             (json_int_t)s->first, "last", (json_int_t)s->last,
+                                             "step", (json_int_t)s->step));
+    }
+    return list;
+}
+
+/* Adds an expression's text to *list; NULL memory is left to the end, as in plan_json.h. */
+static mpl_status push_text(mpl_ctx *ctx, const mpl_exprs *x, mpl_expr e, json_t **list)
+{
+    char *text = NULL;
+
+    MPL_PASS(mpl_expr_write(ctx, x, e, &text));
+    *list = mpl_json_push(*list, mpl_json_text(text));
+    mpl_free(ctx, text);
+    return MPL_OK;
+}
+
+static json_t *relations_of(const mpl_template_cell *cell)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < cell->n_relations; i++)
+        list = mpl_json_push(list, mpl_json_row(2, (uint64_t[]){cell->below[i], cell->above[i]}));
+    return list;
+}
+
+static json_t *on_of(uint32_t n, const mpl_template_cell *cell)
+{
+    json_t *list = json_array();
+
+    for (mpl_buffer b = 0; b < n; b++)
+        if (cell->on[b] != b)
+            list = mpl_json_push(list, mpl_json_row(2, (uint64_t[]){b, cell->on[b]}));
+    return list;
+}
+
+static json_t *cell_of(const mpl_template *t, const mpl_template_cell *cell)
+{
+    uint32_t n = t->problem->at->n, n_symbols = cell->box.n;
+    const mpl_regret *r = &cell->regret;
+    json_t *one = json_pack("{s:o, s:o, s:o, s:o}", "low", shape_of(n_symbols, cell->box.low),
+                            "high", shape_of(n_symbols, cell->box.high), "on", on_of(n, cell),
+                            "relations", relations_of(cell));
+
+    one = mpl_json_put(one, "offsets",
+                       cell->offset != NULL ? mpl_json_row(n, cell->offset) : json_null());
+    return mpl_json_put(one, "regret",
+                        json_pack("{s:o, s:o, s:o, s:o}", "arena_bytes", mpl_json_number(r->arena),
+                                  "bound_bytes", mpl_json_number(r->bound), "shape",
+                                  shape_of(n_symbols, r->at), "most", mpl_json_number(r->most)));
+}
+
+/* A shape that the template holds: the lowest of a cell, else a drawn one. */
+static mpl_status some_shape(mpl_ctx *ctx, const mpl_template *t, int64_t *value)
+{
+    const mpl_exprs *x = t->problem->x;
+    mpl_rng rng;
+
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++)
+        value[i] = mpl_exprs_symbol(x, i)->first;
+    if (mpl_point_allowed(x, value))
+        return MPL_OK;
+    mpl_rng_init(&rng, 1);
+    return mpl_shape_draw(ctx, x, NULL, true, &rng, value);
+}
+
+/* The verified plan at one shape, as the object of a plan file. */
+static mpl_status plan_at(mpl_ctx *ctx, const mpl_template *t, const int64_t *value, json_t **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *p = NULL;
+    mpl_plan *plan = NULL;
+    char *text = NULL;
+
+    MPL_TRY(mpl_sym_problem_at(ctx, t->problem, value, &p));
+    MPL_TRY(mpl_plan_new(ctx, p, &plan));
+    MPL_TRY(mpl_template_offsets(ctx, t, value, plan->offset, NULL, NULL));
+    plan->claim = MPL_FEASIBLE;
+    MPL_TRY(mpl_verify(ctx, p, plan));
+    MPL_TRY(mpl_plan_text(ctx, p, plan, NULL, &text));
+    MPL_TRY(mpl_json_parse(ctx, "the plan of a template", text, strlen(text), 0, out));
+out:
+    mpl_problem_free(ctx, p);
+    mpl_plan_free(ctx, plan);
+    mpl_free(ctx, text);
+    return st;
+}
+
+/* The lists of expressions: relations between symbols, sizes, distances. */
+static mpl_status put_texts(mpl_ctx *ctx, const mpl_sym_problem *sp, json_t **root)
+{
+    const mpl_problem *p = sp->at;
+    json_t *rules = json_array(), *bytes = json_array(), *inside = json_array();
+    mpl_status st = MPL_OK;
+
+    for (uint32_t i = 0; st == MPL_OK && i < mpl_exprs_n_relations(sp->x); i++)
+        st = push_text(ctx, sp->x, mpl_exprs_relation_at(sp->x, i), &rules);
+    for (mpl_buffer b = 0; st == MPL_OK && b < p->n; b++)
+        st = push_text(ctx, sp->x, sp->bytes[b], &bytes);
+    for (mpl_buffer b = 0; st == MPL_OK && p->inside != NULL && b < p->n; b++)
+        st = push_text(ctx, sp->x, p->inside[b] != b ? sp->inside_at[b] : 0, &inside);
+    *root = mpl_json_put(*root, "at_most_0", rules);
+    *root = mpl_json_put(*root, "bytes", bytes);
+    *root = mpl_json_put(*root, "inside_at", inside);
+    return st;
+}
+
+static mpl_status build(mpl_ctx *ctx, const mpl_template *t, const char *fields_json, json_t **out)
+{
+    mpl_status st = MPL_OK;
+    json_t *root = json_pack("{s:i, s:s}", "schema", SCHEMA, "kind", "template"), *fields = NULL,
+           *plan = NULL, *list = json_array();
+    int64_t value[MPL_MAX_SYMBOLS];
+
+    if (fields_json != NULL)
+        MPL_TRY(mpl_json_parse(ctx, "the fields of a template file", fields_json,
+                               strlen(fields_json), JSON_REJECT_DUPLICATES, &fields));
+    if (fields != NULL && json_object_update_missing(root, fields) != 0)
+        MPL_TRY(mpl_json_no_memory(ctx));
+    MPL_TRY(some_shape(ctx, t, value));
+    MPL_TRY(plan_at(ctx, t, value, &plan));
+    root = mpl_json_put(root, "symbols", symbols_of(t->problem->x));
+    MPL_TRY(put_texts(ctx, t->problem, &root));
+    for (uint32_t i = 0; i < t->n_loads; i++)
+        list = mpl_json_push(
+            list, ids_of(t->load_begin[i + 1] - t->load_begin[i], t->load + t->load_begin[i]));
+    root = mpl_json_put(root, "loads", list), list = json_array();
+    for (uint32_t i = 0; i < t->n_cells; i++)
+        list = mpl_json_push(list, cell_of(t, &t->cell[i]));
+    root = mpl_json_put(root, "cells", list), list = NULL;
+    root = mpl_json_put(root, "shape", shape_of(mpl_exprs_n_symbols(t->problem->x), value));
+    root = mpl_json_put(root, "plan", plan), plan = NULL;
+    MPL_TRY(root != NULL ? MPL_OK : mpl_json_no_memory(ctx));
+    *out = root, root = NULL;
+out:
+    json_decref(list), json_decref(plan), json_decref(fields), json_decref(root);
+    return st;
+}
+
+mpl_status mpl_template_write(mpl_ctx *ctx, const char *path, const mpl_template *t,
+                              const char *fields_json)
+{
+    mpl_status st = MPL_OK;
+    json_t *root = NULL;
+    mpl_new_file file = {0};
+
+    MPL_TRY(build(ctx, t, fields_json, &root));
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    /* a failed write sets the stream's error flag, which the commit checks */
+    if (json_dumpf(root, file.stream, JSON_COMPACT) != 0 && !ferror(file.stream))
+        MPL_TRY(mpl_json_no_memory(ctx));
+    fputc('\n', file.stream);
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_file_end(ctx, &file);
+    json_decref(root);
+    return st;
+}
+
+/* ---- reading ---- */
+
+typedef struct reader {
+    mpl_ctx *ctx;
+    const char *path;
+    json_t *root;
+    mpl_sym_problem *sp;
+    mpl_template *t;
+} reader;
+
+#define REFUSE(r, ...) MPL_REFUSE((r)->ctx, __VA_ARGS__)
+
+/* Passes a failure on with the file's name before its message. */
+static mpl_status name_file(const reader *r, mpl_status st)
+{
+    char why[sizeof r->ctx->message];
+
+    if (st != MPL_EINPUT || strncmp(r->ctx->message, r->path, strlen(r->path)) == 0)
+        return st;
+    memcpy(why, r->ctx->message, sizeof why);
+    return REFUSE(r, "%.150s: %.350s", r->path, why);
+}
+
+/* The list `key` of an object; n: its length, or SIZE_MAX for any below 2^30. */
+static mpl_status get_list(const reader *r, const json_t *object, const char *key, size_t n,
+                           const json_t **out)
+{
+    const json_t *list = json_object_get(object, key);
+
+    if (!json_is_array(list) || json_array_size(list) >= MPL_NONE / 4 ||
+        (n != SIZE_MAX && json_array_size(list) != n))
+        return REFUSE(r, "%s: '%s' is missing or no list of the right length", r->path, key);
+    *out = list;
+    return MPL_OK;
+}
+
+/* A whole number of at least 0; null is `otherwise` where that is not 0. */
+static mpl_status get_number(const reader *r, const json_t *value, const char *what,
+                             uint64_t otherwise, uint64_t most, uint64_t *out)
+{
+    if (otherwise != 0 && json_is_null(value)) {
+        *out = otherwise;
+        return MPL_OK;
+    }
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (uint64_t)json_integer_value(value) > most)
+        return REFUSE(r, "%s: '%s' is missing or holds no number from 0 to %" PRIu64, r->path, what,
+                      most);
+    *out = (uint64_t)json_integer_value(value);
+    return MPL_OK;
+}
+
+/* Numbers of a list, which has n. */
+static mpl_status get_row(const reader *r, const json_t *object, const char *key, size_t n,
+                          uint64_t most, int64_t *out)
+{
+    const json_t *list;
+
+    MPL_PASS(get_list(r, object, key, n, &list));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t number = 0;
+
+        MPL_PASS(get_number(r, json_array_get(list, i), key, 0, most, &number));
+        out[i] = (int64_t)number;
+    }
+    return MPL_OK;
+}
+
+static mpl_status read_symbols(reader *r)
+{
+    const json_t *list;
+
+    MPL_PASS(mpl_exprs_new(r->ctx, &r->sp->x));
+    MPL_PASS(get_list(r, r->root, "symbols", SIZE_MAX, &list));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(one, "name"));
+        uint64_t first = 0, last = 0, step = 0;
+        mpl_expr e;
+
+        MPL_PASS(get_number(r, json_object_get(one, "first"), "first", 0, INT32_MAX, &first));
+        MPL_PASS(get_number(r, json_object_get(one, "last"), "last", 0, INT32_MAX, &last));
+        MPL_PASS(get_number(r, json_object_get(one, "step"), "step", 0, INT32_MAX, &step));
+        MPL_PASS(mpl_expr_symbol(r->ctx, r->sp->x, name != NULL ? name : "", (int64_t)first,
+                                 (int64_t)last, (int64_t)step, &e));
+    }
+    return MPL_OK;
+}
+
+/* Entry i of a list of expressions. */
+static mpl_status read_expr(const reader *r, const json_t *list, size_t i, mpl_expr *out)
+{
+    const char *text = json_string_value(json_array_get(list, i));
+
+    if (text == NULL)
+        return REFUSE(r, "%s: a size is no text", r->path);
+    return mpl_expr_read(r->ctx, r->sp->x, text, out);
+}
+
+/* Whether an expression has the value that the plan of the shape has for it. */
+static mpl_status check_value(const reader *r, mpl_buffer b, mpl_expr e, const int64_t *shape,
+                              uint64_t want)
+{
+    int64_t value = 0;
+
+    if (!mpl_expr_eval(r->sp->x, e, shape, &value) || value < 0 || (uint64_t)value != want)
+        return REFUSE(r,
+                      "%s: the size or place of buffer %u is %" PRId64
+                      " at the shape of the plan inside, which has %" PRIu64,
+                      r->path, b, value, want);
+    return MPL_OK;
+}
+
+static mpl_status read_sizes(reader *r)
+{
+    const mpl_problem *p = r->sp->at;
+    uint32_t n_symbols = mpl_exprs_n_symbols(r->sp->x);
+    int64_t shape[MPL_MAX_SYMBOLS];
+    const json_t *bytes, *inside, *rules;
+
+    MPL_PASS(get_list(r, r->root, "at_most_0", SIZE_MAX, &rules));
+    MPL_PASS(get_list(r, r->root, "bytes", p->n, &bytes));
+    MPL_PASS(get_list(r, r->root, "inside_at", p->inside != NULL ? p->n : 0, &inside));
+    MPL_PASS(get_row(r, r->root, "shape", n_symbols, INT32_MAX, shape));
+    MPL_PASS(mpl_new_each(r->ctx, p->n, r->sp->bytes, r->sp->inside_at));
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        mpl_expr e;
+
+        MPL_PASS(read_expr(r, rules, i, &e));
+        MPL_PASS(mpl_exprs_relation(r->ctx, r->sp->x, e));
+    }
+    if (!mpl_point_allowed(r->sp->x, shape))
+        return REFUSE(r, "%s: the shape of the plan inside is not in the range", r->path);
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        MPL_PASS(read_expr(r, bytes, b, &r->sp->bytes[b]));
+        MPL_PASS(check_value(r, b, r->sp->bytes[b], shape, p->bytes[b]));
+        if (p->inside == NULL)
+            continue;
+        MPL_PASS(read_expr(r, inside, b, &r->sp->inside_at[b]));
+        MPL_PASS(check_value(r, b, r->sp->inside_at[b], shape, p->inside_at[b]));
+    }
+    return MPL_OK;
+}
+
+/* The problem of the plan inside. */
+static mpl_status read_problem(reader *r)
+{
+    json_t *plan = json_object_get(r->root, "plan");
+    mpl_plan_file file = {0};
+
+    if (!json_is_object(plan))
+        return REFUSE(r, "%s: 'plan' is missing or no object", r->path);
+    MPL_PASS(mpl_plan_from_json(r->ctx, r->path, plan, &file));
+    r->sp->at = file.problem, file.problem = NULL;
+    mpl_plan_file_fini(r->ctx, &file);
+    return MPL_OK;
+}
+
+/* Pairs of buffers: the n-th one. */
+static mpl_status get_pair(const reader *r, const json_t *list, size_t i, const char *what,
+                           uint64_t pair[2])
+{
+    const json_t *row = json_array_get(list, i);
+
+    if (json_array_size(row) != 2)
+        return REFUSE(r, "%s: '%s' holds something else than pairs", r->path, what);
+    for (size_t k = 0; k < 2; k++)
+        MPL_PASS(get_number(r, json_array_get(row, k), what, 0, r->sp->at->n - 1, &pair[k]));
+    return MPL_OK;
+}
+
+static mpl_status read_regret(const reader *r, const json_t *one, mpl_template_cell *cell)
+{
+    mpl_regret *g = &cell->regret;
+
+    MPL_PASS(
+        get_number(r, json_object_get(one, "arena_bytes"), "arena_bytes", 0, INT64_MAX, &g->arena));
+    MPL_PASS(
+        get_number(r, json_object_get(one, "bound_bytes"), "bound_bytes", 0, INT64_MAX, &g->bound));
+    MPL_PASS(get_number(r, json_object_get(one, "most"), "most", UINT64_MAX, INT64_MAX, &g->most));
+    if (json_is_null(json_object_get(one, "shape")))
+        return MPL_OK;
+    MPL_PASS(mpl_new(r->ctx, g->at, cell->box.n));
+    return get_row(r, one, "shape", cell->box.n, INT32_MAX, g->at);
+}
+
+static mpl_status read_cell(const reader *r, const json_t *one, mpl_template_cell *cell)
+{
+    const json_t *list;
+    uint64_t pair[2];
+
+    MPL_PASS(get_row(r, one, "low", cell->box.n, INT32_MAX, cell->box.low));
+    MPL_PASS(get_row(r, one, "high", cell->box.n, INT32_MAX, cell->box.high));
+    MPL_PASS(get_list(r, one, "on", SIZE_MAX, &list));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        MPL_PASS(get_pair(r, list, i, "on", pair));
+        cell->on[pair[0]] = (mpl_buffer)pair[1];
+    }
+    MPL_PASS(get_list(r, one, "relations", SIZE_MAX, &list));
+    cell->n_relations = (uint32_t)json_array_size(list);
+    MPL_PASS(mpl_new_each(r->ctx, cell->n_relations, cell->below, cell->above));
+    for (uint32_t i = 0; i < cell->n_relations; i++) {
+        MPL_PASS(get_pair(r, list, i, "relations", pair));
+        cell->below[i] = (mpl_buffer)pair[0], cell->above[i] = (mpl_buffer)pair[1];
+    }
+    if (!json_is_null(json_object_get(one, "offsets"))) {
+        MPL_PASS(mpl_new(r->ctx, cell->offset, r->sp->at->n));
+        MPL_PASS(get_row(r, one, "offsets", r->sp->at->n, INT64_MAX / 4, (int64_t *)cell->offset));
+    }
+    return read_regret(r, json_object_get(one, "regret"), cell);
+}
+
+static mpl_status read_loads(const reader *r)
+{
+    mpl_template *t = r->t;
+    const json_t *list;
+    size_t n = 0;
+
+    MPL_PASS(get_list(r, r->root, "loads", SIZE_MAX, &list));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        n += json_array_size(json_array_get(list, i));
+    mpl_free(r->ctx, t->load_begin);
+    MPL_PASS(mpl_new(r->ctx, t->load_begin, json_array_size(list) + 1));
+    MPL_PASS(mpl_new(r->ctx, t->load, n));
+    for (size_t i = 0, at = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+
+        for (size_t k = 0; k < json_array_size(one); k++) {
+            uint64_t id = 0;
+
+            MPL_PASS(get_number(r, json_array_get(one, k), "loads", 0, r->sp->at->n - 1, &id));
+            t->load[at++] = (mpl_buffer)id;
+        }
+        t->load_begin[++t->n_loads] = (uint32_t)at;
+    }
+    return MPL_OK;
+}
+
+static mpl_status read_all(reader *r)
+{
+    const char *kind = json_string_value(json_object_get(r->root, "kind"));
+    const json_t *cells;
+
+    if (kind == NULL || strcmp(kind, "template") != 0)
+        return REFUSE(r, "%s: no template file: 'kind' is not \"template\"", r->path);
+    if (json_integer_value(json_object_get(r->root, "schema")) != SCHEMA)
+        return REFUSE(r, "%s: 'schema' is not %d, which this memplan reads", r->path, SCHEMA);
+    MPL_PASS(mpl_new(r->ctx, r->sp, 1));
+    MPL_PASS(read_symbols(r));
+    MPL_PASS(read_problem(r));
+    if (r->sp->at->n == 0)
+        return REFUSE(r, "%s: the template has no buffers", r->path);
+    MPL_PASS(read_sizes(r));
+    MPL_PASS(get_list(r, r->root, "cells", SIZE_MAX, &cells));
+    MPL_PASS(mpl_template_new(r->ctx, r->sp, (uint32_t)json_array_size(cells), &r->t));
+    for (uint32_t i = 0; i < r->t->n_cells; i++)
+        MPL_PASS(read_cell(r, json_array_get(cells, i), &r->t->cell[i]));
+    MPL_PASS(read_loads(r));
+    return mpl_template_ready(r->ctx, r->t);
+}
+
+/* What is left of the object once the template's own fields are removed, as text. */
+static mpl_status keep_fields(const reader *r, char **out)
+{
+    static const char *const own[] = {"schema",    "kind",  "symbols", "at_most_0", "bytes",
+                                      "inside_at", "loads", "cells",   "shape",     "plan"};
+    char *text;
+
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        json_object_del(r->root, own[i]);
+    text = json_dumps(r->root, JSON_COMPACT);
+    if (text == NULL)
+        return mpl_json_no_memory(r->ctx);
+    *out = mpl_strdup(r->ctx, text);
+    free(text);
+    return *out != NULL ? MPL_OK : MPL_EMEM;
+}
+
+mpl_status mpl_template_read(mpl_ctx *ctx, const char *path, mpl_template **out, char **fields_json)
+{
+    mpl_status st = MPL_OK;
+    reader r = {.ctx = ctx, .path = path};
+    char *text = NULL;
+    size_t size = 0;
+
+    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
+    MPL_TRY(mpl_json_parse(ctx, path, text, size, JSON_REJECT_DUPLICATES, &r.root));
+    MPL_TRY(name_file(&r, read_all(&r)));
+    if (fields_json != NULL)
+        MPL_TRY(keep_fields(&r, fields_json));
+    r.t->owned = r.sp, r.sp = NULL;
+    *out = r.t, r.t = NULL;
+out:
+    mpl_template_free(ctx, r.t);
+    if (r.sp != NULL)
+        mpl_exprs_free(ctx, r.sp->x);
+    mpl_sym_problem_free(ctx, r.sp);
+    json_decref(r.root);
+    mpl_free(ctx, text);
+    return st;
+}
