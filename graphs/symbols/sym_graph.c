@@ -64,8 +64,8 @@ mpl_status mpl_sym_compare(mpl_ctx *ctx, const mpl_graph *g, const mpl_graph *h,
 
 /* ---- readings ---- */
 
-/* Fewer than MANY of each count, where the relations allow that: small graphs are read faster, and
- * the corners are large. */
+/* Fewer than MANY of each count, where the relations allow that: small graphs are read faster.
+ * Point 0 and the corners are large. */
 static void make_small(const mpl_exprs *x, int64_t *value)
 {
     int64_t small[MPL_MAX_SYMBOLS];
@@ -91,7 +91,7 @@ static mpl_status choose_points(mpl_ctx *ctx, mpl_sym_graph *s, const int64_t *a
     MPL_PASS(mpl_new(ctx, s->value, (size_t)s->n * n));
     for (; at < n_random; at++) {
         MPL_PASS(mpl_point_draw(ctx, s->x, &rng, s->value + (size_t)at * n));
-        if (at + 1 < n_random)
+        if (at > 0)
             make_small(s->x, s->value + (size_t)at * n);
     }
     for (uint64_t set = 0; set < 1u << bits; set++) {

@@ -13,7 +13,7 @@
 
 typedef struct mpl_sym_graph {
     mpl_exprs *x;        /* borrowed */
-    uint32_t n;          /* points; 0 is the one that others are compared with, a random one */
+    uint32_t n;          /* points; 0 is the one that others are compared with, drawn from all */
     int64_t *value;      /* [n * symbols] */
     mpl_graph **graph;   /* [n] */
     mpl_fit *fit;        /* over these points; knows all dims, and bytes of all values */

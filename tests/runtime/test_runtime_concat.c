@@ -6,6 +6,7 @@
 
 #include "graphs/core/rng.h"
 #include "graphs/passes/passes.h"
+#include "graphs/problem/alias.h"
 #include "planners/search/concat.h"
 #include "planners/verify/verify.h"
 #include "runtime/exec/exec_priv.h"
@@ -247,6 +248,42 @@ TEST(boxes_keep_the_outputs)
     assert_true(n_boxes > n_runs / 3);
     assert_true(n_rooms > 50);
     assert_true(mpl_backend_absent(mpl_backend_find("cpu")) != NULL || n_saved > 50);
+}
+
+/* Operands as boxes also where they are runs, as a problem for many sizes of a graph has them: the
+ * storage is one part, and the outputs stay. */
+TEST(runs_as_boxes_keep_the_outputs)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    uint8_t boxes[64];
+    uint32_t n_runs = 0;
+
+    memset(boxes, MPL_SHARE_BOXES, sizeof boxes);
+    for (uint64_t seed = 0; seed < 240; seed++) {
+        const mpl_backend *backend = mpl_backend_find(backends[seed % 2]);
+        mpl_graph *g = random_boxes(ctx, seed / 2 * 3);
+        mpl_problem_options o = mpl_problem_options_default();
+        owned_memory mpl_op *order = order_by(ctx, g, "given");
+        owned_map *map = NULL;
+        owned_problem *p = NULL;
+
+        o.align = 4, o.pin_outputs = false;
+        assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+        n_runs += p->inside != NULL && seed / 2 * 3 % 4 != 0;
+        mpl_problem_free(ctx, p), p = NULL;
+        mpl_value_map_free(ctx, map), map = NULL;
+        o.concat_shared = boxes;
+        if (seed / 2 * 3 % 4 != 0 && mpl_backend_absent(backend) == NULL) { /* no reshapes */
+            result alone = run_on(ctx, backend, g, NULL, NULL, false),
+                   boxed = run_on(ctx, backend, g, planner_of(seed / 3, false), &o, false);
+
+            assert_int_equal(boxed.hash, alone.hash);
+            assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
+            assert_null(p->inside);
+        }
+        mpl_graph_free(ctx, g);
+    }
+    assert_true(n_runs > 20);
 }
 
 /* Figures of split or unsplit storage: buffers, their bytes, bytes times steps, pairs. The runs
@@ -617,6 +654,7 @@ TEST(short_lives_are_caught)
     assert_true(n_caught > 50);
 }
 
-TESTS(shared_operands_keep_the_outputs, boxes_keep_the_outputs, drawn_storage_needs_no_more,
-      images_need_no_copies, layouts_are_as_said, values_apart_are_not_overwritten,
-      wrong_places_are_refused, parts_make_room, short_lives_are_caught)
+TESTS(shared_operands_keep_the_outputs, boxes_keep_the_outputs, runs_as_boxes_keep_the_outputs,
+      drawn_storage_needs_no_more, images_need_no_copies, layouts_are_as_said,
+      values_apart_are_not_overwritten, wrong_places_are_refused, parts_make_room,
+      short_lives_are_caught)

@@ -63,7 +63,7 @@ static mpl_value position_bias(mpl_net *net, const char *name, int64_t heads, in
     if (net->st == MPL_OK)
         net->st = mpl_new(net->ctx, bucket, (size_t)(n * n));
     for (int64_t i = 0; i < n * n && net->st == MPL_OK; i++)
-        bucket[i] = bucket_of(i % n - i / n, both_ways);
+        bucket[i] = i > n && i % n > 0 ? bucket[i - n - 1] : bucket_of(i % n - i / n, both_ways);
     if (net->st == MPL_OK)
         v = mpl_net_data(net, "bucket", MPL_TYPE_i64, 2, (int64_t[]){n, n}, bucket);
     mpl_free(net->ctx, bucket);
