@@ -3,12 +3,18 @@
 #include "graphs/io/lists/lists.h"
 #include "harness/cli/command.h"
 #include "harness/commands/export.h"
+#include "harness/view/live_sets.h"
 #include "planners/place/handover.h"
 
 static mpl_status write_csv(mpl_ctx *ctx, const mpl_export *what, const char *path)
 {
     return mpl_csv_write(ctx, path, what->job->problem,
                          what->plan != NULL ? what->plan->offset : NULL);
+}
+
+static mpl_status write_interference(mpl_ctx *ctx, const mpl_export *what, const char *path)
+{
+    return mpl_interference_write(ctx, what->job->problem, path);
 }
 
 static mpl_status write_graph(mpl_ctx *ctx, const mpl_export *what, const char *path)
@@ -122,6 +128,8 @@ const mpl_export_format mpl_export_formats[] = {
      mpl_export_onnx_metadata},
     {"offline", "a plan's offsets alone, as OfflineMemoryAllocation of TFLite Micro (JSON)", false,
      true, mpl_export_offline},
+    {"interference", "which buffers conflict: CSV, or DOT to a file .dot or .gv", false, false,
+     write_interference},
     {NULL, NULL, false, false, NULL},
 };
 

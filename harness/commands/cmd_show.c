@@ -11,6 +11,7 @@
 #include "harness/report/grid.h"
 #include "harness/job/measure.h"
 #include "harness/job/program.h"
+#include "harness/view/live_sets.h"
 
 enum { WIDTH = 64, HEIGHT = 8, LARGEST = 5 };
 
@@ -547,6 +548,13 @@ mpl_status mpl_cmd_show(mpl_ctx *ctx, mpl_options *options)
         mpl_record_int(made.row, MPL_FIELD_bound_bytes, job->bound_bytes);
         mpl_record_text(made.row, MPL_FIELD_bound_kind, job->bound_kind);
         MPL_TRY(mpl_record_write(ctx, made.row, &options->result));
+        goto out;
+    }
+    if (options->live) {
+        if (job->source.graph == NULL)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "show --live: %s is a list of buffers, which has no operations", job->text);
+        MPL_TRY(mpl_live_sets_show(ctx, job->source.graph, job->order));
         goto out;
     }
     printf("%-12s %s, hash %016" PRIx64 "\n", job->source.graph ? "graph" : "buffers",
