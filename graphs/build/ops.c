@@ -1,11 +1,22 @@
 /* ops.c -- shape rule and reference loop of each operator, from ops.def. */
 #include "graphs/graph.h"
 #include "graphs/ir/counts.h"
+#include "graphs/ops/lite/as_real.h"
 
 #define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
     mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                        \
     mpl_status mpl_eval_##eval(mpl_ctx *ctx, const mpl_op_call *call);
 #include "graphs/ir/each_op.h"
+
+mpl_status mpl_shape_as_real(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    return mpl_real_shape(ctx, call, mpl_shape_as);
+}
+
+mpl_status mpl_eval_as_real(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    return mpl_real_eval(ctx, call, mpl_shape_as, mpl_eval_as);
+}
 
 /* Checks what a successful shape rule has written. */
 static bool outputs_ok(const mpl_shape_call *call)

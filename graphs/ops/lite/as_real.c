@@ -3,6 +3,7 @@
  *
  * Operands that are no plain floats are written as floats into the workspace, the operator works
  * there, and its result is stored last. So the result may lie where any input lies. */
+#include "graphs/ops/lite/as_real.h"
 #include "graphs/ops/lite/form_priv.h"
 
 enum { LINE = 64 };
@@ -77,13 +78,14 @@ static uint32_t wider(uint32_t bytes, mpl_type type)
     return mpl_type_bytes(type) > bytes ? mpl_type_bytes(type) : bytes;
 }
 
-static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, inner *x)
+static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, inner *x,
+                        mpl_shape_rule *shape)
 {
     mpl_tensor *y = &x->tensor[x->n_in];
     const mpl_shape_call call = {g, op,   x->n_in,   1,        x->shape, x->type,
                                  0, NULL, &y->shape, &y->type, 0};
 
-    return mpl_shape_as(ctx, x->kind, &call);
+    return shape(ctx, x->kind, &call);
 }
 
 /* Whether dims, permuted by the result's form, are those of the operator's result; forms without an
@@ -147,7 +149,7 @@ static mpl_status check_kernel(mpl_ctx *ctx, const mpl_shape_call *call, mpl_op_
     return MPL_OK;
 }
 
-mpl_status mpl_shape_as_real(mpl_ctx *ctx, const mpl_shape_call *call)
+mpl_status mpl_real_shape(mpl_ctx *ctx, const mpl_shape_call *call, mpl_shape_rule *shape)
 {
     mpl_status st = MPL_OK;
     mpl_op_kind kind = kind_of(call->graph, call->op);
@@ -166,7 +168,7 @@ mpl_status mpl_shape_as_real(mpl_ctx *ctx, const mpl_shape_call *call)
         MPL_TRY(mpl_form_check(ctx, &x.form[i], i, call->in_type[i], call->in_shape[i]));
         set_inner(&x, i, call->in_type[i], call->in_shape[i]);
     }
-    MPL_TRY(infer(ctx, call->graph, call->op, &x));
+    MPL_TRY(infer(ctx, call->graph, call->op, &x, shape));
     MPL_TRY(check_result(ctx, call, &x));
 out:
     mpl_free(ctx, memory);
@@ -254,7 +256,8 @@ static void *take(char **memory, uint64_t bytes)
     return at;
 }
 
-static mpl_status eval(mpl_ctx *ctx, const mpl_op_call *call, char *memory)
+static mpl_status eval(mpl_ctx *ctx, const mpl_op_call *call, mpl_shape_rule *shape,
+                       mpl_eval_rule *loop, char *memory)
 {
     uint32_t n_in = call->n_in;
     inner x = inner_at(memory, n_in, kind_of(call->graph, call->op));
@@ -275,18 +278,19 @@ static mpl_status eval(mpl_ctx *ctx, const mpl_op_call *call, char *memory)
         x.tensor[i].data = take(&memory, 4 * (uint64_t)mpl_count(&x.tensor[i].shape));
         load(&x.form[i], &call->in[i], &x.tensor[i]);
     }
-    MPL_PASS(infer(ctx, call->graph, call->op, &x));
+    MPL_PASS(infer(ctx, call->graph, call->op, &x, shape));
     y->data = memory;
     work.in = x.tensor;
     work.out = y;
     work.workspace = NULL;
-    MPL_PASS(mpl_eval_as(ctx, x.kind, &work));
+    MPL_PASS(loop(ctx, x.kind, &work));
     mpl_form_clamp(call->graph, call->op, range);
     store(&x.form[n_in], range, y, &call->out[0]);
     return MPL_OK;
 }
 
-mpl_status mpl_eval_as_real(mpl_ctx *ctx, const mpl_op_call *call)
+mpl_status mpl_real_eval(mpl_ctx *ctx, const mpl_op_call *call, mpl_shape_rule *shape,
+                         mpl_eval_rule *loop)
 {
     mpl_status st = MPL_OK;
     void *own = NULL;
@@ -295,7 +299,7 @@ mpl_status mpl_eval_as_real(mpl_ctx *ctx, const mpl_op_call *call)
         MPL_TRY((own = mpl_alloc(ctx, mpl_eval_workspace(call->graph, call->op), 1)) != NULL
                     ? MPL_OK
                     : MPL_EMEM);
-    MPL_TRY(eval(ctx, call, own != NULL ? own : call->workspace));
+    MPL_TRY(eval(ctx, call, shape, loop, own != NULL ? own : call->workspace));
 out:
     mpl_free(ctx, own);
     return st;
