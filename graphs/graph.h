@@ -14,8 +14,7 @@
  * their root's storage and read the latest contents; an output is the final contents of its memory.
  * The pass tensor_ssa makes the SSA graph that orders, planners and backends need. Programs have no
  * blocks. */
-#ifndef MPL_GRAPH_H
-#define MPL_GRAPH_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -505,5 +504,3 @@ uint64_t mpl_eval_workspace(const mpl_graph *g, mpl_op op);
 /* The same by the rule and the loops of operator `kind`, with the operation's attributes. */
 mpl_status mpl_shape_as(mpl_ctx *ctx, mpl_op_kind kind, const mpl_shape_call *call);
 mpl_status mpl_eval_as(mpl_ctx *ctx, mpl_op_kind kind, const mpl_op_call *call);
-
-#endif

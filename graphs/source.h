@@ -1,9 +1,7 @@
 /* source.h -- sources of graphs and problems (zoo, ONNX, TensorFlow Lite, HLO, .graph text, buffer
  * lists); tensor files. */
-#ifndef MPL_SOURCE_H
-#define MPL_SOURCE_H
+#pragma once
 
-#include "graphs/graph.h"
 #include "graphs/passes/autodiff/autodiff.h"
 #include "graphs/problem/problem.h"
 
@@ -202,5 +200,3 @@ typedef struct mpl_source {
 mpl_status mpl_source_open(mpl_ctx *ctx, const char *text, const mpl_read_options *options,
                            mpl_source *out);
 void mpl_source_fini(mpl_ctx *ctx, mpl_source *source);
-
-#endif

@@ -1,6 +1,5 @@
 /* planner.h -- the interface of all planners. A new one is a file and a line in planners.def. */
-#ifndef MPL_PLANNER_H
-#define MPL_PLANNER_H
+#pragma once
 
 #include "planners/plan/plan.h"
 
@@ -122,5 +121,3 @@ bool mpl_planner_sees_hull(const mpl_planner *planner, const mpl_problem *p);
  * that is no sum of blocks, its buffers then sink, by offset, as far as their parts allow. */
 mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
                            mpl_plan **out);
-
-#endif

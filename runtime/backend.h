@@ -4,8 +4,7 @@
  * Nothing is allocated between prepare and release: primitives, workspaces and constants are ready
  * before the first run. "Not built", "no device" and "failed" are different errors. The
  * implementation of an operation is always named, and a run never changes its backend. */
-#ifndef MPL_BACKEND_H
-#define MPL_BACKEND_H
+#pragma once
 
 #include "graphs/graph.h"
 #include "planners/online/requests.h"
@@ -144,5 +143,3 @@ const mpl_backend *mpl_backend_find(const char *name); /* NULL: unknown name */
 const mpl_backend *mpl_backend_default(void);
 /* Why a backend cannot be used here (not built in, no driver, no device); NULL: it can. */
 const char *mpl_backend_absent(const mpl_backend *backend);
-
-#endif

@@ -1,8 +1,6 @@
 /* exec.h -- executes a graph inside a plan's arenas, or with nothing shared, on one backend. */
-#ifndef MPL_EXEC_H
-#define MPL_EXEC_H
+#pragma once
 
-#include "graphs/problem/problem.h"
 #include "planners/search/ways.h"
 #include "runtime/backend.h"
 
@@ -130,5 +128,3 @@ void mpl_exec_make_weight(const mpl_graph *g, const mpl_exec_options *options, m
  * from the seed. */
 mpl_status mpl_exec_make_input(mpl_ctx *ctx, const mpl_graph *g, uint32_t i, uint64_t seed,
                                void *data);
-
-#endif

@@ -1,6 +1,5 @@
 /* machine.h -- facts of the machine (hwloc), memory bound to a NUMA node, resident pages. */
-#ifndef MPL_MACHINE_H
-#define MPL_MACHINE_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -43,5 +42,3 @@ void mpl_pages_free(void *base, uint64_t bytes);
 mpl_status mpl_pages_resident(mpl_ctx *ctx, const void *base, uint64_t bytes, uint64_t *resident);
 /* Peak resident set of this process so far [byte]. */
 uint64_t mpl_rss_peak(void);
-
-#endif

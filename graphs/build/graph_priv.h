@@ -1,6 +1,5 @@
 /* graph_priv.h -- what the files of graphs/build share. */
-#ifndef MPL_GRAPH_PRIV_H
-#define MPL_GRAPH_PRIV_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -51,5 +50,3 @@ static inline bool mpl_count_fits(uint32_t n, uint8_t least, uint8_t most)
 }
 /* Block part of mpl_graph_ok. */
 bool mpl_graph_blocks_ok(const mpl_graph *g);
-
-#endif

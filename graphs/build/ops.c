@@ -1,5 +1,4 @@
 /* ops.c -- shape rule and reference loop of each operator, from ops.def. */
-#include "graphs/graph.h"
 #include "graphs/ir/counts.h"
 #include "graphs/ops/lite/as_real.h"
 

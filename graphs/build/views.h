@@ -3,8 +3,7 @@
  * These operators make views: view, identity, reshape, flatten, squeeze, unsqueeze, slice, split,
  * transpose, expand. A reshape that strides cannot express is a copy. All other operators make
  * roots. The views of a root form a tree; a view's parent is the value that it was made from. */
-#ifndef MPL_VIEWS_H
-#define MPL_VIEWS_H
+#pragma once
 
 #include "graphs/ir/strided.h"
 
@@ -19,5 +18,3 @@ typedef struct mpl_views {
 /* MPL_EINPUT: a view exceeds its root. O(size). */
 mpl_status mpl_views_new(mpl_ctx *ctx, const mpl_graph *g, mpl_views **out);
 void mpl_views_free(mpl_ctx *ctx, mpl_views *views); /* accepts NULL */
-
-#endif

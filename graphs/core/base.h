@@ -4,8 +4,7 @@
  * status. A function that has something to release keeps the status in `st` (MPL_TRY, MPL_FAIL) and
  * cleans up at `out:`. One that has nothing to release returns at once (MPL_PASS, MPL_ERROR,
  * MPL_REFUSE). */
-#ifndef MPL_BASE_H
-#define MPL_BASE_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -251,5 +250,3 @@ static inline uint32_t mpl_rank_u32(const uint32_t *sorted, uint32_t n, uint32_t
     }
     return low;
 }
-
-#endif

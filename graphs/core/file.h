@@ -1,6 +1,5 @@
 /* file.h -- reads and writes whole files. */
-#ifndef MPL_FILE_H
-#define MPL_FILE_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -27,5 +26,3 @@ mpl_status mpl_file_begin(mpl_ctx *ctx, const char *path, mpl_new_file *file);
 mpl_status mpl_file_commit(mpl_ctx *ctx, mpl_new_file *file);
 /* Frees; removes the temporary file unless committed. Accepts a zeroed struct. */
 void mpl_file_end(mpl_ctx *ctx, mpl_new_file *file);
-
-#endif

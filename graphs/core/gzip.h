@@ -1,6 +1,5 @@
 /* gzip.h -- unpacks files that gzip has packed. */
-#ifndef MPL_GZIP_H
-#define MPL_GZIP_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -10,5 +9,3 @@ bool mpl_is_gzip(const void *data, size_t size);
  * cut off, or more than `most` bytes come of it. O(size + *n). */
 mpl_status mpl_gunzip(mpl_ctx *ctx, const char *path, const void *data, size_t size, size_t most,
                       char **out, size_t *n);
-
-#endif

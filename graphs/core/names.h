@@ -1,6 +1,5 @@
 /* names.h -- suggestions for unknown names; sets of names. */
-#ifndef MPL_GRAPHS_BASE_NAMES_H
-#define MPL_GRAPHS_BASE_NAMES_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -15,5 +14,3 @@ bool mpl_nearer(const char *text, size_t n, const char *name, uint32_t *least);
  * message begins with `what` and lists the names. */
 mpl_status mpl_names_to_bits(mpl_ctx *ctx, const char *what, const char *text, uint32_t n,
                              const char *const *name, uint32_t *bits);
-
-#endif

@@ -1,7 +1,6 @@
 /* rng.h -- the only random number generator: SplitMix64 (Steele, Lea, Flood, 2014), the same on
  * every machine. */
-#ifndef MPL_RNG_H
-#define MPL_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ static inline float mpl_rng_float(mpl_rng *rng)
 {
     return (float)(mpl_rng_next(rng) >> 40) * 0x1p-24f;
 }
-
-#endif

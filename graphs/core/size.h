@@ -1,6 +1,5 @@
 /* size.h -- reads and writes byte counts as people do ("7.656 MiB"). */
-#ifndef MPL_SIZE_H
-#define MPL_SIZE_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -14,5 +13,3 @@ typedef struct mpl_size {
     char text[32];
 } mpl_size;
 mpl_size mpl_sized(uint64_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* text.h -- safe display of text from files, file names and commands: it must not control the
  * terminal or document that shows it. */
-#ifndef MPL_TEXT_H
-#define MPL_TEXT_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -16,5 +15,3 @@ void mpl_text_clean(char *text);
 const char *mpl_text_shown(const char *text, char *copy, size_t room);
 /* The same with its own buffer, valid until the block ends. */
 #define mpl_shown(text) mpl_text_shown(text, (char[512]){0}, 512)
-
-#endif

@@ -1,8 +1,7 @@
 /* counts.h -- numbers of operators and attributes, for tables indexed by them.
  *
  * Only files that include this are recompiled when an operator or attribute is added (Makefile). */
-#ifndef MPL_COUNTS_H
-#define MPL_COUNTS_H
+#pragma once
 
 enum {
     MPL_N_OPS = 0
@@ -16,5 +15,3 @@ enum {
 #include "graphs/ir/attrs.def"
 #undef ATTR
 };
-
-#endif

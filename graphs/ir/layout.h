@@ -5,8 +5,7 @@
  * its result and its other images of 4 dims (mpl_n_images), except weights. Filters are always
  * row-major. Only backends that choose layouts use this; for others a reorder is a copy. Shapes and
  * bytes are equal in both layouts. */
-#ifndef MPL_LAYOUT_H
-#define MPL_LAYOUT_H
+#pragma once
 
 #include "graphs/ir/strided.h"
 
@@ -24,5 +23,3 @@ mpl_strided mpl_box_laid(const mpl_graph *g, mpl_value root, const mpl_strided *
 void mpl_box_turn(mpl_strided *laid);
 /* Whether the elements are contiguous in that layout. */
 bool mpl_box_is_run(const mpl_strided *laid, bool last);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A view is (dims, strides, offset) of a root, in elements. Derived views stay inside the box they
  * are derived from, so no stride that is used can overflow. */
-#ifndef MPL_STRIDED_H
-#define MPL_STRIDED_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -63,5 +62,3 @@ mpl_meeting mpl_strided_meet(const mpl_strided *a, const mpl_strided *b, uint32_
 
 /* Writes "([3,2,5],[20,10,1],5)" into text (at least 400 bytes); returns text. */
 const char *mpl_strided_text(const mpl_strided *v, char *text);
-
-#endif

@@ -5,8 +5,7 @@
  * (integers, bool) and uint64 (u64). Other storage types pass through a small buffer, so each
  * element is rounded once. A piece is read completely before it is written, so the output may be
  * any operand of its type and dims. */
-#ifndef MPL_ELEMENTWISE_PRIV_H
-#define MPL_ELEMENTWISE_PRIV_H
+#pragma once
 
 #include "graphs/ops/ops_priv.h"
 
@@ -88,5 +87,3 @@ void mpl_elementwise(const mpl_op_call *call, uint32_t n_in, mpl_arith arith,
             y[k] = (y_type)(expr);                                                                 \
         }                                                                                          \
     }
-
-#endif

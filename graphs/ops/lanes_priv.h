@@ -1,6 +1,5 @@
 /* lanes_priv.h -- iteration along some axes of a tensor. */
-#ifndef MPL_LANES_PRIV_H
-#define MPL_LANES_PRIV_H
+#pragma once
 
 #include "graphs/ops/ops_priv.h"
 
@@ -37,5 +36,3 @@ int64_t mpl_dims_count(const mpl_dims *dims);
 /* Axes in attribute `axes` as a bit set; `otherwise` if absent; an empty list gives 0. */
 mpl_status mpl_axes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t rank,
                        uint32_t otherwise, uint32_t *set);
-
-#endif

@@ -3,8 +3,7 @@
  * A loop for all types is an always-inline function with the type as its first argument; it reads
  * and writes with mpl_get / mpl_put (or their integer twins). MPL_FOR_FLOAT and MPL_FOR_INT call it
  * with a constant type, so that no type is tested inside the loop. */
-#ifndef MPL_OPS_PRIV_H
-#define MPL_OPS_PRIV_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -349,5 +348,3 @@ static inline void mpl_clear_tail(const mpl_tensor *t)
     default:                                                                                       \
         mpl_assert(false);                                                                         \
     }
-
-#endif

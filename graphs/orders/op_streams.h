@@ -3,8 +3,7 @@
  * A stream runs its operations one after the other, in the order of the graph. An operation also
  * waits for what it reads, if another stream makes it: an event. A unit is an operation of block 0
  * with all of its blocks; it is on one stream. */
-#ifndef MPL_OP_STREAMS_H
-#define MPL_OP_STREAMS_H
+#pragma once
 
 #include "graphs/problem/derive/from_graph.h"
 
@@ -61,5 +60,3 @@ mpl_status mpl_streams_simulate(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *
 
 /* Whether each unit has one stream, below n and n_ops. MPL_EINPUT names the operation. */
 mpl_status mpl_streams_check(mpl_ctx *ctx, const mpl_graph *g, const mpl_streams *streams);
-
-#endif

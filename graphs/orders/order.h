@@ -1,6 +1,5 @@
 /* order.h -- orders of the operations of a graph. */
-#ifndef MPL_ORDER_H
-#define MPL_ORDER_H
+#pragma once
 
 #include "graphs/problem/derive/from_graph.h"
 
@@ -59,5 +58,3 @@ mpl_status mpl_order_shuffle(mpl_ctx *ctx, const mpl_graph *g, uint64_t seed, mp
 
 extern const mpl_order_kind *const mpl_orders[];        /* NULL-terminated, made from orders.def */
 const mpl_order_kind *mpl_order_find(const char *name); /* NULL: there is none */
-
-#endif

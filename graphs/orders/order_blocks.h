@@ -1,6 +1,5 @@
 /* order_blocks.h -- orders of graphs with control flow. Private to graphs/. */
-#ifndef MPL_ORDER_BLOCKS_H
-#define MPL_ORDER_BLOCKS_H
+#pragma once
 
 #include "graphs/graph.h"
 #include "graphs/problem/problem.h"
@@ -18,5 +17,3 @@ mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, bool nested_fir
 /* waits[op], zero before: operands that an operation makes, counted once per read; only of
  * operations in `needed` (NULL: all). */
 void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits);
-
-#endif

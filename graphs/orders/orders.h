@@ -1,10 +1,7 @@
 /* orders.h -- all orders of a small graph, for callers that judge by more than the peak. */
-#ifndef MPL_ORDERS_H
-#define MPL_ORDERS_H
+#pragma once
 
 #include "graphs/orders/order.h"
-#include "graphs/problem/derive/from_graph.h"
-#include "graphs/problem/problem.h"
 
 enum { MPL_ORDER_LIST_MOST = 64 }; /* operations */
 
@@ -28,5 +25,3 @@ mpl_status mpl_order_list_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_proble
 mpl_status mpl_order_list_next(mpl_order_list *list, uint64_t most, uint64_t budget,
                                uint64_t *ticks, mpl_op *order, bool *found, bool *ended);
 void mpl_order_list_free(mpl_order_list *list);
-
-#endif

@@ -1,6 +1,5 @@
 /* orders_priv.h -- the searches over orders, shared by the files and tests of graphs/orders. */
-#ifndef MPL_ORDERS_PRIV_H
-#define MPL_ORDERS_PRIV_H
+#pragma once
 
 #include "graphs/core/rng.h"
 #include "graphs/orders/model/model.h"
@@ -103,5 +102,3 @@ mpl_status mpl_order_given(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_dfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_bfs(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
 mpl_status mpl_order_greedy(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
-
-#endif

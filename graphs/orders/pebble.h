@@ -3,8 +3,7 @@
  * A move places a pebble on a vertex whose predecessors all have one; or, where sliding is allowed,
  * moves a predecessor's pebble there (a result in place); or removes a pebble. The game is won once
  * every sink has had one. Space is the most pebbles at once; time counts placements and slides. */
-#ifndef MPL_PEBBLE_H
-#define MPL_PEBBLE_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -33,5 +32,3 @@ mpl_status mpl_pebble_frontier(mpl_ctx *ctx, const mpl_dag *dag, bool sliding,
  * a bit for each u < v, in the order (0,1), (0,2), (1,2), (0,3), ..; a graph has the least code of
  * all names that ascend along edges. */
 bool mpl_dag_next(uint32_t n, int64_t *after, mpl_dag *dag);
-
-#endif

@@ -1,6 +1,5 @@
 /* work.h -- the work of an operation, estimated from its shapes: the cost unit of recomputation. */
-#ifndef MPL_WORK_H
-#define MPL_WORK_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -21,5 +20,3 @@ static inline uint64_t mpl_add_work(uint64_t a, uint64_t b)
 {
     return mpl_min_u64(a + b, MPL_MOST_WORK);
 }
-
-#endif

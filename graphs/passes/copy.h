@@ -1,8 +1,7 @@
 /* copy.h -- adds parts of a finished graph to a new one, in the order of mpl_walk; for passes.
  *
  * map[value of g] is the value of `to`, block[block of g] the block of `to`. */
-#ifndef MPL_COPY_H
-#define MPL_COPY_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -34,5 +33,3 @@ mpl_status mpl_copy_open(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph
                          mpl_value *map, uint32_t *made);
 mpl_status mpl_copy_close(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph *to,
                           const mpl_value *map);
-
-#endif

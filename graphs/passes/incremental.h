@@ -1,7 +1,6 @@
 /* incremental.h -- a graph that is evaluated once, then again only where some changed inputs
  * require it. */
-#ifndef MPL_INCREMENTAL_H
-#define MPL_INCREMENTAL_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -29,5 +28,3 @@ typedef struct mpl_incremental_facts {
  * moves, as in mpl_graph_prune; free *graph on failure. facts may be NULL. O(size). */
 mpl_status mpl_graph_incremental(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
                                  const char *const *changed, mpl_incremental_facts *facts);
-
-#endif

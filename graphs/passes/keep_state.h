@@ -1,6 +1,5 @@
 /* keep_state.h -- gives the state that a graph reads and writes one shape. */
-#ifndef MPL_KEEP_STATE_H
-#define MPL_KEEP_STATE_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -24,5 +23,3 @@ typedef struct mpl_kept {
  * MPL_EINPUT: an input inside a block. On failure only mpl_graph_free may be called on *g. O(size *
  * n). */
 mpl_status mpl_graph_keep_state(mpl_ctx *ctx, mpl_graph **g, uint32_t n, mpl_kept *state);
-
-#endif

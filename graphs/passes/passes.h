@@ -1,6 +1,5 @@
 /* passes.h -- passes from graph to graph, and constant folding for readers while they build one. */
-#ifndef MPL_PASSES_H
-#define MPL_PASSES_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -73,5 +72,3 @@ typedef struct mpl_ssa_watch {
  * MPL_SSA_BOXES steps 1 to 3. facts and watch may be NULL. At most O(nodes^3). */
 mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
                           const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* access.h -- first and last operations that touch each buffer. Private to graphs/. */
-#ifndef MPL_ACCESS_H
-#define MPL_ACCESS_H
+#pragma once
 
 #include "graphs/graph.h"
 #include "graphs/problem/problem.h"
@@ -22,5 +21,3 @@ typedef struct mpl_touches {
  * ids. */
 mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mpl_touches *touches,
                           mpl_access **out);
-
-#endif

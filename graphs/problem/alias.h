@@ -1,7 +1,6 @@
 /* alias.h -- values that lie in another value's storage: views, pieces of a split or slice,
  * operands inside a concat's result. Private to graphs/. */
-#ifndef MPL_ALIAS_H
-#define MPL_ALIAS_H
+#pragma once
 
 #include "graphs/ir/strided.h"
 #include "graphs/problem/problem.h"
@@ -51,5 +50,3 @@ static inline bool mpl_alias_strided(const mpl_alias *alias, mpl_value v)
 uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *options,
                              const mpl_alias *alias, bool (*pinned)(const void *arg, mpl_value v),
                              const void *arg, uint8_t *taken, uint8_t *sharable);
-
-#endif

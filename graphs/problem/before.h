@@ -1,6 +1,5 @@
 /* before.h -- the partial order of parallel safety, and what is computed from it. */
-#ifndef MPL_BEFORE_H
-#define MPL_BEFORE_H
+#pragma once
 
 #include "graphs/problem/problem.h"
 
@@ -58,5 +57,3 @@ mpl_status mpl_interference_get(mpl_ctx *ctx, const mpl_problem *p, mpl_interfer
 
 /* Elements by number of successors, descending, then id: a topological order. Writes rank[n]. */
 mpl_status mpl_before_rank(mpl_ctx *ctx, const mpl_before *before, uint32_t *rank);
-
-#endif

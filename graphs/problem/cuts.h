@@ -1,7 +1,6 @@
 /* cuts.h -- splits storage where the values in it begin and end, so that each part has its own live
  * range. Private to graphs/. */
-#ifndef MPL_CUTS_H
-#define MPL_CUTS_H
+#pragma once
 
 #include "graphs/problem/alias.h"
 
@@ -36,5 +35,3 @@ static inline bool mpl_cuts_cut(const mpl_cuts *parts, const mpl_alias *alias, m
  * split storage. */
 bool mpl_cuts_operand(const mpl_graph *g, const mpl_alias *alias, const mpl_cuts *parts, mpl_op op,
                       uint32_t i);
-
-#endif

@@ -1,6 +1,5 @@
 /* fold_pairs.h -- resolves in-place pairs before planning, so that any planner gains from them. */
-#ifndef MPL_FOLD_H
-#define MPL_FOLD_H
+#pragma once
 
 #include "graphs/problem/problem.h"
 
@@ -11,5 +10,3 @@
  * buffer's new id; new ids ascend with the first member. A plan of the folded problem becomes a
  * plan of p if every buffer takes the offset of into[] (mpl_fold_expand). */
 mpl_status mpl_problem_fold(mpl_ctx *ctx, const mpl_problem *p, mpl_problem **out, uint32_t *into);
-
-#endif

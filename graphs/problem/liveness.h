@@ -1,10 +1,8 @@
 /* liveness.h -- live ranges: data flow over a control-flow graph, and the closed form for one
  * order. Private to graphs/, its tests, and what plans traces (runtime/tape). */
-#ifndef MPL_LIVENESS_H
-#define MPL_LIVENESS_H
+#pragma once
 
 #include "graphs/problem/alias.h"
-#include "graphs/graph.h"
 
 /* Marks the operations that produce the inputs of `op`. */
 static inline void mpl_mark_makers(const mpl_graph *g, mpl_op op, uint8_t *mark)
@@ -64,5 +62,3 @@ typedef struct mpl_ranges {
 mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                           const mpl_alias_options *options, mpl_ranges **out);
 void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *ranges);
-
-#endif

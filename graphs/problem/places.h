@@ -1,7 +1,6 @@
 /* places.h -- maps values to buffers; with control flow, to places that depend on the run. Kept
  * beside the problem; planners never see it. */
-#ifndef MPL_PLACES_H
-#define MPL_PLACES_H
+#pragma once
 
 #include "graphs/ir/strided.h"
 #include "graphs/problem/problem.h"
@@ -96,5 +95,3 @@ mpl_status mpl_copies_of(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *
 const char *mpl_copy_name(mpl_copy_when when); /* "entry", "slice", .. */
 
 void mpl_value_map_free(mpl_ctx *ctx, mpl_value_map *map);
-
-#endif

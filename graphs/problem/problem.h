@@ -2,8 +2,7 @@
  *
  * Made from a graph and an order (mpl_problem_from_graph), or read from a file; const from then
  * on. */
-#ifndef MPL_PROBLEM_H
-#define MPL_PROBLEM_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -159,5 +158,3 @@ mpl_status mpl_problem_reverse(mpl_ctx *ctx, mpl_problem *p);
 /* Renumbers the buffers at random, with their names. Permutes offset[n] (a plan, may be NULL)
  * alike. MPL_EINPUT as above. */
 mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint64_t *offset);
-
-#endif

@@ -1,6 +1,5 @@
 /* steps.h -- an order with the steps at which blocks begin and end. */
-#ifndef MPL_STEPS_H
-#define MPL_STEPS_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -28,5 +27,3 @@ void mpl_program_free(mpl_ctx *ctx, mpl_program *program);
 /* Writes position[n_ops], the index of each operation in `order`. MPL_EINPUT as mpl_program_new. */
 mpl_status mpl_order_positions(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                uint32_t *position);
-
-#endif

@@ -1,7 +1,6 @@
 /* subset.h -- makes a problem from some buffers of another; the only place that copies its
  * fields. */
-#ifndef MPL_SUBSET_H
-#define MPL_SUBSET_H
+#pragma once
 
 #include "graphs/problem/problem.h"
 
@@ -28,5 +27,3 @@ enum {
  * family. */
 mpl_status mpl_problem_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_members *members,
                               unsigned keep, uint32_t *into, mpl_problem **out);
-
-#endif

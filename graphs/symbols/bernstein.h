@@ -5,8 +5,7 @@
  * Bernstein Polynomials, 1953; Garloff, 1985), and these are linear in the polynomial. So where at
  * each control point the largest sum over many paths, of upper control values, is at most a number
  * times a sum of lower ones, that holds at every point of the box, for every path. */
-#ifndef MPL_BERNSTEIN_H
-#define MPL_BERNSTEIN_H
+#pragma once
 
 #include "graphs/symbols/expr.h"
 
@@ -29,5 +28,3 @@ bool mpl_controls_of(mpl_controls *c, const mpl_box *box, int64_t *low, int64_t 
 uint64_t mpl_expr_divisor(const mpl_exprs *x, mpl_expr e);
 /* Takes from a box what the relations exclude, from the ends inwards. False: nothing is left. */
 bool mpl_box_narrow(const mpl_exprs *x, mpl_box *box);
-
-#endif

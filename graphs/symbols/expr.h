@@ -6,8 +6,7 @@
  * that c divides are taken out of floor(e / c), so over image = 128..512:32 the expression
  * floor((image + 1) / 2) is a polynomial. Expressions are equal as ids if and only if their normal
  * forms are. All arithmetic is exact: what leaves 64 bits is refused (MPL_EINPUT), not wrapped. */
-#ifndef MPL_EXPR_H
-#define MPL_EXPR_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -91,5 +90,3 @@ bool mpl_expr_at_most(const mpl_exprs *x, mpl_expr a, mpl_expr b, const mpl_box 
 mpl_status mpl_expr_write(mpl_ctx *ctx, const mpl_exprs *x, mpl_expr e, char **text);
 /* Reads all of `text`; names are those of symbols. Written expressions are read as the same id. */
 mpl_status mpl_expr_read(mpl_ctx *ctx, mpl_exprs *x, const char *text, mpl_expr *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* expr_bounds_priv.h -- intervals of parts of expressions, shared by expr_bounds.c and
  * expr_prove.c.
  */
-#ifndef MPL_EXPR_BOUNDS_PRIV_H
-#define MPL_EXPR_BOUNDS_PRIV_H
+#pragma once
 
 #include "graphs/symbols/expr_priv.h"
 
@@ -22,5 +21,3 @@ bool mpl_span_of_atom(const mpl_exprs *x, uint32_t id, const mpl_box *box, mpl_s
 bool mpl_span_of_term(const mpl_exprs *x, const mpl_term *t, const mpl_box *box, mpl_span *out);
 bool mpl_poly_plain_span(const mpl_exprs *x, const mpl_poly *p, const mpl_box *box, mpl_span *out);
 bool mpl_poly_span(const mpl_exprs *x, const mpl_poly *p, const mpl_box *box, mpl_span *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* expr_priv.h -- the normal form, shared by expr*.c. */
-#ifndef MPL_EXPR_PRIV_H
-#define MPL_EXPR_PRIV_H
+#pragma once
 
 #include "graphs/symbols/expr.h"
 
@@ -65,5 +64,3 @@ static inline mpl_term mpl_const_term(int64_t value)
 {
     return (mpl_term){value, {MPL_NONE, MPL_NONE, MPL_NONE, MPL_NONE, MPL_NONE, MPL_NONE}};
 }
-
-#endif

@@ -5,8 +5,7 @@
  * + c) / s), min or max of a hint and a constant, min, max, sum or product of two hints. What is
  * found has the values at all points, and there are more points than a polynomial has coefficients,
  * so that one that fits by chance would have to miss none of the points that do not decide it. */
-#ifndef MPL_FIT_H
-#define MPL_FIT_H
+#pragma once
 
 #include "graphs/symbols/expr.h"
 
@@ -24,5 +23,3 @@ mpl_status mpl_fit_learn(mpl_ctx *ctx, mpl_fit *f, mpl_expr e);
  * coefficients^2 + hints * divisors * points). */
 mpl_status mpl_fit_find(mpl_ctx *ctx, mpl_fit *f, const int64_t *size, uint32_t n_hints,
                         const mpl_expr *hint, bool *found, mpl_expr *out);
-
-#endif

@@ -5,8 +5,7 @@
  * expressed by fit.h: in the symbols, or in the dims of the operation's own inputs (those of
  * windows, slices, concats, reshapes and whatever else rounds or joins). Dimensions that depend on
  * data have their bound in the IR, so their expressions are those of the bound. */
-#ifndef MPL_SYM_GRAPH_H
-#define MPL_SYM_GRAPH_H
+#pragma once
 
 #include "graphs/symbols/fit.h"
 #include "graphs/symbols/symbols.h"
@@ -37,5 +36,3 @@ void mpl_sym_graph_free(mpl_ctx *ctx, mpl_sym_graph *s);
 uint64_t mpl_sym_structure(const mpl_graph *g);
 /* MPL_EINPUT: h has other operations than g; `where` says of what. */
 mpl_status mpl_sym_compare(mpl_ctx *ctx, const mpl_graph *g, const mpl_graph *h, const char *where);
-
-#endif

@@ -5,8 +5,7 @@
  * range (its pieces are not in one run, or not at multiples of the alignment) copies at all points,
  * and a concat that cannot share somewhere never does: `copied` and `shared`, the decisions that
  * make the graph's own problem at any shape have this structure. */
-#ifndef MPL_SYM_PROBLEM_H
-#define MPL_SYM_PROBLEM_H
+#pragma once
 
 #include "graphs/problem/derive/from_graph.h"
 #include "graphs/symbols/sym_graph.h"
@@ -45,5 +44,3 @@ mpl_status mpl_sym_problem_at(mpl_ctx *ctx, const mpl_sym_problem *sp, const int
  * equal, or, where sizes are bounds, not above. */
 mpl_status mpl_sym_problem_compare(mpl_ctx *ctx, const mpl_problem *want, const mpl_problem *p,
                                    bool bounded, const char *where);
-
-#endif

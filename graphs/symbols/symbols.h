@@ -1,7 +1,6 @@
 /* symbols.h -- ranges of dimensions and relations between them, as a user writes them; points of a
  * range; graphs read at a point. */
-#ifndef MPL_SYMBOLS_H
-#define MPL_SYMBOLS_H
+#pragma once
 
 #include "graphs/core/rng.h"
 #include "graphs/source.h"
@@ -48,5 +47,3 @@ typedef struct mpl_sym_source {
  * an ONNX file (by name). MPL_EINPUT: as mpl_source_open. */
 mpl_status mpl_sym_open(mpl_ctx *ctx, void *source, const mpl_exprs *x, const int64_t *value,
                         mpl_graph **out);
-
-#endif

@@ -1,5 +1,4 @@
 /* zoo.c -- the list of networks; builds a network, or its training, from "name:key=value,..". */
-#include "graphs/passes/autodiff/autodiff.h"
 #include "graphs/passes/passes.h"
 #include "graphs/zoo/net/zoo_priv.h"
 

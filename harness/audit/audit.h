@@ -1,7 +1,6 @@
 /* audit.h -- holds rows to each other: what one row proves, no row within the scope of the proof
  * may beat. The README of this folder has the scopes. */
-#ifndef MPL_AUDIT_H
-#define MPL_AUDIT_H
+#pragma once
 
 #include "harness/rows/rows.h"
 
@@ -93,5 +92,3 @@ void mpl_audit_fini(mpl_ctx *ctx, mpl_audit *audit);
 bool mpl_scope_contains(const mpl_scope *scope, const mpl_scope *other);
 /* The scope as text: what is held, then what is free. text holds `size` bytes. */
 const char *mpl_scope_text(const mpl_scope *scope, char *text, size_t size);
-
-#endif

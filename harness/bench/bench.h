@@ -1,7 +1,6 @@
 /* bench.h -- the state of one bench, and the measurement of a group of its units. A unit is a graph
  * of the suite under one safety. Units are numbered by graph, then by safety. */
-#ifndef MPL_BENCH_H
-#define MPL_BENCH_H
+#pragma once
 
 #include "harness/job/job.h"
 #include "harness/cli/progress.h"
@@ -68,5 +67,3 @@ mpl_status mpl_bench_group(mpl_bench *b, uint32_t first, uint32_t n);
 mpl_status mpl_bench_read_done(mpl_bench *b);
 /* Finishes a row: writes it to disk, and to stdout if asked for, and adds it to this bench. */
 mpl_status mpl_bench_keep_row(mpl_bench *b, mpl_record **row);
-
-#endif

@@ -1,7 +1,6 @@
 /* crew.h -- distributes units of work over processes, each on its own core; their output returns
  * here. */
-#ifndef MPL_CREW_H
-#define MPL_CREW_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -20,5 +19,3 @@ typedef struct mpl_crew {
  * Returns after all units, at a failure in the parent, or after an interrupt (mpl_interrupted),
  * with no worker left. MPL_EMEM: no process can be started. */
 mpl_status mpl_crew_run(mpl_ctx *ctx, const mpl_crew *crew);
-
-#endif

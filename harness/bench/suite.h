@@ -5,8 +5,7 @@
  * the command line does. Options after a graph, `GRAPH --loop copy`, hold for that line alone. They
  * must be options that distinguish rows, and the suite must not set them for all. `#` begins a
  * comment; the first comment line describes the suite. */
-#ifndef MPL_SUITE_H
-#define MPL_SUITE_H
+#pragma once
 
 #include "harness/cli/options.h"
 
@@ -55,5 +54,3 @@ mpl_status mpl_suite_graph_path(mpl_ctx *ctx, const mpl_options *options, const 
 size_t mpl_suite_file_length(const char *path);
 /* Copies the first comment line of a suite's text into line; empty if there is none. */
 void mpl_suite_about(const char *text, char *line, size_t size);
-
-#endif

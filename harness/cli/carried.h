@@ -1,6 +1,5 @@
 /* carried.h -- files of results/ built into the program, for installations without the project. */
-#ifndef MPL_CARRIED_H
-#define MPL_CARRIED_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -8,5 +7,3 @@
 bool mpl_is_carried(const char *path);
 /* Like mpl_file_read. An absent file is read from the copy carried by the program, if any. */
 mpl_status mpl_carried_read(mpl_ctx *ctx, const char *path, char **data, size_t *size);
-
-#endif

@@ -1,6 +1,5 @@
 /* command.h -- the commands: a table made from commands.def, one function each. */
-#ifndef MPL_COMMAND_H
-#define MPL_COMMAND_H
+#pragma once
 
 #include "harness/cli/options.h"
 #include "harness/cli/quote.h"
@@ -31,5 +30,3 @@ void mpl_help_command(FILE *to, mpl_command_id command);
 void mpl_help_markdown(FILE *to);
 /* memplan(1), for man. */
 void mpl_help_man(FILE *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* interrupt.h -- whether the user asked to stop. */
-#ifndef MPL_INTERRUPT_H
-#define MPL_INTERRUPT_H
+#pragma once
 
 #include <signal.h>
 
@@ -12,5 +11,3 @@ int mpl_interrupted(void); /* the signal's number; 0: none */
 const volatile sig_atomic_t *mpl_interrupt_soften(void);
 /* Undoes mpl_interrupt_soften. */
 void mpl_interrupt_restore(void);
-
-#endif

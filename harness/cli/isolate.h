@@ -1,6 +1,5 @@
 /* isolate.h -- runs a function in a separate process with a time limit; what processes share. */
-#ifndef MPL_ISOLATE_H
-#define MPL_ISOLATE_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -32,5 +31,3 @@ void mpl_ended_text(const char *who, int how, size_t n, char *text);
 
 /* Zeroed memory that stays shared across fork, freed by munmap; NULL: none available. */
 void *mpl_share(size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* options.h -- the command line as a struct, made from options.def. */
-#ifndef MPL_OPTIONS_H
-#define MPL_OPTIONS_H
+#pragma once
 
 #include "harness/cli/values.h"
 
@@ -81,5 +80,3 @@ mpl_status mpl_options_adopt(mpl_ctx *ctx, mpl_option_id id, const char *value,
 /* Resets an option, as if it had not been given. */
 void mpl_options_reset(mpl_ctx *ctx, mpl_option_id id, mpl_options *options);
 void mpl_options_fini(mpl_ctx *ctx, mpl_options *options);
-
-#endif

@@ -2,7 +2,6 @@
 #include "harness/cli/progress.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "graphs/core/text.h"

@@ -1,7 +1,6 @@
 /* progress.h -- progress of a long job on stderr: a bar with the time left on a terminal, plain
  * lines otherwise. */
-#ifndef MPL_PROGRESS_H
-#define MPL_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, co
 void mpl_progress_line(mpl_progress *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void mpl_progress_end(mpl_progress *p);
-
-#endif

@@ -1,8 +1,7 @@
 /* quote.h -- quotes text from files and names for other languages, one function each. The result is
  * one piece of plain text there, whatever the input holds. Invisible characters
  * (graphs/core/text.h) become '?'. For JSON see mpl_json_quote. */
-#ifndef MPL_QUOTE_H
-#define MPL_QUOTE_H
+#pragma once
 
 #include "graphs/core/text.h"
 
@@ -33,5 +32,3 @@ const char *mpl_file_name(const char *text, uint32_t id, char name[MPL_FILE_NAME
 /* Whether a spreadsheet computes a cell with this text: it begins with = or @, or with a sign and
  * is no number. */
 bool mpl_is_formula(const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* scratch.h -- temporary folders of one call. The parent removes those of killed processes. */
-#ifndef MPL_SCRATCH_H
-#define MPL_SCRATCH_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -13,5 +12,3 @@ void mpl_scratch_tell(char *told);
 mpl_status mpl_scratch_new(mpl_ctx *ctx, char *folder);
 /* Removes the folder and its contents, if there is one; folder becomes "". */
 void mpl_scratch_remove(char *folder);
-
-#endif

@@ -1,6 +1,5 @@
 /* values.h -- parses values of options and parameters: lists, numbers, "key=value,..". */
-#ifndef MPL_VALUES_H
-#define MPL_VALUES_H
+#pragma once
 
 #include "graphs/orders/op_streams.h"
 
@@ -60,5 +59,3 @@ typedef struct mpl_safety {
 
 /* MPL_EINPUT: none of these, no such rule, or K is not from 1 to 65536. */
 mpl_status mpl_parse_safety(mpl_ctx *ctx, const char *what, const char *text, mpl_safety *out);
-
-#endif

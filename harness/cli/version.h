@@ -1,6 +1,5 @@
 /* version.h -- identifies the build, for --version and for the `memplan` field of rows. */
-#ifndef MPL_VERSION_H
-#define MPL_VERSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,5 +15,3 @@ typedef struct mpl_build {
 extern const mpl_build mpl_this_build;
 
 void mpl_version_print(FILE *to);
-
-#endif

@@ -5,7 +5,6 @@
 #include "harness/commands/export.h"
 #include "harness/report/table.h"
 #include "planners/import/import.h"
-#include "planners/online/online.h"
 #include "planners/search/joint.h"
 
 /* Prints one entry. absent: the reason; NULL: available. */

@@ -8,7 +8,6 @@
 #include "harness/cli/command.h"
 #include "harness/view/gnuplot.h"
 #include "harness/report/grid.h"
-#include "harness/job/job.h"
 #include "harness/view/tradeoff.h"
 #include "harness/view/unroll.h"
 #include "harness/view/viewer.h"

@@ -16,7 +16,6 @@
 #include "harness/cli/isolate.h"
 #include "harness/gate/gate.h"
 #include "harness/report/grid.h"
-#include "planners/online/requests.h"
 
 /* What an allocator did. */
 typedef struct outcome {

@@ -1,6 +1,5 @@
 /* export.h -- formats of memplan export, one table entry each. */
-#ifndef MPL_EXPORT_H
-#define MPL_EXPORT_H
+#pragma once
 
 #include "harness/job/job.h"
 
@@ -26,5 +25,3 @@ mpl_status mpl_export_offline(mpl_ctx *ctx, const mpl_export *what, const char *
 mpl_status mpl_export_trace(mpl_ctx *ctx, const mpl_export *what, const char *path);
 mpl_status mpl_export_onnx(mpl_ctx *ctx, const mpl_export *what, const char *path);
 mpl_status mpl_export_onnx_metadata(mpl_ctx *ctx, const mpl_export *what, const char *path);
-
-#endif

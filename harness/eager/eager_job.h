@@ -1,7 +1,6 @@
 /* eager_job.h -- memplan eager: one GRAPH run as an eager program runs it, under an online
  * allocator, and by the plans of its traces. */
-#ifndef MPL_EAGER_JOB_H
-#define MPL_EAGER_JOB_H
+#pragma once
 
 #include "harness/eager/walk.h"
 #include "harness/job/measure.h"
@@ -50,5 +49,3 @@ void mpl_eager_fini(mpl_ctx *ctx, mpl_eager *e);
 mpl_status mpl_eager_row(mpl_ctx *ctx, const mpl_options *options, const mpl_eager *e,
                          mpl_record **row);
 void mpl_eager_print(const mpl_options *options, const mpl_record *row, const mpl_eager *e);
-
-#endif

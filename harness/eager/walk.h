@@ -1,9 +1,7 @@
 /* walk.h -- a graph as an eager program would call it: operation by operation on a tape, loops
  * round by round, one branch of each case. */
-#ifndef MPL_WALK_H
-#define MPL_WALK_H
+#pragma once
 
-#include "graphs/graph.h"
 #include "runtime/exec.h"
 #include "runtime/tape/tape.h"
 
@@ -22,5 +20,3 @@ mpl_status mpl_walker_renew(mpl_walker *walker);
  * the step. Data of input i: input[i]. MPL_ELIMIT: it exceeded options->work_limit. */
 mpl_status mpl_walker_step(mpl_walker *walker, void *const *input,
                            void *(*at)(void *arg, uint32_t i), void *arg);
-
-#endif

@@ -1,6 +1,5 @@
 /* entries.h -- several graphs over one memory: opened, planned as one problem, verified, called. */
-#ifndef MPL_HARNESS_ENTRIES_H
-#define MPL_HARNESS_ENTRIES_H
+#pragma once
 
 #include "graphs/problem/entries/entries.h"
 #include "harness/job/execute.h"
@@ -72,5 +71,3 @@ mpl_status mpl_calls_run(mpl_ctx *ctx, const mpl_options *options, const mpl_job
 /* The calls of --calls, into made->executed and its row. */
 mpl_status mpl_calls_make(mpl_ctx *ctx, const mpl_options *options, const mpl_entries *entries,
                           mpl_made *made);
-
-#endif

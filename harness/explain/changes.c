@@ -1,7 +1,6 @@
 /* changes.c -- the changes of options that may lower a plan. See explain.h. */
 #include <stdlib.h>
 
-#include "graphs/source.h"
 #include "harness/explain/explain.h"
 
 /* Options to set, one to five; a later row of a kind is tried after an earlier one. */

@@ -1,9 +1,7 @@
 /* explain.h -- what a plan's arena is made of at its highest point, what forces its height, and
  * which options would lower it. */
-#ifndef MPL_EXPLAIN_H
-#define MPL_EXPLAIN_H
+#pragma once
 
-#include "harness/job/job.h"
 #include "harness/view/viewer.h"
 
 /* ---- the highest point ---- */
@@ -202,5 +200,3 @@ void mpl_options_for(mpl_command_id command, const mpl_options *from, mpl_option
  * frees *text (mpl_free). */
 mpl_status mpl_command_line(mpl_ctx *ctx, mpl_command_id command, const char *graph,
                             const mpl_options *options, char **text);
-
-#endif

@@ -1,6 +1,5 @@
 /* trials.c -- plans changed options, in a process of its own that ends with the time. See
  * explain.h. */
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -10,7 +9,6 @@
 #include "graphs/core/text.h"
 #include "harness/explain/explain.h"
 #include "harness/least/least_job.h"
-#include "harness/view/viewer.h"
 
 enum { NAMED = 6 };                             /* operations that a text names */
 static const int64_t LEAST_TURN_NS = 450000000; /* of the processor that a change may take */

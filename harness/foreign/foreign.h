@@ -20,8 +20,7 @@
  * MPL_EINVALID), `unavailable` (no such command or version, or it cannot take the problem;
  * MPL_EUNAVAIL). run->plan_ns is the time within plan() of a library, or of the whole process of a
  * command. */
-#ifndef MPL_FOREIGN_H
-#define MPL_FOREIGN_H
+#pragma once
 
 #include "planners/planner.h"
 
@@ -62,5 +61,3 @@ int64_t mpl_foreign_limit(const mpl_run *run);
 mpl_status mpl_foreign_fail(mpl_run *run, mpl_status st, const char *failure, const char *format,
                             ...) __attribute__((format(printf, 4, 5)));
 #define MPL_UNPLACED UINT64_MAX /* an offset that was not written */
-
-#endif

@@ -1,7 +1,6 @@
 /* gate.h -- the regression gate: the least known bytes of a problem, recorded baselines, and checks
  * of plans against them. */
-#ifndef MPL_GATE_H
-#define MPL_GATE_H
+#pragma once
 
 #include "harness/job/job.h"
 #include "harness/rows/rows.h"
@@ -70,5 +69,3 @@ mpl_status mpl_baseline_write(mpl_ctx *ctx, const char *path, mpl_rows *rows);
 /* The row of this problem and planner (a label of mpl_planner_label), or NULL. */
 const mpl_record *mpl_baseline_find(const mpl_rows *rows, const char *problem_hash,
                                     const char *planner);
-
-#endif

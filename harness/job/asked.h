@@ -1,9 +1,7 @@
 /* asked.h -- translates options for problems, planners and the verifier. libmemplan contains this
  * file too, so nothing here knows a backend. */
-#ifndef MPL_ASKED_H
-#define MPL_ASKED_H
+#pragma once
 
-#include "graphs/problem/derive/from_graph.h"
 #include "graphs/source.h"
 #include "harness/cli/options.h"
 #include "harness/rows/record.h"
@@ -43,5 +41,3 @@ mpl_status mpl_verify_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map 
                           const mpl_problem *p, mpl_plan *plan);
 /* Writes the words of a SET as an array of a row. */
 void mpl_row_words(mpl_record *row, mpl_field field, mpl_option_id id, uint32_t set);
-
-#endif

@@ -1,5 +1,4 @@
 /* bindings.c -- what --input and --expect name. See job.h. */
-#include "harness/job/job.h"
 #include "harness/job/measure.h"
 
 #include <math.h>

@@ -3,7 +3,6 @@
 
 #include "harness/job/measure.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Whether `op` stacks its output k backward, so that rows count from the end. */

@@ -1,8 +1,7 @@
 /* early.h -- outputs with fewer slices than planned: rows of loops that end early, and values whose
  * length depends on data (`first`). Open dimensions are planned at their maximum; the slices behind
  * are zero. */
-#ifndef MPL_EARLY_H
-#define MPL_EARLY_H
+#pragma once
 
 #include "runtime/exec.h"
 
@@ -21,5 +20,3 @@ bool mpl_early_may(const mpl_graph *g, uint32_t i, uint32_t *axis);
 mpl_shape mpl_early_shape(const mpl_graph *g, const uint64_t *rows, uint32_t i);
 /* Moves the valid parts of `outputs` together, each in the place of the whole. */
 void mpl_early_cut(const mpl_graph *g, const uint64_t *rows, void *outputs);
-
-#endif

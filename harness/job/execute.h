@@ -1,6 +1,5 @@
 /* execute.h -- executes a plan in its arena and compares the outputs. */
-#ifndef MPL_EXECUTE_H
-#define MPL_EXECUTE_H
+#pragma once
 
 #include "harness/job/early.h"
 #include "harness/job/measure.h"
@@ -33,5 +32,3 @@ void mpl_executed_fini(mpl_ctx *ctx, mpl_executed *executed);
 void mpl_executed_fields(mpl_ctx *ctx, const mpl_executed *executed, mpl_record *row);
 /* MPL_EINVALID: outputs differ, or the device used other memory than planned. */
 mpl_status mpl_executed_judge(mpl_ctx *ctx, const char *graph, const mpl_executed *executed);
-
-#endif

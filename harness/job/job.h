@@ -1,15 +1,12 @@
 /* job.h -- one GRAPH under options: opened, ordered, turned into a problem, planned, executed, and
  * written as a row. */
-#ifndef MPL_JOB_H
-#define MPL_JOB_H
+#pragma once
 
 #include "graphs/orders/order.h"
 #include "graphs/passes/incremental.h"
 #include "graphs/passes/optimise/optimise.h"
 #include "graphs/passes/passes.h"
-#include "graphs/source.h"
 #include "harness/job/asked.h"
-#include "harness/rows/record.h"
 #include "planners/plan/plan_choices.h"
 #include "planners/recompute/recompute.h"
 #include "planners/search/concat.h"
@@ -255,5 +252,3 @@ void mpl_made_fini(mpl_ctx *ctx, mpl_made *made);
 mpl_status mpl_bindings_read(mpl_ctx *ctx, const char *what, const mpl_strings *texts,
                              mpl_bindings *out);
 void mpl_bindings_fini(mpl_ctx *ctx, mpl_bindings *bindings);
-
-#endif

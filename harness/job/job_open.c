@@ -1,5 +1,4 @@
 /* job_open.c -- reads GRAPH, runs its passes and orders it. See job.h. */
-#include "harness/job/job.h"
 #include "harness/job/measure.h"
 #include "harness/job/program.h"
 

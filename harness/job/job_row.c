@@ -1,5 +1,4 @@
 /* job_row.c -- writes a job and its plan into a row. See job.h. */
-#include "harness/job/job.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,7 @@
 /* measure.h -- one execution of a job: inputs, outputs, comparison, and its fields of a row. */
-#ifndef MPL_MEASURE_H
-#define MPL_MEASURE_H
+#pragma once
 
 #include "harness/job/job.h"
-#include "runtime/exec.h"
 #include "runtime/exec/malloced.h"
 
 #define MPL_REL_TOLERANCE 1e-4
@@ -100,5 +98,3 @@ uint64_t mpl_rss_now(void);
  * differ. */
 mpl_status mpl_again_check(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                            const mpl_inputs *inputs, mpl_device *dev, const void *outputs);
-
-#endif

@@ -1,6 +1,5 @@
 /* program.h -- runs tensor_ssa on a GRAPH that is a program. */
-#ifndef MPL_HARNESS_PROGRAM_H
-#define MPL_HARNESS_PROGRAM_H
+#pragma once
 
 #include "harness/job/job.h"
 
@@ -16,5 +15,3 @@ mpl_status mpl_program_to_ssa(mpl_ctx *ctx, const mpl_options *options, mpl_sour
                               bool *is_program, mpl_ssa_facts *facts);
 /* Prints these facts for memplan show. */
 void mpl_program_show(const mpl_options *options, const mpl_ssa_facts *facts);
-
-#endif

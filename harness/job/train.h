@@ -1,7 +1,6 @@
 /* train.h -- memplan run --iterations: runs a training graph repeatedly, on pictures of digits
  * where it takes such. Each run starts with the weights of the run before. */
-#ifndef MPL_TRAIN_H
-#define MPL_TRAIN_H
+#pragma once
 
 #include "harness/job/measure.h"
 
@@ -23,5 +22,3 @@ void mpl_digits_fini(mpl_ctx *ctx, mpl_digits *digits);
  * or other data; MPL_EINVALID: outputs differ. */
 mpl_status mpl_train(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
                      const mpl_plan *plan);
-
-#endif

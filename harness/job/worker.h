@@ -1,7 +1,6 @@
 /* worker.h -- an execution in a separate process. A crash or a hang costs one row, and the resident
  * set is measured alone. */
-#ifndef MPL_WORKER_H
-#define MPL_WORKER_H
+#pragma once
 
 #include "harness/job/measure.h"
 
@@ -42,5 +41,3 @@ const char *mpl_worker_reason(const mpl_worker *worker);
 mpl_status mpl_worker_workspaces(mpl_ctx *ctx, const mpl_options *options,
                                  const mpl_backend *backend, const mpl_job *job,
                                  uint64_t **workspace_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* least_job.h -- memplan least: one GRAPH in the least memory, with what was free to choose and
  * what each freedom saves. */
-#ifndef MPL_LEAST_JOB_H
-#define MPL_LEAST_JOB_H
+#pragma once
 
 #include "harness/job/job.h"
 
@@ -99,5 +98,3 @@ mpl_status mpl_least_try_search(mpl_least_base *base, const mpl_options *options
                                 int64_t deadline_ns, mpl_lowest *facts);
 /* Makes the lowest plan, *plan, the job's, and hands out its options. */
 mpl_status mpl_least_base_settle(mpl_least_base *base, mpl_plan **plan, mpl_options *options);
-
-#endif

@@ -1,7 +1,6 @@
 /* library_priv.h -- the types of memplan.h, for library.c and library_task.c. They need graphs,
  * planners, and only rows and options of the harness, so that the library links no backend. */
-#ifndef MPL_LIBRARY_PRIV_H
-#define MPL_LIBRARY_PRIV_H
+#pragma once
 
 #include "graphs/orders/order.h"
 #include "harness/job/asked.h"
@@ -40,5 +39,3 @@ struct memplan_plan {
     char *planner; /* as asked for; NULL: an external plan */
     char *text;    /* of memplan_text; NULL: not yet asked for */
 };
-
-#endif

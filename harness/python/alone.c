@@ -4,7 +4,6 @@
  * renamed (Makefile, wheel) and point here, so that it also links into a shared library. Of ARPACK,
  * for eigenvectors, memplan calls nothing: those of its functions that igraph names end the
  * process. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/backend.h"

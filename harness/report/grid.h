@@ -1,6 +1,5 @@
 /* grid.h -- tables as text: columns aligned, markdown or tab-separated. */
-#ifndef MPL_GRID_H
-#define MPL_GRID_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -34,5 +33,3 @@ const char *mpl_fixed_text(double value, int digits, char *text);
 const char *mpl_mib_text(uint64_t bytes, char *text);
 /* "+3.21 %", "0" at the bound, "-" without a bound. */
 const char *mpl_gap_text(uint64_t bytes, uint64_t bound, char *text);
-
-#endif

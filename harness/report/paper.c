@@ -9,7 +9,6 @@
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
 #include "harness/cli/options.h"
-#include "harness/report/grid.h"
 #include "harness/report/table.h"
 
 #define ASKED "results/paper"

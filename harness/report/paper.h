@@ -33,8 +33,7 @@
  *
  * A false claim is a fault of the text. So is a figure (with a decimal point, or in per cent) in
  * running text outside these markers, because nothing checks it. */
-#ifndef MPL_PAPER_H
-#define MPL_PAPER_H
+#pragma once
 
 #include "harness/report/grid.h"
 
@@ -84,5 +83,3 @@ mpl_status mpl_paper_tsv(mpl_ctx *ctx, const char *path, mpl_grid *all);
 /* Lines of all comma-separated files that match, with all their columns; no columns if no file
  * matches. */
 mpl_status mpl_paper_csv(mpl_ctx *ctx, const char *pattern, mpl_grid *all);
-
-#endif

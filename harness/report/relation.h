@@ -1,7 +1,6 @@
 /* relation.h -- rows as relations, which SQLite joins, groups and sorts. The head of tables.sql
  * tells what queries may use and how their columns become a table. */
-#ifndef MPL_RELATION_H
-#define MPL_RELATION_H
+#pragma once
 
 #include "harness/report/grid.h"
 #include "harness/rows/rows.h"
@@ -18,5 +17,3 @@ typedef mpl_status mpl_answer_taker(mpl_ctx *ctx, mpl_answer *answer, void *arg)
  * an error reported by the query; MPL_EUNAVAIL: built without SQLite. */
 mpl_status mpl_relation_ask(mpl_ctx *ctx, const mpl_rows *rows, const char *prelude,
                             const char *query, mpl_answer_taker *take, void *arg);
-
-#endif

@@ -1,6 +1,5 @@
 /* table.h -- tables made from rows: by the queries of tables.sql, or computed. */
-#ifndef MPL_TABLE_H
-#define MPL_TABLE_H
+#pragma once
 
 #include "harness/report/grid.h"
 #include "harness/rows/rows.h"
@@ -31,5 +30,3 @@ mpl_status mpl_table_print(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_r
  * results in place or not. */
 mpl_status mpl_table_pebble(mpl_ctx *ctx, mpl_grid *grid);
 mpl_status mpl_table_pebble_still(mpl_ctx *ctx, mpl_grid *grid);
-
-#endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "graphs/orders/pebble.h"
-#include "harness/report/grid.h"
 #include "harness/report/table.h"
 
 enum { LARGEST = 6 };

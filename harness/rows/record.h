@@ -1,7 +1,6 @@
 /* record.h -- one row: the fields of fields.def, each null until it is set. Reads and writes rows
  * as JSON lines. */
-#ifndef MPL_RECORD_H
-#define MPL_RECORD_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -101,5 +100,3 @@ mpl_status mpl_record_key(mpl_ctx *ctx, const mpl_record *r, char **key);
 
 /* `text` as a JSON string with its quotes, for writers of other JSON formats; freed by mpl_free. */
 mpl_status mpl_json_quote(mpl_ctx *ctx, const char *text, char **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* rows.h -- files of rows: read whole, appended one row at a time. */
-#ifndef MPL_ROWS_H
-#define MPL_ROWS_H
+#pragma once
 
 #include "harness/rows/record.h"
 
@@ -70,5 +69,3 @@ const char *mpl_planner_label(const mpl_record *row, char *text);
 
 /* Keeps the last row of each key, in the order of first appearance. */
 mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows);
-
-#endif

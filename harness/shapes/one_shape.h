@@ -1,6 +1,5 @@
 /* one_shape.h -- GRAPH at one shape: its text and its options with sizes put in. */
-#ifndef MPL_ONE_SHAPE_H
-#define MPL_ONE_SHAPE_H
+#pragma once
 
 #include "harness/cli/options.h"
 
@@ -18,5 +17,3 @@ mpl_status mpl_one_shape_make(mpl_ctx *ctx, const mpl_options *options, const ch
                               uint32_t n, const char *const *name, const int64_t *size,
                               mpl_one_shape *out);
 void mpl_one_shape_fini(mpl_ctx *ctx, mpl_one_shape *shape);
-
-#endif

@@ -1,6 +1,5 @@
 /* gnuplot.h -- draws pictures with gnuplot, and detects SVG files that are out of date. */
-#ifndef MPL_GNUPLOT_H
-#define MPL_GNUPLOT_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -29,5 +28,3 @@ void mpl_picture_end(mpl_picture *picture);
 void mpl_svg_put(FILE *to, const char *svg, size_t size, uint64_t inputs);
 /* Whether such an SVG was made from these inputs and is unchanged. */
 bool mpl_svg_fresh(const char *svg, size_t size, uint64_t inputs);
-
-#endif

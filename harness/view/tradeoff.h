@@ -1,7 +1,6 @@
 /* tradeoff.h -- memplan plot --tradeoff: time, or work, against the memory of a training graph with
  * recomputation. */
-#ifndef MPL_TRADEOFF_H
-#define MPL_TRADEOFF_H
+#pragma once
 
 #include "harness/job/job.h"
 
@@ -14,5 +13,3 @@
  * MPL_EUNAVAIL: no gnuplot. */
 mpl_status mpl_tradeoff_draw(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                              const char *path, bool png);
-
-#endif

@@ -1,10 +1,8 @@
 /* unroll.h -- a plan of a graph with loops and branches over time, for pictures. Shows loop rounds
  * in sequence, as many as the rotation of storage needs, and the branches of a case in sequence. */
-#ifndef MPL_UNROLL_H
-#define MPL_UNROLL_H
+#pragma once
 
 #include "graphs/problem/places.h"
-#include "graphs/problem/problem.h"
 #include "planners/plan/plan.h"
 
 typedef struct mpl_box {
@@ -36,5 +34,3 @@ typedef struct mpl_unrolled {
 mpl_status mpl_unroll(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, const mpl_problem *p,
                       const mpl_value_map *map, const mpl_plan *plan, mpl_unrolled *out);
 void mpl_unrolled_fini(mpl_ctx *ctx, mpl_unrolled *unrolled);
-
-#endif

@@ -1,6 +1,5 @@
 /* viewer.h -- horizontal positions of a plan's buffers, and the plan as one HTML page. */
-#ifndef MPL_VIEWER_H
-#define MPL_VIEWER_H
+#pragma once
 
 #include "harness/job/job.h"
 
@@ -47,5 +46,3 @@ typedef struct mpl_viewer_extra {
 mpl_status mpl_viewer_write(mpl_ctx *ctx, FILE *to, const char *title, const char *planner,
                             const mpl_job *job, const mpl_plan *plan,
                             const mpl_viewer_extra *extra);
-
-#endif

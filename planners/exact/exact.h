@@ -1,6 +1,5 @@
 /* exact.h -- the complete search as a function, for planners and other searches. */
-#ifndef MPL_EXACT_H
-#define MPL_EXACT_H
+#pragma once
 
 #include "planners/planner.h"
 
@@ -30,5 +29,3 @@ mpl_exact_solver mpl_exact_plan;
 /* Solves a serial problem without gaps, pairs and families (exact_serial.c); never calls the
  * above. */
 mpl_exact_solver mpl_exact_serial;
-
-#endif

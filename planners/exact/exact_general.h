@@ -1,9 +1,7 @@
 /* exact_general.h -- the complete search for any conflict relation. Private to planners/exact*.c.
  * See SEARCH.md, section 6. */
-#ifndef MPL_EXACT_GENERAL_H
-#define MPL_EXACT_GENERAL_H
+#pragma once
 
-#include "planners/exact/exact.h"
 #include "planners/place/bodies.h"
 
 /* ---- cliques ---- */
@@ -118,5 +116,3 @@ mpl_status mpl_exact_families(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool,
 mpl_status mpl_exact_pairs_refute(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t cap,
                                   mpl_exact_effort *effort, mpl_proof *proof,
                                   mpl_exact_verdict *verdict);
-
-#endif

@@ -1,7 +1,6 @@
 /* exact_priv.h -- the internal interfaces of the exact planner. Private to planners/exact*.c.
  * SEARCH.md, section 2, shows the calls. */
-#ifndef MPL_EXACT_PRIV_H
-#define MPL_EXACT_PRIV_H
+#pragma once
 
 #include "planners/exact/exact.h"
 #include "planners/plan/proof.h"
@@ -345,5 +344,3 @@ uint64_t mpl_exact_part_height_below(const mpl_exact_part *part, uint64_t bytes)
  * FOUND: a plan exists; STOPPED: the effort ended, or the proof is full. Only FAILED writes. */
 mpl_status mpl_exact_part_prove(const mpl_exact_part *part, uint64_t cap, mpl_exact_effort *effort,
                                 mpl_proof *proof, mpl_exact_verdict *verdict);
-
-#endif

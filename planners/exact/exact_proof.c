@@ -8,7 +8,6 @@
  *          a component with a solution is removed.
  * Source   this project */
 #include "planners/exact/exact_priv.h"
-#include "planners/plan/proof.h"
 
 #define FIRST_NODES 256
 

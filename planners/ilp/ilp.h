@@ -1,6 +1,5 @@
 /* ilp.h -- placement as an integer program, written for other solvers. */
-#ifndef MPL_ILP_H
-#define MPL_ILP_H
+#pragma once
 
 #include "planners/plan/plan.h"
 
@@ -11,5 +10,3 @@
  * this build. O(n^2) bytes. */
 mpl_status mpl_ilp_write(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *known,
                          const char *path);
-
-#endif

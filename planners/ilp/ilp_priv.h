@@ -1,6 +1,5 @@
 /* ilp_priv.h -- one pool of a problem as an integer program. Private to ilp*.c. */
-#ifndef MPL_ILP_PRIV_H
-#define MPL_ILP_PRIV_H
+#pragma once
 
 #include "planners/ilp/lp.h"
 #include "planners/planner.h"
@@ -108,5 +107,3 @@ mpl_status mpl_ilp_solve_part(mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t *h
 bool mpl_ilp_range_of(const mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t height);
 /* Places all buffers of the set from base on; uses up the set. */
 mpl_status mpl_ilp_pack(mpl_ilp_driver *d, uint64_t *set, uint64_t base, const uint64_t *plan);
-
-#endif

@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
-#include <stdio.h>
 #if MPL_HAVE_GLPK
 #include <glpk.h>
 #endif

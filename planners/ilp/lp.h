@@ -1,8 +1,7 @@
 /* lp.h -- mixed integer programs: min cost x, low <= A x <= high, some columns integer. Solved by
  * GLPK, which only lp.c uses. It works in doubles, so its proofs hold up to rounding. Private to
  * planners/. */
-#ifndef MPL_LP_H
-#define MPL_LP_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -58,5 +57,3 @@ mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *
 /* Writes the program in CPLEX LP format, whole or not at all. MPL_EINPUT: the file cannot be
  * written; MPL_ELIMIT: GLPK failed; MPL_EMEM and MPL_EUNAVAIL as above. */
 mpl_status mpl_lp_write(mpl_lp *lp, uint32_t max_mib, const char *path);
-
-#endif

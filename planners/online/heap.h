@@ -1,7 +1,6 @@
 /* heap.h -- what the allocators share: a range of addresses that cells tile, and lists of the free
  * ones. Private to this folder. */
-#ifndef MPL_HEAP_H
-#define MPL_HEAP_H
+#pragma once
 
 #include "planners/online/online.h"
 
@@ -75,5 +74,3 @@ static inline bool mpl_heap_is_free(const mpl_heap *h, uint32_t id)
 {
     return id != MPL_NONE && !h->cell[id].is_used && h->cell[id].list != MPL_HEAP_HOLES;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* online.h -- allocators that know nothing of the future: requests come one by one. A new one is a
  * file and a line in allocators.def. They see no graph and, but for `malloc`, touch no memory: they
  * give out offsets from the base of one range of addresses. */
-#ifndef MPL_ONLINE_H
-#define MPL_ONLINE_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -62,5 +61,3 @@ mpl_status mpl_online_take(mpl_online *online, uint64_t bytes, uint32_t align, u
 /* MPL_EINVALID: no such block is alive. */
 mpl_status mpl_online_give_back(mpl_online *online, uint32_t block);
 mpl_online_facts mpl_online_facts_of(const mpl_online *online);
-
-#endif

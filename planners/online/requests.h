@@ -1,6 +1,5 @@
 /* requests.h -- what a program without a plan asks of an allocator, in its order. */
-#ifndef MPL_REQUESTS_H
-#define MPL_REQUESTS_H
+#pragma once
 
 #include "graphs/problem/problem.h"
 #include "planners/online/online.h"
@@ -30,5 +29,3 @@ mpl_status mpl_requests_problem(mpl_ctx *ctx, const mpl_request *request, uint32
 mpl_status mpl_requests_play(mpl_ctx *ctx, const mpl_request *request, uint32_t n,
                              const mpl_allocator *kind, uint64_t capacity, mpl_online_facts *facts,
                              int64_t *ns);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * A body is one or more buffers (its members) at one offset. Two bodies that conflict are rivals:
  * the upper begins at least `dist` above the lower's offset, by their conflicting members. */
-#ifndef MPL_BODIES_H
-#define MPL_BODIES_H
+#pragma once
 
 #include "planners/exact/exact_priv.h"
 
@@ -64,5 +63,3 @@ mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound,
 
 /* Whether a and b are an in-place pair. O(pairs). */
 bool mpl_is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b);
-
-#endif

@@ -1,6 +1,5 @@
 /* handover.h -- a plan as NNC's allocation graph: the bytes that each buffer hands to the next. */
-#ifndef MPL_HANDOVER_H
-#define MPL_HANDOVER_H
+#pragma once
 
 #include "planners/plan/plan.h"
 
@@ -16,5 +15,3 @@ typedef struct mpl_handover {
  * the partial order (parallel). O(n log n + sum over ranges of the buffers there). */
 mpl_status mpl_handovers(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
                          mpl_handover **list, size_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* packing.h -- one pool for a search over orders: conflicts, and the placement of an order. Private
  * to planners/; hill_climb and local_search differ in the orders they try. */
-#ifndef MPL_PACKING_H
-#define MPL_PACKING_H
+#pragma once
 
 #include "planners/planner.h"
 
@@ -104,5 +103,3 @@ mpl_status mpl_packing_order(mpl_packing *q, int key, uint32_t *order);
 mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, const mpl_planner *first,
                            uint64_t ticks_default, mpl_status (*search)(mpl_packing *q),
                            mpl_plan *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* placement.h -- one arena per pool: places buffers in a given order at the lowest or best-fitting
  * free offset. Private to planners/; the planners that use it differ only in order and fit. */
-#ifndef MPL_PLACEMENT_H
-#define MPL_PLACEMENT_H
+#pragma once
 
 #include "planners/planner.h"
 
@@ -102,5 +101,3 @@ bool mpl_placement_partners(const mpl_placement *placement, mpl_buffer a, mpl_bu
 /* Copies `gap` to `best` if the fit prefers it; gaps come lowest first. True: no later one is
  * better. */
 bool mpl_placement_offer(const mpl_placement *placement, mpl_gap gap, mpl_gap *best);
-
-#endif

@@ -1,6 +1,5 @@
 /* sort.h -- stable sorting of ids by 64-bit keys, for planners. Private to planners/. */
-#ifndef MPL_SORT_H
-#define MPL_SORT_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -11,5 +10,3 @@ mpl_status mpl_sort_ids(mpl_ctx *ctx, uint32_t n, uint32_t *id, const uint64_t *
 
 /* Sets id[i] = i. */
 void mpl_ids_ascending(uint32_t n, uint32_t *id);
-
-#endif

@@ -1,6 +1,5 @@
 /* plan.h -- the result of a planner: offsets, a claim, a bound; and plan files. */
-#ifndef MPL_PLAN_H
-#define MPL_PLAN_H
+#pragma once
 
 #include "graphs/problem/problem.h"
 
@@ -110,5 +109,3 @@ void mpl_plan_file_fini(mpl_ctx *ctx, mpl_plan_file *file);
 
 /* Highest end of a buffer in a pool, from offset[n] [byte]. */
 uint64_t mpl_pool_height(const mpl_problem *p, uint32_t pool, const uint64_t *offset);
-
-#endif

@@ -1,6 +1,5 @@
 /* plan_bindings.h -- bindings of the values of a graph with control flow, in a plan file. */
-#ifndef MPL_PLAN_BINDINGS_H
-#define MPL_PLAN_BINDINGS_H
+#pragma once
 
 #include "graphs/problem/places.h"
 
@@ -11,5 +10,3 @@ mpl_status mpl_plan_add_bindings(mpl_ctx *ctx, const mpl_graph *g, const mpl_val
 /* MPL_EINVALID, naming the value, if the fields of plan file `path` (or NULL) differ from that. */
 mpl_status mpl_plan_check_bindings(mpl_ctx *ctx, const char *path, const char *fields_json,
                                    const mpl_graph *g, const mpl_value_map *map);
-
-#endif

@@ -1,7 +1,6 @@
 /* plan_choices.h -- the order of a plan's graph, what its concats and splits share, and its
  * streams, in a plan file: what was chosen and no option names. */
-#ifndef MPL_PLAN_CHOICES_H
-#define MPL_PLAN_CHOICES_H
+#pragma once
 
 #include "graphs/orders/op_streams.h"
 
@@ -28,5 +27,3 @@ mpl_status mpl_plan_add_streams(mpl_ctx *ctx, const mpl_streams *streams, char *
 mpl_status mpl_plan_read_streams(mpl_ctx *ctx, const char *path, const char *fields_json,
                                  const mpl_graph *g, mpl_streams **out);
 void mpl_plan_choices_fini(mpl_ctx *ctx, mpl_plan_choices *choices);
-
-#endif

@@ -1,8 +1,7 @@
 /* plan_json.h -- JSON values for plan files, through jansson. Makers return NULL when memory runs
  * out, and accept NULL arguments as json_pack does, so one check at the end suffices. They take
  * ownership of the values they are given. */
-#ifndef MPL_PLAN_JSON_H
-#define MPL_PLAN_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -23,5 +22,3 @@ json_t *mpl_json_row(size_t n, const uint64_t *item);
 
 /* mpl_plan_read of an object within another; borrows `root`, whose own fields are removed. */
 mpl_status mpl_plan_from_json(mpl_ctx *ctx, const char *path, json_t *root, mpl_plan_file *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* proof.h -- the writer of refutations. CERTIFICATES.md explains the records and why they are
  * sound; certify.c reads them. */
-#ifndef MPL_PROOF_H
-#define MPL_PROOF_H
+#pragma once
 
 #include "planners/plan/plan.h"
 
@@ -47,5 +46,3 @@ void mpl_proof_forget(mpl_proof *proof);
 /* Makes a new text. Leaves out numbers and sets that no record refers to. */
 mpl_status mpl_proof_text(const mpl_proof *proof, char **text);
 void mpl_proof_fini(mpl_proof *proof);
-
-#endif

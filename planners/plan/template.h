@@ -5,8 +5,7 @@
  * shape: offset(j) is the largest offset(i) + bytes(i) over the relations, rounded up to the
  * alignment. Parts of a family move together, and a buffer that is written in place has the offset
  * of what it overwrites. */
-#ifndef MPL_TEMPLATE_H
-#define MPL_TEMPLATE_H
+#pragma once
 
 #include "graphs/symbols/sym_problem.h"
 
@@ -83,5 +82,3 @@ struct mpl_template_code {
     uint32_t *rule_begin; /* [n_bodies + 1] into lower and upper: relations into the body */
     mpl_buffer *lower, *upper;
 };
-
-#endif

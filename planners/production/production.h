@@ -1,7 +1,6 @@
 /* production.h -- what the planners of production systems share: sizes, orders, whole objects, and
  * allocators played step by step. Private to planners/production/. */
-#ifndef MPL_PRODUCTION_H
-#define MPL_PRODUCTION_H
+#pragma once
 
 #include "planners/online/online.h"
 #include "planners/place/placement.h"
@@ -54,5 +53,3 @@ void mpl_objects_put(mpl_objects *objects, mpl_buffer b, uint32_t object, uint64
  * equal size. Pools apart. */
 mpl_status mpl_production_play(mpl_run *run, const mpl_problem *p, const mpl_allocator *kind,
                                bool in_place, mpl_plan *out);
-
-#endif

@@ -6,8 +6,7 @@
  * known beforehand and numbered (`class`). Each class has a shelf of free blocks, in order of
  * release. Blocks have no offsets and cannot keep the parts of a family at their distances, so each
  * family is one buffer. */
-#ifndef MPL_BLOCKS_H
-#define MPL_BLOCKS_H
+#pragma once
 
 #include "planners/planner.h"
 
@@ -84,5 +83,3 @@ void mpl_blocks_inherit(mpl_blocks *blocks, mpl_buffer x, mpl_buffer partner);
  * needed. */
 void mpl_blocks_take(mpl_blocks *blocks, mpl_buffer x, uint32_t class, bool oldest);
 void mpl_blocks_open(mpl_blocks *blocks, mpl_buffer x);
-
-#endif

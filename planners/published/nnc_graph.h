@@ -6,8 +6,7 @@
  * Differs  Ties are broken by id; production leaves them to its sort.
  * Limits   Ranges are handed on, not offsets, so a family with its fixed distances is one
  *          buffer. */
-#ifndef MPL_NNC_GRAPH_H
-#define MPL_NNC_GRAPH_H
+#pragma once
 
 #include "planners/planner.h"
 
@@ -95,5 +94,3 @@ mpl_status mpl_nnc_check(mpl_ctx *ctx, const mpl_problem *p);
 mpl_status mpl_nnc_plan(mpl_run *run, const mpl_problem *p, mpl_plan *out,
                         mpl_status (*start)(mpl_run *run, mpl_nnc_graph *g, void *arg),
                         mpl_status (*insert_next)(mpl_nnc_graph *g, void *arg), void *arg);
-
-#endif

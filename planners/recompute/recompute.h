@@ -1,6 +1,5 @@
 /* recompute.h -- methods that fit training graphs into a budget by running operations again. */
-#ifndef MPL_PLANNERS_RECOMPUTE_H
-#define MPL_PLANNERS_RECOMPUTE_H
+#pragma once
 
 #include "planners/recompute/rerun.h"
 #include "planners/recompute/revolve.h"
@@ -76,5 +75,3 @@ mpl_status mpl_recompute_without(mpl_ctx *ctx, const char *text, uint32_t *witho
  * MPL_EINVALID, MPL_ELIMIT as above; MPL_EUNAVAIL: GLPK is not in this build. */
 mpl_status mpl_recompute(const mpl_recompute_method *method, mpl_recompute_task *task,
                          mpl_graph **out);
-
-#endif

@@ -3,8 +3,7 @@
  * the first run of group t; before it, earlier groups may run again, in their order. What a group
  * makes for others lies in lumps. A lump is carried from stage to stage or dropped. A dropped lump
  * must be made again before it is read. */
-#ifndef MPL_RECOMPUTE_MODEL_PRIV_H
-#define MPL_RECOMPUTE_MODEL_PRIV_H
+#pragma once
 
 #include "planners/recompute/recompute.h"
 
@@ -189,5 +188,3 @@ mpl_status mpl_recompute_units(mpl_recompute_choose *choose, mpl_recompute_task 
 mpl_recompute_choose mpl_recompute_round;
 /* Solves the integer program, restricted to runs better than that of `start`. */
 mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *start);
-
-#endif

@@ -12,9 +12,7 @@
  * Limits   What crosses a border is kept; an operation runs again only while its region runs. A
  *          region that is too large is kept whole: nothing of it runs again.
  * Cost     At most TICKS states for each distinct region. */
-#include <stddef.h>
 #include <stdlib.h>
-#include <stdio.h>
 
 #include "planners/recompute/recompute_priv.h"
 

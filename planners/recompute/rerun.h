@@ -2,11 +2,9 @@
  * outermost operations of a graph, each at least once; a loop or branch comes with its blocks. Its
  * graph has a copy of the operation for each entry, in that order; each reader gets the latest copy
  * of a value. A repeat thus makes bit for bit what the first run made. */
-#ifndef MPL_RERUN_H
-#define MPL_RERUN_H
+#pragma once
 
 #include "graphs/problem/derive/from_graph.h"
-#include "graphs/problem/problem.h"
 #include "graphs/problem/steps.h"
 
 /* Whether `op` may stand twice, with its blocks. Not: updates, values pinned by a program's writes.
@@ -127,5 +125,3 @@ mpl_status mpl_run_list_init(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem
 void mpl_run_list_fini(mpl_run_list *list);
 /* Appends op, outermost, preceded by the views it reads whose root was made again. */
 mpl_status mpl_run_list_add(mpl_run_list *list, mpl_op op);
-
-#endif

@@ -3,8 +3,7 @@
  * first. Here states lie in fewer rows than there are rounds, and lost ones are made again from
  * earlier ones.
  */
-#ifndef MPL_PLANNERS_REVOLVE_H
-#define MPL_PLANNERS_REVOLVE_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -82,5 +81,3 @@ mpl_status mpl_taped_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_taped_loo
 /* The operation's work, times the rounds of the loops between it and `top`, a block around it, or 1
  * where they are not known. */
 uint64_t mpl_work_within(const mpl_graph *g, mpl_op op, uint32_t top);
-
-#endif

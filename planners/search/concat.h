@@ -1,6 +1,5 @@
 /* concat.h -- --concat=auto by exact plans, where the choices are few and small. */
-#ifndef MPL_CONCAT_H
-#define MPL_CONCAT_H
+#pragma once
 
 #include "graphs/problem/derive/concats.h"
 #include "planners/planner.h"
@@ -21,5 +20,3 @@ typedef struct mpl_concat_found {
 mpl_status mpl_concat_decide(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                              const mpl_problem_options *options, uint8_t *shared,
                              mpl_concat_found *found);
-
-#endif

@@ -1,6 +1,5 @@
 /* joint.h -- chooses order and placement together; finds every order by name. */
-#ifndef MPL_JOINT_H
-#define MPL_JOINT_H
+#pragma once
 
 #include "graphs/orders/order.h"
 #include "planners/planner.h"
@@ -12,5 +11,3 @@ extern const mpl_order_kind mpl_order_joint;
 
 /* Finds "joint" and the orders of mpl_order_find. */
 const mpl_order_kind *mpl_any_order_find(const char *name);
-
-#endif

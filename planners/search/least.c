@@ -16,7 +16,6 @@
 #include "graphs/core/rng.h"
 #include "graphs/orders/orders.h"
 #include "graphs/problem/bounds/bounds.h"
-#include "planners/planner.h"
 #include "planners/search/concat.h"
 
 #include <errno.h>

@@ -1,10 +1,8 @@
 /* least.h -- the least arena in which a graph can run: its order, what concats and splits share,
  * in-place pairs and placement are chosen together. */
-#ifndef MPL_LEAST_H
-#define MPL_LEAST_H
+#pragma once
 
 #include "graphs/orders/order.h"
-#include "graphs/problem/derive/from_graph.h"
 #include "planners/plan/plan.h"
 
 /* A plan together with the choices that made its problem. */
@@ -43,5 +41,3 @@ mpl_status mpl_least_new(mpl_order_run *run, const mpl_graph *g, mpl_least_progr
 mpl_status mpl_least_search(mpl_order_run *run, const mpl_graph *g, bool copy_splits,
                             mpl_least_progress *progress, void *arg, mpl_least **out);
 void mpl_least_free(mpl_ctx *ctx, mpl_least *least);
-
-#endif

@@ -1,7 +1,6 @@
 /* ways.h -- implementations of an operation that trade time for workspace. A way is a number of
  * workspace bytes and a cost; its library and name do not matter here. */
-#ifndef MPL_WAYS_H
-#define MPL_WAYS_H
+#pragma once
 
 #include "graphs/problem/derive/from_graph.h"
 #include "planners/planner.h"
@@ -54,5 +53,3 @@ mpl_status mpl_ways_least(mpl_ctx *ctx, const mpl_ways_task *task, uint32_t *way
  * caller's (mpl_free). */
 mpl_status mpl_ways_curve(mpl_ctx *ctx, const mpl_ways_task *task, mpl_ways_point **point,
                           uint32_t *n);
-
-#endif

@@ -2,8 +2,7 @@
  * spill_part.c: connected buffers; which memory has room for one more
  * spill_search.c: a bound on the cost, the complete search, and the local search
  * spill.c: the planner: parameters, parts, claims */
-#ifndef MPL_SPILL_PRIV_H
-#define MPL_SPILL_PRIV_H
+#pragma once
 
 #include "graphs/core/rng.h"
 #include "planners/planner.h"
@@ -104,5 +103,3 @@ static inline bool mpl_spill_over(mpl_spill *s)
         s->by_clock = true;
     return s->by_clock || s->ticks >= s->tick_limit;
 }
-
-#endif

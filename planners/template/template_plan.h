@@ -1,6 +1,5 @@
 /* template_plan.h -- planners of templates, their regret, their files. */
-#ifndef MPL_TEMPLATE_PLAN_H
-#define MPL_TEMPLATE_PLAN_H
+#pragma once
 
 #include "graphs/core/rng.h"
 #include "planners/plan/template.h"
@@ -59,5 +58,3 @@ mpl_status mpl_template_write(mpl_ctx *ctx, const char *path, const mpl_template
  * *fields_json (may be NULL). MPL_EINPUT: one line that names the file. */
 mpl_status mpl_template_read(mpl_ctx *ctx, const char *path, mpl_template **out,
                              char **fields_json);
-
-#endif

@@ -1,6 +1,5 @@
 /* template_priv.h -- shared by the files that make templates. */
-#ifndef MPL_TEMPLATE_PRIV_H
-#define MPL_TEMPLATE_PRIV_H
+#pragma once
 
 #include "planners/template/template_plan.h"
 
@@ -83,5 +82,3 @@ mpl_status mpl_template_baseline(mpl_draft *m, const mpl_template_ask *ask, mpl_
 /* The layout of the portfolio's plan of a scene. */
 mpl_status mpl_layout_at(mpl_draft *m, const mpl_scene *scene, mpl_layout *l);
 mpl_status mpl_plan_shape(mpl_run *run, const mpl_problem *p, mpl_plan **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* certify.h -- the checker of certificates. Shares no code with any search, trusts no input. */
-#ifndef MPL_CERTIFY_H
-#define MPL_CERTIFY_H
+#pragma once
 
 #include "planners/verify/verify.h"
 
@@ -30,5 +29,3 @@ typedef struct mpl_certified {
  * more is rejected. A text is rejected if it asks for more than 128 steps for each byte of text and
  * problem, times the logarithm of those bytes. */
 mpl_status mpl_certify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan, mpl_certified *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* verify.h -- the independent verifier: checks plans plainly, shares no helper with any planner. */
-#ifndef MPL_VERIFY_H
-#define MPL_VERIFY_H
+#pragma once
 
 #include "graphs/problem/places.h"
 #include "planners/plan/plan.h"
@@ -72,5 +71,3 @@ typedef struct mpl_called {
  * state. O(states * (buffers + steps)) and states * steps bytes. */
 mpl_status mpl_verify_calls(mpl_ctx *ctx, const mpl_states_at *states, uint32_t n,
                             const mpl_called *called);
-
-#endif

@@ -1,7 +1,6 @@
 /* verify_flow_priv.h -- where values lie at one point of a run. Private to planners/verify_flow*.c:
  * the verifier of control flow shares nothing with code that assigns storage. */
-#ifndef MPL_VERIFY_FLOW_PRIV_H
-#define MPL_VERIFY_FLOW_PRIV_H
+#pragma once
 
 #include "planners/verify/verify.h"
 
@@ -112,5 +111,3 @@ mpl_status mpl_where_is_row(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_va
 /* verify_units.c: top-level operations, with their blocks, that are not ordered must not touch each
  * other's memory, unless both only read. The current point is before the run. MPL_EINVALID. */
 mpl_status mpl_flow_units_apart(mpl_flow_map *m);
-
-#endif

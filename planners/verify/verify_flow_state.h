@@ -1,7 +1,6 @@
 /* verify_flow_state.h -- which values hold at each step of a run, for the verifier of control flow.
  * Private to planners/verify/verify_flow*.c. */
-#ifndef MPL_VERIFY_FLOW_STATE_H
-#define MPL_VERIFY_FLOW_STATE_H
+#pragma once
 
 #include "graphs/problem/steps.h"
 #include "planners/verify/verify_flow_priv.h"
@@ -127,5 +126,3 @@ mpl_status mpl_flow_begin_round(mpl_flow_run *f, uint32_t body);
 mpl_status mpl_flow_end_round(mpl_flow_run *f, uint32_t body);
 /* Leaves the loop by a test in its body, with f->after. The current round counts as never begun. */
 mpl_status mpl_flow_exit_loop(mpl_flow_run *f, uint32_t body);
-
-#endif

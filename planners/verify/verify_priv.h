@@ -1,6 +1,5 @@
 /* verify_priv.h -- shared by the files of mpl_verify. */
-#ifndef MPL_VERIFY_PRIV_H
-#define MPL_VERIFY_PRIV_H
+#pragma once
 
 #include "planners/verify/verify.h"
 
@@ -14,5 +13,3 @@ bool mpl_verify_before(const mpl_before *before, mpl_buffer a, mpl_buffer b);
  * other. Pool 0 ends at peak_bytes. For a plan without overlaps. */
 mpl_status mpl_verify_claims(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
                              uint64_t peak_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* verify_template.h -- checks templates without any planner. */
-#ifndef MPL_VERIFY_TEMPLATE_H
-#define MPL_VERIFY_TEMPLATE_H
+#pragma once
 
 #include "planners/plan/template.h"
 
@@ -13,5 +12,3 @@
  * MPL_EINVALID: one line that names the cell and two buffers. MPL_ELIMIT: the regret was neither
  * proved nor refuted within `most_boxes` boxes. O(buffers^2 * cells + boxes). */
 mpl_status mpl_verify_template(mpl_ctx *ctx, const mpl_template *t, uint32_t most_boxes);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Calls return CUDA's codes, 0 for success; `text` says what a code means. Streams, events and
  * graphs are opaque. No header of CUDA is included here. */
-#ifndef MPL_CUDA_API_H
-#define MPL_CUDA_API_H
+#pragma once
 
 #include "runtime/backend.h"
 #include "runtime/cuda/kernels.h"
@@ -83,5 +82,3 @@ typedef struct mpl_cuda_api {
 
 /* The table of this build. NULL: built without CUDA; *absent says what was missing. */
 const mpl_cuda_api *mpl_cuda_real(const char **absent);
-
-#endif

@@ -1,6 +1,5 @@
 /* describe_priv.h -- shared by describe*.c: an operation as launches of our own kernels. */
-#ifndef MPL_CUDA_DESCRIBE_PRIV_H
-#define MPL_CUDA_DESCRIBE_PRIV_H
+#pragma once
 
 #include "graphs/ir/counts.h"
 #include "graphs/ops/ops_priv.h"
@@ -79,5 +78,3 @@ typedef mpl_status mpl_describe(mpl_maker *m);
 /* NULL: that file has no kernel for the operator. */
 mpl_describe *mpl_describe_move(mpl_op_kind kind);
 mpl_describe *mpl_describe_train(mpl_op_kind kind);
-
-#endif

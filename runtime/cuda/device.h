@@ -1,6 +1,5 @@
 /* device.h -- the backend `cuda` over any table of calls; shared by its files and tests. */
-#ifndef MPL_CUDA_DEVICE_H
-#define MPL_CUDA_DEVICE_H
+#pragma once
 
 #include "runtime/cuda/api.h"
 
@@ -69,5 +68,3 @@ mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *
 void mpl_cuda_streams_free(mpl_ctx *ctx, mpl_cuda_streams *s);
 
 #define MPL_CUDA_MOST_STREAMS 32
-
-#endif

@@ -2,8 +2,7 @@
  *
  * An operation is a list of launches on one stream. Launch parameters hold everything but the
  * operands' addresses, which are filled in when the operation is bound to memory. */
-#ifndef MPL_CUDA_KERNELS_H
-#define MPL_CUDA_KERNELS_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -165,6 +164,4 @@ int mpl_cuda_launch(const mpl_cuda_kernel *k, void *stream);
 void mpl_cuda_launch_train(const mpl_cuda_kernel *k, void *stream);
 #ifdef __cplusplus
 }
-#endif
-
 #endif

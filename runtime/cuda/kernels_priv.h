@@ -1,7 +1,6 @@
 /* kernels_priv.h -- shared by all files of device kernels: words for what C11 and CUDA C++ name
  * differently, elements of any type, their offsets, and reductions by a block. See kernels.cu. */
-#ifndef MPL_CUDA_KERNELS_PRIV_H
-#define MPL_CUDA_KERNELS_PRIV_H
+#pragma once
 
 #include "runtime/cuda/kernels.h"
 
@@ -298,5 +297,3 @@ static inline int threads_for(int64_t n)
     case id:                                                                                       \
         LAUNCH(kernel, blocks_for(k->n, 1), threads_for(things), stream, *k);                      \
         break
-
-#endif

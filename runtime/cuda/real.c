@@ -1,5 +1,4 @@
 /* real.c -- calls of real devices: CUDA's runtime, with cuDNN and cuBLAS on demand. See api.h. */
-#include "runtime/cuda/api.h"
 
 #include <mpl_config.h>
 

@@ -4,8 +4,7 @@
  * CUDA's runtime is linked statically; it looks for the driver at its first call. cuDNN and cuBLAS
  * are opened together with a device. So the program starts without any of them, and says why cuda
  * is absent. */
-#ifndef MPL_CUDA_REAL_PRIV_H
-#define MPL_CUDA_REAL_PRIV_H
+#pragma once
 
 #include "runtime/cuda/api.h"
 
@@ -88,5 +87,3 @@ mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op
                            uint64_t *workspace_bytes, const char **how);
 void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *dnn);
 int mpl_dnn_run(mpl_cuda *c, const mpl_cuda_work *work, cudaStream_t stream);
-
-#endif

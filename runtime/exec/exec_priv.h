@@ -4,8 +4,7 @@
  * and workspaces that the plan does not place. A block is a range of a slab with one live range: a
  * buffer of the plan, or the storage of a pinned or unshared value. Weights have no blocks, because
  * nothing may ever write to them. */
-#ifndef MPL_EXEC_PRIV_H
-#define MPL_EXEC_PRIV_H
+#pragma once
 
 #include "runtime/exec.h"
 #include "runtime/exec/needs.h"
@@ -356,5 +355,3 @@ void mpl_witness_reset(mpl_exec *exec); /* before a run */
 mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step);
 mpl_status mpl_witness_wrote(mpl_exec *exec, mpl_spot spot, uint64_t bytes);
 mpl_status mpl_witness_after(mpl_exec *exec, uint32_t step, uint32_t next);
-
-#endif

@@ -1,7 +1,6 @@
 /* malloced.h -- a run without a plan: each buffer is allocated at its birth and freed at its death.
  * The baseline for the time of a planned arena. */
-#ifndef MPL_MALLOCED_H
-#define MPL_MALLOCED_H
+#pragma once
 
 #include "runtime/exec.h"
 
@@ -21,5 +20,3 @@ mpl_status mpl_malloced_run(mpl_malloced *m, int64_t *ns);
 
 /* Allocations and frees in one run, and the peak of bytes requested at once [byte]. */
 void mpl_malloced_facts(const mpl_malloced *m, uint32_t *n_calls, uint64_t *peak_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* needs.h -- which values of a graph with control flow may be needed from a point of its program
  * on. Derived from the graph alone, without lifetimes or plans. */
-#ifndef MPL_NEEDS_H
-#define MPL_NEEDS_H
+#pragma once
 
 #include "graphs/problem/steps.h"
 #include "graphs/problem/problem.h"
@@ -38,5 +37,3 @@ static inline const mpl_value *mpl_control_results(const mpl_graph *g, uint32_t 
 {
     return g->block_result + g->block_result_begin[block];
 }
-
-#endif

@@ -14,10 +14,8 @@
  * Values that a step leaves alive (an output, the state of a recurrence) never lie in the arena:
  * they come from the allocator in both cases, and are inputs of the steps that use them. One thread
  * at a time may use a tape. */
-#ifndef MPL_TAPE_H
-#define MPL_TAPE_H
+#pragma once
 
-#include "planners/online/online.h"
 #include "planners/planner.h"
 #include "runtime/backend.h"
 
@@ -114,5 +112,3 @@ typedef struct mpl_trace_facts {
 } mpl_trace_facts;
 /* Trace i of those kept, the least recently used first; false: there are fewer. */
 bool mpl_tape_trace(const mpl_tape *tape, uint32_t i, mpl_trace_facts *facts);
-
-#endif

@@ -1,6 +1,5 @@
 /* tape_priv.h -- what a tape consists of; shared by the files of runtime/tape/. */
-#ifndef MPL_TAPE_PRIV_H
-#define MPL_TAPE_PRIV_H
+#pragma once
 
 #include "runtime/tape/tape.h"
 
@@ -168,5 +167,3 @@ mpl_status mpl_trace_prefix(mpl_ctx *ctx, const mpl_trace *from, uint32_t n_ops,
 mpl_status mpl_trace_graph(mpl_tape *tape, mpl_trace *trace);
 /* Plans it: offsets of stores and workspaces, bytes, bounds. */
 mpl_status mpl_trace_plan(mpl_tape *tape, mpl_trace *trace);
-
-#endif

@@ -13,7 +13,6 @@
  * gap_1s and gap_10s: gap of the best plan after that much processor time, in percent of the bound
  * at that time; their means over the least-height runs are printed at the end. A LIST is any
  * command-line graph; by default the known ones beside the project. */
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>

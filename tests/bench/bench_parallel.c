@@ -5,12 +5,10 @@
  *
  * Each size runs in a child process, whose peak resident memory is the last line. nnc_2018 sorts
  * all tuples in each round, so it is skipped above 3,000 buffers. */
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "graphs/problem/before.h"
 #include "tests/support/synthetic_training.h"
 #include "planners/planner.h"
 #include "planners/verify/verify.h"

@@ -7,8 +7,7 @@
  * task that overlaps an earlier one is a race, whatever the result, unless a stream, an event or a
  * host wait orders it after that one. Our own kernels run thread by thread; operations of cuDNN and
  * cuBLAS run by the reference loops. Calls can be made to fail. One device at a time. */
-#ifndef MPL_CUDA_FAKE_H
-#define MPL_CUDA_FAKE_H
+#pragma once
 
 #include "runtime/cuda/device.h"
 
@@ -48,5 +47,3 @@ const mpl_backend *fake_backend(void); /* The backend "cuda" on this table. */
 
 /* Resets to a device without faults or history. */
 void fake_reset(void);
-
-#endif

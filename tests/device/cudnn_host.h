@@ -2,8 +2,7 @@
  * called by the code that describes operations to them (runtime/cuda/dnn*.c). A wrong dim, stride,
  * pad, group, operand order or workspace gives a wrong result, or a call that is refused and
  * counted. How the real libraries behave on a device is not modelled. */
-#ifndef MPL_CUDNN_HOST_H
-#define MPL_CUDNN_HOST_H
+#pragma once
 
 #include "runtime/cuda/api.h"
 
@@ -30,5 +29,3 @@ int host_dnn_run(const mpl_cuda_work *work);
  * dims, but it can run nothing. Returns false if there is none. */
 bool host_borrow(void);
 void host_give_back(void);
-
-#endif

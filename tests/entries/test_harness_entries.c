@@ -5,7 +5,6 @@
 
 #include "tests/harness/run_program.h"
 
-#include "graphs/core/rng.h"
 #include "harness/entries/entries.h"
 #include "planners/verify/verify.h"
 

@@ -9,9 +9,7 @@
 #include <sys/resource.h>
 
 #include "graphs/problem/before.h"
-#include "graphs/source.h"
 #include "harness/explain/explain.h"
-#include "planners/plan/plan.h"
 #include "planners/verify/verify.h"
 
 static bool every;

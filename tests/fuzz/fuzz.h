@@ -1,6 +1,5 @@
 /* fuzz.h -- shared by fuzz targets: the input as a file, and assertions that abort. */
-#ifndef MPL_FUZZ_H
-#define MPL_FUZZ_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -33,5 +32,3 @@ static inline const char *fuzz_file(const uint8_t *data, size_t size)
         abort();
     return path;
 }
-
-#endif

@@ -3,9 +3,7 @@
 #include "tests/support/synthetic_training.h"
 #include "tests/support/test.h"
 
-#include "graphs/problem/before.h"
 #include "graphs/problem/fold_pairs.h"
-#include "graphs/core/rng.h"
 
 enum { MOST = 14 };
 

@@ -3,7 +3,6 @@
  * wrong place; an order that reads a weight after its update. */
 #include "graphs/ir/counts.h"
 #include "tests/support/interpret.h"
-#include "tests/support/test.h"
 
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"

@@ -1,7 +1,6 @@
 /* Opaque operations. Faults: bytes that are not those the reader gave, a pair that the list does
  * not allow or a missing one, an update that takes memory, operands that are only waited for and
  * yet kept, attributes that do not fit. */
-#include "graphs/problem/derive/from_graph.h"
 #include "tests/support/test.h"
 
 #define INPUTS "graph t\ninput x f32 [4]\ninput s f32 [4]\na = tanh(x)\nb = tanh(x)\n"

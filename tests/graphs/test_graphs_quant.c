@@ -7,7 +7,6 @@
 
 #include "graphs/core/rng.h"
 #include "graphs/passes/optimise/optimise.h"
-#include "graphs/source.h"
 
 TEST(rows)
 {

@@ -6,7 +6,6 @@
 #include "graphs/orders/model/regions.h"
 #include "graphs/orders/model/valleys.h"
 #include "graphs/orders/orders_priv.h"
-#include "graphs/source.h"
 
 enum { MOST_OPS = 12 };
 

@@ -4,10 +4,6 @@
  * tie that goes up, an element in the wrong half of its byte, a tail that is not written. */
 #include "tests/support/op_rows.h"
 
-#include <math.h>
-
-#include "graphs/source.h"
-
 TEST(rows)
 {
     op_each_row(ctx, "tests/data/ops/small_types.txt", 37, op_check_row);

@@ -10,7 +10,6 @@
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/autodiff/autodiff_priv.h"
 #include "graphs/passes/autodiff/train_graph.h"
-#include "graphs/source.h"
 
 #include <math.h>
 

@@ -1,6 +1,5 @@
 /* run_program.h -- runs the program named by MEMPLAN as users do, in the test's own folder. */
-#ifndef MPL_TEST_RUN_PROGRAM_H
-#define MPL_TEST_RUN_PROGRAM_H
+#pragma once
 
 #include "tests/support/folder.h"
 
@@ -63,5 +62,3 @@ static inline void check_error(const char *arguments)
     if (strncmp(err, "memplan: ", 9) != 0 || strchr(err, '\n') != err + strlen(err) - 1)
         fail_msg("memplan %s: not one line of error: '%s'", arguments, err);
 }
-
-#endif

@@ -3,9 +3,6 @@
 #include "tests/support/folder.h"
 
 #include <jansson.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static char program[4096];
 static char out[1 << 17], err[1 << 14]; /* of the last run */

@@ -6,7 +6,6 @@
 
 #include "graphs/passes/incremental.h"
 
-#include <stdio.h>
 #include <sys/wait.h>
 
 #define TWO "input a f32 [4,8]\ninput b f32 [4,8]\n"

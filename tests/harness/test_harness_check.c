@@ -2,11 +2,6 @@
  * JUnit, baselines. */
 #include "tests/harness/run_program.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-
-#include "graphs/core/file.h"
 #include "harness/rows/record.h"
 
 #define NNC  MPL_SHARED "/libnnc"

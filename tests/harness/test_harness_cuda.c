@@ -5,10 +5,7 @@
  * planned ones, limits that are exceeded, rows that do not identify the machine's state. */
 #include "tests/support/folder.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "harness/rows/rows.h"
 

@@ -1,11 +1,7 @@
 /* test_harness_docs.c -- help, the man page and their source tables. */
 #include "tests/support/folder.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "harness/cli/command.h"
 

@@ -1,10 +1,8 @@
 /* The gate from inside: whose plan and whose bound make an optimum, rows of plans from files, out
  * of memory. */
 #include "tests/support/folder.h"
-#include "tests/support/test.h"
 
 #include "harness/gate/gate.h"
-#include "harness/cli/options.h"
 #include "planners/verify/verify.h"
 
 #define DATA "tests/data/import/"

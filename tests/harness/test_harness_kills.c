@@ -5,7 +5,6 @@
 #include "tests/support/folder.h"
 
 #include <fcntl.h>
-#include <signal.h>
 
 #include "graphs/core/rng.h"
 #include "harness/rows/rows.h"

@@ -4,8 +4,6 @@
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <signal.h>
-#include <unistd.h>
 
 #define SMALL "lstm:layers=1,steps=3,hidden=8,batch=2"
 

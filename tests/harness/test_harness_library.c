@@ -3,8 +3,6 @@
 #include "tests/support/folder.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "harness/lib/memplan.h"
 #include "harness/lib/plugin.h"

@@ -6,10 +6,8 @@
 #include "tests/support/folder.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
-#include "graphs/core/file.h"
 #include "harness/cli/command.h"
 
 #define NET "mlp:layers=2,input=8,hidden=8,classes=4"

@@ -3,17 +3,11 @@
 #include "tests/support/folder.h"
 
 #include <dirent.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "graphs/source.h"
 #include "harness/bench/crew.h"
 #include "harness/rows/rows.h"
 #include "harness/bench/suite.h"
-#include "planners/planner.h"
 
 static const char *program;
 static char text[1 << 17], err[1 << 14]; /* of the last run */

@@ -3,10 +3,6 @@
  * processes by the program's own main. */
 #include "tests/support/folder.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 int memplan_main(int argc, char **argv);
 #define main memplan_main
 #include "harness/main.c"

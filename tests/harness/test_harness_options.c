@@ -2,11 +2,6 @@
  * one, and each claim says over what it holds. */
 #include "tests/harness/run_program.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-
-#include "graphs/core/file.h"
 #include "harness/rows/record.h"
 
 static int begin(void)

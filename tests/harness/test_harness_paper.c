@@ -2,13 +2,8 @@
  * refused. */
 #include "tests/support/folder.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "graphs/core/file.h"
 #include "harness/report/paper.h"
 
 static char program[4096], home[4096];

@@ -4,10 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 
-#include "graphs/core/file.h"
 #include "harness/cli/command.h"
 #include "harness/rows/rows.h"
 

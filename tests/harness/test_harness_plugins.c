@@ -4,10 +4,7 @@
 #include "tests/support/folder.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "harness/foreign/foreign.h"
 #include "harness/job/job.h"

@@ -4,15 +4,10 @@
 
 #include <fcntl.h>
 #include <math.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "harness/job/measure.h"
-#include "harness/rows/rows.h"
 #include "harness/bench/suite.h"
 #include "harness/report/table.h"
 

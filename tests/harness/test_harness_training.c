@@ -3,12 +3,8 @@
 #include "tests/support/folder.h"
 
 #include "harness/job/train.h"
-#include "planners/planner.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
 
 #define UNET    "tests/data/trained/unet.onnx"
 #define TRAINED "mnist_conv:batch=32,image=8,mode=train,update=sgd,rate=50000"

@@ -4,10 +4,7 @@
 #include "tests/support/folder.h"
 
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "graphs/core/file.h"
 #include "harness/commands/export.h"
 #include "harness/view/unroll.h"
 #include "harness/view/viewer.h"

@@ -1,8 +1,6 @@
 /* hlo_case.h -- a module of HLO with its problem and plan, for tests. */
-#ifndef MPL_TEST_HLO_CASE_H
-#define MPL_TEST_HLO_CASE_H
+#pragma once
 
-#include "graphs/problem/derive/from_graph.h"
 #include "planners/verify/verify.h"
 #include "tests/support/test.h"
 
@@ -56,5 +54,3 @@ static inline void hlo_close(mpl_ctx *ctx, hlo_case *c)
     mpl_problem_free(ctx, c->p);
     mpl_value_map_free(ctx, c->map);
 }
-
-#endif

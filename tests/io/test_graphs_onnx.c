@@ -2,12 +2,10 @@
  * bindings. Small models are texts, many in tests/data/onnx, made by an encoder independent of the
  * reader. */
 #include "graphs/problem/bounds/bounds.h"
-#include "graphs/problem/derive/from_graph.h"
 #include "tests/support/onnx_text.h"
 #include "tests/support/interpret.h"
 #include "tests/support/folder.h"
 
-#include "graphs/core/file.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/passes.h"
 

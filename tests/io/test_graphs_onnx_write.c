@@ -1,11 +1,9 @@
 /* Writing ONNX models: reading them back gives the same graph, for every operator and network;
  * metadata beside them. */
 #include "graphs/ir/counts.h"
-#include "graphs/problem/derive/from_graph.h"
 #include "tests/support/interpret.h"
 #include "tests/support/folder.h"
 
-#include "graphs/core/file.h"
 #include "onnx.pb-c.h"
 
 static int make_folder(void)

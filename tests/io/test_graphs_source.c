@@ -4,8 +4,6 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
 
-#include "graphs/source.h"
-
 static const mpl_read_options options = {0};
 
 static void write_file(const char *path, const char *text, size_t n)

@@ -3,7 +3,6 @@
 
 #include "graphs/core/rng.h"
 #include "graphs/io/text/text_priv.h"
-#include "graphs/source.h"
 
 /* ---- equality of graphs, array by array ---- */
 

@@ -2,7 +2,6 @@
  * writes; every network in int8, and the peak that its activations must have. Fault: an operator
  * too many, a layer's order, an axis, a scale. */
 #include "tests/harness/run_program.h"
-#include "tests/support/test.h"
 
 TEST(networks_compute_what_pytorch_does)
 {

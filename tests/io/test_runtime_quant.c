@@ -4,7 +4,6 @@
 #include "tests/support/folder.h"
 
 #include "graphs/passes/optimise/optimise.h"
-#include "graphs/source.h"
 #include "runtime/exec.h"
 
 #include <math.h>

@@ -1,10 +1,8 @@
 /* placements.h -- the least arena of a small problem, by brute force: every buffer or family at
  * every multiple of the slot, what no longer fits left out. Shares no code with planners or the
  * verifier. */
-#ifndef MPL_TEST_PLACEMENTS_H
-#define MPL_TEST_PLACEMENTS_H
+#pragma once
 
-#include "graphs/problem/problem.h"
 #include "tests/support/test.h"
 
 enum { PLACEMENTS_PARTS = 40, PLACEMENTS_SLOTS = 64 };
@@ -265,5 +263,3 @@ static inline uint64_t placements_least(const mpl_problem *p, uint64_t best, uin
     *nodes += s.nodes;
     return s.gave_up ? MPL_UNFIXED : best;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* program_orders.h -- enumerates every order of every block of a small graph with control flow. */
-#ifndef MPL_TEST_PROGRAM_ORDERS_H
-#define MPL_TEST_PROGRAM_ORDERS_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -114,5 +113,3 @@ static inline bool program_visit(program_orders *all)
         free(all->orders[b]);
     return !all->too_many && product <= all->most;
 }
-
-#endif

@@ -1,12 +1,9 @@
 /* sharing_graph.h -- small random graphs in which values can lie in others: concats of runs and of
  * boxes, nested or with common operands, their results viewed or split again; splits and slices;
  * operations in place, with several readers or none. */
-#ifndef MPL_TEST_SHARING_GRAPH_H
-#define MPL_TEST_SHARING_GRAPH_H
+#pragma once
 
 #include "graphs/core/rng.h"
-#include "graphs/graph.h"
-#include "graphs/problem/derive/from_graph.h"
 #include "tests/support/test.h"
 
 /* Values have few slots of the alignment, so that every placement can be tried. */
@@ -292,5 +289,3 @@ static inline mpl_graph *sharing_graph(mpl_ctx *ctx, uint64_t seed, uint32_t n_o
     assert_ok(ctx, mpl_graph_finish(ctx, m.g));
     return m.g;
 }
-
-#endif

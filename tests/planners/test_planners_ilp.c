@@ -8,7 +8,6 @@
 #include "planners/verify/certify.h"
 #include "planners/ilp/ilp.h"
 #include "planners/ilp/lp.h"
-#include "planners/verify/verify.h"
 
 enum { MOST = 20, KEPT = 200 };
 enum { ALIGNED = 1, FIXED = 2, PAIRS = 4, PARALLEL = 8 };

@@ -3,11 +3,7 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "graphs/problem/before.h"
-#include "graphs/core/file.h"
 #include "planners/import/import.h"
 #include "planners/verify/verify.h"
 

@@ -11,10 +11,8 @@
 #include "graphs/orders/model/model.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "graphs/problem/derive/concats.h"
-#include "graphs/source.h"
 #include "graphs/orders/orders.h"
 #include "harness/job/asked.h"
-#include "planners/planner.h"
 #include "planners/search/least.h"
 
 extern const mpl_planner mpl_planner_exact;

@@ -4,7 +4,6 @@
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
-#include "tests/support/test.h"
 
 #include "planners/place/packing.h"
 #include "planners/place/placement.h"

@@ -1,13 +1,9 @@
 /* random_loops.h -- random programs of loops and branches, trained. */
-#ifndef MPL_TEST_RANDOM_LOOPS_H
-#define MPL_TEST_RANDOM_LOOPS_H
-
-#include <stdlib.h>
+#pragma once
 
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-#include "graphs/passes/autodiff/autodiff.h"
 
 enum { TEXT = 8000, MOST_SEEN = 40 };
 
@@ -171,5 +167,3 @@ static inline mpl_graph *random_loops(mpl_ctx *ctx, uint64_t seed)
     free(m);
     return g;
 }
-
-#endif

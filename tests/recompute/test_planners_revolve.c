@@ -8,8 +8,6 @@
 #include "planners/recompute/recompute.h"
 #include "planners/verify/verify.h"
 
-#include <stdlib.h>
-
 enum { ROUNDS = 200, SLOTS = 12, FEW_ROUNDS = 6, FEW_SLOTS = 3 };
 
 /* ---- schedules ---- */

@@ -1,7 +1,6 @@
 /* bound_graph.h -- a graph on a device: its order, problem, plan and executor, made one after the
  * other. What is not made stays NULL; unbind() frees what was. */
-#ifndef MPL_TEST_BOUND_GRAPH_H
-#define MPL_TEST_BOUND_GRAPH_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -92,5 +91,3 @@ static inline char *outputs_of(mpl_ctx *ctx, const mpl_graph *g, mpl_exec *exec)
     }
     return all;
 }
-
-#endif

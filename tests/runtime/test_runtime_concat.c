@@ -4,7 +4,6 @@
 #include "tests/runtime/bound_graph.h"
 #include "tests/support/random_rows.h"
 
-#include "graphs/core/rng.h"
 #include "graphs/passes/passes.h"
 #include "graphs/problem/alias.h"
 #include "planners/search/concat.h"

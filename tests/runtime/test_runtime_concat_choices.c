@@ -3,7 +3,6 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/random_rows.h"
 
-#include "graphs/core/rng.h"
 #include "graphs/passes/passes.h"
 #include "planners/search/concat.h"
 #include "planners/verify/verify.h"

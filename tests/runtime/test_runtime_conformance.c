@@ -4,7 +4,6 @@
  * operators read or computed wrongly; refusals without a reason. */
 #include "tests/support/folder.h"
 
-#include "graphs/source.h"
 #include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"
 

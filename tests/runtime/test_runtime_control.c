@@ -5,12 +5,10 @@
  * at once, slices and rows at the wrong offset, rows of rounds that did not run, wrong branches and
  * bypasses, state left from the previous run, uncounted copies. */
 #include "tests/device/cuda_fake.h"
-#include "tests/support/test.h"
 #include "tests/runtime/bound_graph.h"
 
 #include "graphs/core/file.h"
 #include "planners/verify/verify.h"
-#include "runtime/exec.h"
 
 #define MOST 32 /* elements of all inputs, or of all outputs, of a program */
 

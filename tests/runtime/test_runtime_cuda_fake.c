@@ -4,10 +4,8 @@
  * Fault: an edge of the graph that neither a stream nor an event enforces (a race, even if the
  * outputs are right), outputs that depend on the plan, memory allocated while running or not freed,
  * out-of-bounds accesses, failing calls that leak, hang or pass as success. */
-#include "tests/support/test.h"
 
 #include "planners/verify/verify.h"
-#include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/runtime/bound_graph.h"
 

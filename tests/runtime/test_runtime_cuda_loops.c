@@ -6,7 +6,6 @@
 #include "tests/support/random_control.h"
 
 #include "harness/job/measure.h"
-#include "runtime/exec.h"
 #include "tests/device/cuda_fake.h"
 
 enum { MOST_PORTS = 16, N_RUNS = 3 };

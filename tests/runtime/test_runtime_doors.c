@@ -6,11 +6,9 @@
 
 #include "graphs/problem/before.h"
 #include "graphs/problem/control/storage.h"
-#include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/liveness.h"
 #include "runtime/exec/exec_priv.h"
 
-#include <string.h>
 #include <sys/wait.h>
 
 static mpl_ctx ctx;

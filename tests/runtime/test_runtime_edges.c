@@ -10,7 +10,6 @@
 #include "tests/runtime/bound_graph.h"
 
 #include "planners/verify/verify.h"
-#include "runtime/exec.h"
 #include "runtime/exec/malloced.h"
 
 enum { N_BACKENDS = 3, MOST_PORTS = 16, TICKS = 300, N_WORKERS = 3 };

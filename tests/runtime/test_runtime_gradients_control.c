@@ -1,13 +1,10 @@
 /* Gradients through loops and branches: against central differences in f64, against the unrolled
  * network, and in plans of every planner. Fault: a gradient part of a round, branch, capture or
  * carried value that is omitted, counted twice, or taken from another round. */
-#include "tests/support/test.h"
 #include "tests/runtime/bound_graph.h"
 
 #include "graphs/ops/ops_priv.h"
-#include "graphs/passes/autodiff/autodiff.h"
 #include "planners/verify/verify.h"
-#include "runtime/exec.h"
 
 #include <math.h>
 

@@ -12,7 +12,6 @@
 #include "runtime/exec.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 typedef struct network {
     const char *name;

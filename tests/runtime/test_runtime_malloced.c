@@ -4,8 +4,6 @@
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/runtime/bound_graph.h"
 
-#include <stdlib.h>
-
 #include "graphs/passes/passes.h"
 #include "runtime/exec/exec_priv.h"
 #include "runtime/exec/malloced.h"

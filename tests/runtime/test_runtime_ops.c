@@ -9,7 +9,6 @@
  * silent fallback to loops. */
 #include "graphs/ir/counts.h"
 #include "tests/runtime/bound_graph.h"
-#include "tests/support/test.h"
 
 #include "graphs/core/file.h"
 #include "harness/job/measure.h"

@@ -1,11 +1,9 @@
 /* Parallel safety in execution: plans verified from the graph, then run in random topological
  * orders and with concurrent independent operations; outputs must equal, bit for bit, those of a
  * run without sharing. */
-#include "tests/support/test.h"
 #include "tests/runtime/bound_graph.h"
 
 #include "planners/verify/verify.h"
-#include "runtime/exec.h"
 
 enum { N_ORDERS = 20, N_CONCURRENT = 5 };
 

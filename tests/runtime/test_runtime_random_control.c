@@ -6,7 +6,6 @@
 #include "tests/runtime/bound_graph.h"
 
 #include "planners/verify/verify.h"
-#include "runtime/exec.h"
 
 enum { N_RUNS = 3, N_ORDERS = 4, N_WORKERS = 3, MOST_PORTS = 16, TICKS = 3000 };
 

@@ -4,7 +4,6 @@
 #include "tests/runtime/bound_graph.h"
 
 #include "graphs/ops/ops_priv.h"
-#include "graphs/passes/autodiff/autodiff.h"
 #include "planners/verify/verify.h"
 #include "tests/device/cuda_fake.h"
 #include "tests/device/cudnn_host.h"

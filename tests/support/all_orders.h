@@ -1,6 +1,5 @@
 /* all_orders.h -- enumerates every order of a small graph without blocks. */
-#ifndef MPL_TEST_ALL_ORDERS_H
-#define MPL_TEST_ALL_ORDERS_H
+#pragma once
 
 #include "tests/support/random_graph.h"
 
@@ -62,5 +61,3 @@ static inline uint64_t least_live_peak(mpl_ctx *ctx, const mpl_graph *g,
     *n = all.n;
     return all.least;
 }
-
-#endif

@@ -1,12 +1,8 @@
 /* folder.h -- a test's own folder, under TMPDIR or the system's temporary folder. */
-#ifndef MPL_TEST_FOLDER_H
-#define MPL_TEST_FOLDER_H
+#pragma once
 
 #include "tests/support/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include "graphs/core/file.h"
@@ -81,5 +77,3 @@ static inline const char *folder_put_text(const char *name, const char *text)
 {
     return folder_put(name, text, strlen(text));
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* interpret.h -- runs a graph, blocks included, without planning. Each value has its own memory,
  * and a round begins with copies of its arguments. Shares only operator code with planners and
  * executor. */
-#ifndef MPL_TEST_INTERPRET_H
-#define MPL_TEST_INTERPRET_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -200,5 +199,3 @@ static inline void interpret_end(interpreter *it)
         free(it->data[v]);
     free(it->data);
 }
-
-#endif

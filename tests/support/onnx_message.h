@@ -1,6 +1,5 @@
 /* onnx_message.h -- an encoder of ONNX messages, independent of the reader. */
-#ifndef MPL_TEST_ONNX_MESSAGE_H
-#define MPL_TEST_ONNX_MESSAGE_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -80,5 +79,3 @@ static inline message tensor(const char *name, int type, unsigned rank, const in
         put_bytes(&m, 9, data, n);
     return m;
 }
-
-#endif

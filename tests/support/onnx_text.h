@@ -12,8 +12,7 @@
  *  opset N                         default 13
  *
  * `-` is an empty name. A line that begins with # is a comment; one with -- ends the model. */
-#ifndef MPL_TEST_ONNX_TEXT_H
-#define MPL_TEST_ONNX_TEXT_H
+#pragma once
 
 #include "tests/support/onnx_message.h"
 
@@ -248,5 +247,3 @@ static inline message onnx_model(const char *text)
     put_message(&m, 7, &g->graph);
     return m;
 }
-
-#endif

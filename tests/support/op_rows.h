@@ -1,7 +1,6 @@
 /* op_rows.h -- tests of one operation per line of text: the tables in tests/data/ops, whose heads
  * describe the columns. */
-#ifndef MPL_TEST_OP_ROWS_H
-#define MPL_TEST_OP_ROWS_H
+#pragma once
 
 #include "tests/support/ops.h"
 
@@ -264,5 +263,3 @@ static inline void op_each_row(mpl_ctx *ctx, const char *path, uint32_t n,
     mpl_free(ctx, text);
     assert_int_equal(n, 0);
 }
-
-#endif

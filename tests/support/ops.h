@@ -1,7 +1,6 @@
 /* ops.h -- runs one operation on small tensors: its shape rule through the graph, its loops on
  * memory of exact size, so that a sanitizer detects out-of-bounds accesses. */
-#ifndef MPL_TEST_OPS_H
-#define MPL_TEST_OPS_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -150,5 +149,3 @@ static inline uint32_t test_random(uint64_t *state, uint32_t n)
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(*state >> 33) % n;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* placement_oracle.h -- naive placement in a given order, and the best result over all orders. For
  * tests of planners; shares no code with them. */
-#ifndef MPL_PLACEMENT_ORACLE_H
-#define MPL_PLACEMENT_ORACLE_H
+#pragma once
 
 #include "tests/support/random_problem.h"
 
@@ -144,5 +143,3 @@ static inline uint64_t least_peak(mpl_ctx *ctx, const mpl_problem *p)
     try_orders(p, plan, placed, 0, &least);
     return least;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The interpreter keeps one buffer per root. A view is a list of addresses, found by running the
  * view's operator on its input's addresses. It uses no strides, so it shares nothing with
  * graphs/ir/strided.c. */
-#ifndef MPL_TEST_PROGRAM_H
-#define MPL_TEST_PROGRAM_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -413,5 +412,3 @@ static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
     mpl_graph_free(ctx, g); /* a write whose strides do not prove its elements distinct */
     return NULL;
 }
-
-#endif

@@ -1,12 +1,9 @@
 /* proof_text.h -- parses refutation texts and mutates them at random. */
-#ifndef MPL_PROOF_TEXT_H
-#define MPL_PROOF_TEXT_H
+#pragma once
 
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
-
-#include <stdlib.h>
 
 static inline uint32_t pick(mpl_rng *rng, uint32_t n)
 {
@@ -159,5 +156,3 @@ static inline void change_text(mpl_rng *rng, text *t)
         change_number(rng, t->record[i]);
     }
 }
-
-#endif

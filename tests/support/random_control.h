@@ -1,8 +1,7 @@
 /* random_control.h -- small random graphs with nested loops and branches that terminate, and their
  * results. The direct evaluation needs no programs, places or plans: it runs block by block, with
  * separate memory for each value. */
-#ifndef MPL_RANDOM_CONTROL_H
-#define MPL_RANDOM_CONTROL_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -22,5 +21,3 @@ void random_control_input(const mpl_graph *g, uint32_t i, uint64_t seed, void *d
 
 /* Computes output i into output[i], value_bytes each, from input[i]. */
 void direct_run(mpl_ctx *ctx, const mpl_graph *g, const void *const *input, void *const *output);
-
-#endif

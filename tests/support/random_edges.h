@@ -1,8 +1,7 @@
 /* random_edges.h -- small graphs of rare cases: values that are both inputs or weights and outputs,
  * that are outputs twice, have no bytes or are never read; graphs without operations; loops and
  * branches that only pass values through. */
-#ifndef MPL_TEST_RANDOM_EDGES_H
-#define MPL_TEST_RANDOM_EDGES_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -235,5 +234,3 @@ static inline mpl_graph *random_edges(mpl_ctx *ctx, uint64_t seed)
     assert_ok(ctx, mpl_graph_finish(ctx, m.g));
     return m.g;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* random_families.h -- small random problems with families: buffers at fixed distances, each with
  * its own live range. */
-#ifndef MPL_RANDOM_FAMILIES_H
-#define MPL_RANDOM_FAMILIES_H
+#pragma once
 
 #include "tests/support/random_problem.h"
 
@@ -61,5 +60,3 @@ static inline mpl_problem *random_families(mpl_ctx *ctx, mpl_rng *rng, uint32_t 
     assert_ok(ctx, mpl_problem_check(ctx, p));
     return p;
 }
-
-#endif

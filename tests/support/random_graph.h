@@ -1,9 +1,7 @@
 /* random_graph.h -- random small graphs and options, and the memory that an order needs, computed
  * from its problem. */
-#ifndef MPL_TEST_RANDOM_GRAPH_H
-#define MPL_TEST_RANDOM_GRAPH_H
+#pragma once
 
-#include "graphs/problem/derive/from_graph.h"
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
@@ -126,5 +124,3 @@ static inline uint64_t live_peak(mpl_ctx *ctx, const mpl_graph *g, const mpl_op 
     }
     return peak;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* random_places.h -- random places in random graphs with loops and branches, and a naive evaluation
  * of them: it evaluates a place for one path of control at a time and tries every path. */
-#ifndef MPL_RANDOM_PLACES_H
-#define MPL_RANDOM_PLACES_H
+#pragma once
 
 #include "tests/support/random_control.h"
 
@@ -81,5 +80,3 @@ bool one_spot(const mpl_flow_spot *a, const mpl_flow_spot *b);
 /* Adds every spot that w, of `bytes` bytes, may be; for a slice, also the ranges that it is part
  * of. */
 void all_spots(const made *d, mpl_where w, uint64_t bytes, spots *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* random_problem.h -- small random problems with pairs, pools, alignments and orders, and a naive
  * valid plan. For tests of code that reads problems and plans. */
-#ifndef MPL_RANDOM_PROBLEM_H
-#define MPL_RANDOM_PROBLEM_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -235,5 +234,3 @@ static inline mpl_plan *plainly_planned(mpl_ctx *ctx, const mpl_planner *planner
     }
     return plan;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* random_rows.h -- random graphs of concats and slices of rows. */
-#ifndef MPL_TEST_RANDOM_ROWS_H
-#define MPL_TEST_RANDOM_ROWS_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -68,5 +67,3 @@ static inline mpl_graph *random_rows(mpl_ctx *ctx, uint64_t seed)
     assert_ok(ctx, mpl_graph_finish(ctx, g));
     return g;
 }
-
-#endif

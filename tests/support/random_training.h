@@ -1,10 +1,7 @@
 /* random_training.h -- small random graphs that update weights. */
-#ifndef MPL_TEST_RANDOM_TRAINING_H
-#define MPL_TEST_RANDOM_TRAINING_H
+#pragma once
 
 #include "tests/support/random_graph.h"
-
-#include "graphs/passes/autodiff/autodiff.h"
 
 /* Whether `op` depends on `other`; ids ascend. */
 static inline bool waits_for(const mpl_graph *g, mpl_op op, mpl_op other)
@@ -156,5 +153,3 @@ static inline mpl_graph *random_training(mpl_ctx *ctx, uint64_t seed, uint32_t l
     mpl_graph_free(ctx, forward);
     return g;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* root_problems.h -- two small problems whose optimum lies above the bound. */
-#ifndef MPL_TEST_ROOT_PROBLEMS_H
-#define MPL_TEST_ROOT_PROBLEMS_H
+#pragma once
 
 /* About one random list in a million is one. These two have many such mutants. bytes_field: the
  * name of the size field in the struct to initialise. */
@@ -16,5 +15,3 @@
         .bytes_field = {3, 5, 5, 1, 5, 4, 3, 1}, ROOT_PLAIN                                        \
     }
 #define ROOT_PLAIN .align = {1, 1, 1, 1, 1, 1, 1, 1}, .fixed = {-1, -1, -1, -1, -1, -1, -1, -1}
-
-#endif

@@ -1,7 +1,6 @@
 /* small_general.h -- problems of a few buffers with a partial order or in-place pairs, a naive
  * search for them, and known problems whose optimum lies above the bound. */
-#ifndef MPL_SMALL_GENERAL_H
-#define MPL_SMALL_GENERAL_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -340,5 +339,3 @@ static inline bool is_interval_order(const small *p)
     }
     return true;
 }
-
-#endif

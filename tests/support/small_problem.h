@@ -1,7 +1,6 @@
 /* small_problem.h -- problems of a few buffers, a naive search for them, and problems whose optimum
  * lies above the load. Those are rare among random problems, so they are bred. */
-#ifndef MPL_SMALL_PROBLEM_H
-#define MPL_SMALL_PROBLEM_H
+#pragma once
 
 #include "tests/support/root_problems.h"
 #include "tests/support/test.h"
@@ -193,5 +192,3 @@ static inline mpl_problem *problem_of(mpl_ctx *ctx, const small *from)
 }
 
 static const small roots[] = {ROOT_PROBLEMS(size)};
-
-#endif

@@ -5,10 +5,7 @@
  * five further on (a shortcut), whose backward event then feeds it. One layer in eight has a side
  * branch: a buffer made by f(i) and read by f(i + 1), on which nothing else depends. Sizes fall
  * with depth as in a network that halves its images. */
-#ifndef MPL_TEST_SYNTHETIC_TRAINING_H
-#define MPL_TEST_SYNTHETIC_TRAINING_H
-
-#include "graphs/problem/problem.h"
+#pragma once
 
 #include "graphs/problem/before.h"
 #include "graphs/core/rng.h"
@@ -153,5 +150,3 @@ out:
     mpl_problem_free(ctx, p);
     return st;
 }
-
-#endif

@@ -1,18 +1,14 @@
 /* test.h -- included by every test file: cmocka and its headers, tests with a fresh context each,
  * what a block owns, and reported skips. */
-#ifndef MPL_TEST_H
-#define MPL_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "graphs/orders/order.h"
-#include "graphs/problem/places.h"
 #include "graphs/source.h"
 #include "planners/planner.h"
 
@@ -210,5 +206,3 @@ static inline bool test_fails(mpl_ctx *ctx, int64_t k, int64_t live, mpl_status 
             skip();                                                                                \
         }                                                                                          \
     } while (0)
-
-#endif

@@ -1,6 +1,5 @@
 /* tagged_priv.h -- the machine of tagged_run.h: tagged memory, and expected contents of values. */
-#ifndef MPL_TAGGED_PRIV_H
-#define MPL_TAGGED_PRIV_H
+#pragma once
 
 #include "tests/tagged/tagged_run.h"
 
@@ -156,5 +155,3 @@ way tagged_keep_all_apart(machine *m);
 way tagged_settled(machine *m, uint32_t place, const char *who);
 way tagged_keep_room(machine *m, const loop *l, const bool *copied);
 bool tagged_may_meet(machine *m, mpl_value in, mpl_value out, bool allowed);
-
-#endif

@@ -1,7 +1,6 @@
 /* tagged_run.h -- runs a plan of a graph with loops and branches on tagged bytes, in all
  * executions. */
-#ifndef MPL_TAGGED_RUN_H
-#define MPL_TAGGED_RUN_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -15,5 +14,3 @@ typedef struct tagged_verdict {
 
 tagged_verdict tagged_run(mpl_ctx *ctx, const mpl_graph *g, const mpl_value_map *map,
                           const mpl_problem *p, const mpl_plan *plan);
-
-#endif

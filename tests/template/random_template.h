@@ -1,6 +1,5 @@
 /* random_template.h -- random problems whose sizes are expressions, and every point of a range. */
-#ifndef MPL_RANDOM_TEMPLATE_H
-#define MPL_RANDOM_TEMPLATE_H
+#pragma once
 
 #include "tests/support/test.h"
 
@@ -194,5 +193,3 @@ static inline uint64_t assert_valid_at(mpl_ctx *ctx, const mpl_template *t, cons
     assert_ok(ctx, mpl_verify(ctx, p, plan));
     return plan->peak_bytes;
 }
-
-#endif

@@ -8,7 +8,6 @@
 
 #include "harness/audit/audit.h"
 #include "harness/cli/command.h"
-#include "harness/job/job.h"
 #include "harness/least/least_job.h"
 #include "tests/support/random_control.h"
 #include "tests/support/random_rows.h"

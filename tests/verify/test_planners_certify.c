@@ -8,8 +8,6 @@
 #include "graphs/problem/before.h"
 #include "planners/verify/certify.h"
 
-#include <stdlib.h>
-
 /* ---- problems with their certificates ---- */
 
 /* A root, or a mutant of a kept problem, at times with another alignment. */

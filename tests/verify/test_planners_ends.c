@@ -2,7 +2,6 @@
  * plan by brute force. */
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
-#include "tests/support/random_problem.h"
 
 #include "planners/verify/verify.h"
 

@@ -5,11 +5,9 @@
 #include "graphs/orders/op_streams.h"
 #include "runtime/cpu/host_priv.h"
 #include "tests/runtime/bound_graph.h"
-#include "tests/support/random_graph.h"
 #include "tests/support/random_training.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 
 /* The backend `ref` with operations that take their time, or fail. */

@@ -1,6 +1,5 @@
 /* hlo_emit.h -- one instruction as an operation of the graph; shared by hlo_build.c, hlo_emit.c. */
-#ifndef MPL_HLO_EMIT_H
-#define MPL_HLO_EMIT_H
+#pragma once
 
 #include "graphs/io/hlo/hlo_priv.h"
 
@@ -69,5 +68,3 @@ mpl_status hlo_add_opaque(hlo_builder *b, const hlo_frame *f, const hlo_instr *i
 mpl_status hlo_begin_op(hlo_builder *b, uint32_t from, uint32_t to);
 /* One opaque operation that reads all operands and makes all results. */
 mpl_status hlo_emit_own(hlo_builder *b, const hlo_frame *f, const hlo_instr *i);
-
-#endif

@@ -1,6 +1,5 @@
 /* hlo_priv.h -- a module of XLA's HLO text as the parser leaves it; shared by hlo*.c. */
-#ifndef MPL_HLO_PRIV_H
-#define MPL_HLO_PRIV_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -184,5 +183,3 @@ mpl_status hlo_donate(mpl_ctx *ctx, uint32_t n, const hlo_gift *gift, mpl_graph 
 
 /* Makes the graph of a module. */
 mpl_status hlo_build(const hlo_module *m, mpl_graph **out);
-
-#endif

@@ -1,7 +1,6 @@
 /* csv_priv.h -- what readers of buffer lists and of allocation traces share: lines, columns,
  * buffers. */
-#ifndef MPL_CSV_PRIV_H
-#define MPL_CSV_PRIV_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -50,5 +49,3 @@ mpl_status mpl_csv_name(mpl_csv_reader *r, uint32_t b, mpl_csv_field text);
 
 /* trace_csv.c: the rows of an allocation trace, as buffers. */
 mpl_status mpl_csv_trace(mpl_csv_reader *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* lists.h -- buffer lists: read from files, or generated. */
-#ifndef MPL_LISTS_H
-#define MPL_LISTS_H
+#pragma once
 
 #include "graphs/problem/problem.h"
 
@@ -37,5 +36,3 @@ mpl_status mpl_nnc_read(mpl_ctx *ctx, const char *path, mpl_problem **out, mpl_n
 void mpl_nnc_record_fini(mpl_ctx *ctx, mpl_nnc_record *record);
 mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
                          const uint64_t *offset);
-
-#endif

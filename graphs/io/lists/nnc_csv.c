@@ -3,7 +3,6 @@
  * tensors: header `id,bytes[,buffer,offset]`, ids 0, 1, 2, .. in order; buffer and offset are a
  * block plan. before: header `a,b`; "a is before b", arcs whose closure is the relation. */
 #include "graphs/io/lists/lists.h"
-#include "graphs/problem/problem.h"
 
 #include "graphs/problem/before.h"
 

@@ -1,7 +1,6 @@
 /* synthetic.c -- generated buffer lists for tests and speed measurements. See lists.h. */
 #include "graphs/core/rng.h"
 #include "graphs/io/lists/lists.h"
-#include "graphs/problem/problem.h"
 
 mpl_status mpl_problem_synthetic(mpl_ctx *ctx, uint32_t n, uint32_t alive, uint64_t seed,
                                  mpl_problem **out)

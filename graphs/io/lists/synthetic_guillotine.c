@@ -2,7 +2,6 @@
  * lists.h. */
 #include "graphs/core/rng.h"
 #include "graphs/io/lists/lists.h"
-#include "graphs/problem/problem.h"
 
 enum { STEPS = 1024, UNITS = 1024, UNIT_BYTES = 1024, MOST = 100000 };
 

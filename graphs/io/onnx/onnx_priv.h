@@ -7,8 +7,7 @@
  * the loops of onnx_loop.c. onnx_write.c and onnx_write_control.c write models by the same rules.
  * onnx_notes.c copies a model's metadata field by field. Schema and operators: ONNX (onnx.proto,
  * docs/Operators.md, docs/Changelog.md). */
-#ifndef MPL_ONNX_PRIV_H
-#define MPL_ONNX_PRIV_H
+#pragma once
 
 #include "graphs/passes/passes.h"
 #include "graphs/source.h"
@@ -68,6 +67,7 @@ typedef struct onnx_reader {
 } onnx_reader;
 
 typedef struct onnx_node onnx_node;
+typedef mpl_status onnx_lowering(onnx_node *n); /* reads a node of one kind of operator */
 
 /* One line of ir/ops.def: how an operator is read from opset `since` on, up to its next line. */
 typedef struct onnx_rule {
@@ -75,7 +75,7 @@ typedef struct onnx_rule {
     const char *name;
     int since; /* 0: the writer makes none of it */
     mpl_op_kind kind;
-    mpl_status (*lower)(onnx_node *n);
+    onnx_lowering *lower;
     const char *attrs;
 } onnx_rule;
 
@@ -204,25 +204,16 @@ mpl_status onnx_step_named(onnx_node *n, mpl_op_kind kind, const char *suffix, c
 
 /* Normalises an axis of that rank to a nonnegative one. */
 mpl_status onnx_axis(onnx_node *n, int64_t axis, uint32_t rank, uint32_t *out);
-mpl_status onnx_lower_conv(onnx_node *n);
-mpl_status onnx_lower_conv_transpose(onnx_node *n);
-mpl_status onnx_lower_pool(onnx_node *n);
-mpl_status onnx_lower_reshape(onnx_node *n);
-mpl_status onnx_lower_split(onnx_node *n);
-mpl_status onnx_lower_pad(onnx_node *n);
-mpl_status onnx_lower_resize(onnx_node *n);
-mpl_status onnx_lower_upsample(onnx_node *n);
-mpl_status onnx_lower_group_norm_18(onnx_node *n);
+onnx_lowering onnx_lower_conv, onnx_lower_conv_transpose, onnx_lower_pool, onnx_lower_reshape,
+    onnx_lower_split, onnx_lower_pad, onnx_lower_resize, onnx_lower_upsample,
+    onnx_lower_group_norm_18;
 mpl_status onnx_window_count(onnx_node *n, uint32_t dims, const int64_t *image, int64_t *count,
                              int64_t *extra);
 mpl_status onnx_unpooled_dims(onnx_node *n, const mpl_shape *pooled, int64_t *dim);
 
 /* ---- onnx_length.c: results whose length depends on data ---- */
 
-mpl_status onnx_lower_non_zero(onnx_node *n);
-mpl_status onnx_lower_nms(onnx_node *n);
-mpl_status onnx_lower_compress(onnx_node *n);
-mpl_status onnx_lower_unique(onnx_node *n);
+onnx_lowering onnx_lower_non_zero, onnx_lower_nms, onnx_lower_compress, onnx_lower_unique;
 
 /* After a node: its outputs have the lengths of its inputs in[n_in], or it is refused. */
 mpl_status onnx_carry_lengths(onnx_node *n, uint32_t n_in, const mpl_value *in);
@@ -238,37 +229,24 @@ mpl_status onnx_add_lengths(onnx_reader *r);
 mpl_status onnx_reshape(onnx_node *n, mpl_value v, uint32_t rank, const int64_t *dim,
                         mpl_value *out);
 mpl_status onnx_transpose(onnx_node *n, mpl_value v, const int64_t *perm, mpl_value *out);
-mpl_status onnx_lower_affine_grid(onnx_node *n);
-mpl_status onnx_lower_deform_conv(onnx_node *n);
-mpl_status onnx_lower_col2im(onnx_node *n);
-mpl_status onnx_lower_max_unpool(onnx_node *n);
-mpl_status onnx_lower_center_crop_pad(onnx_node *n);
+onnx_lowering onnx_lower_affine_grid, onnx_lower_deform_conv, onnx_lower_col2im,
+    onnx_lower_max_unpool, onnx_lower_center_crop_pad;
 
-mpl_status onnx_lower_grid_sample(onnx_node *n);
-mpl_status onnx_lower_roi_align(onnx_node *n);
-mpl_status onnx_lower_max_roi_pool(onnx_node *n);
-mpl_status onnx_lower_det(onnx_node *n);
+onnx_lowering onnx_lower_grid_sample, onnx_lower_roi_align, onnx_lower_max_roi_pool, onnx_lower_det;
 
 /* ---- onnx_bits.c ---- */
 
-mpl_status onnx_lower_bit_shift(onnx_node *n);
-mpl_status onnx_lower_mod(onnx_node *n);
-mpl_status onnx_lower_space_to_depth(onnx_node *n);
-mpl_status onnx_lower_causal_conv(onnx_node *n);
+onnx_lowering onnx_lower_bit_shift, onnx_lower_mod, onnx_lower_space_to_depth,
+    onnx_lower_causal_conv;
 
 /* ---- onnx_signal.c ---- */
 
-mpl_status onnx_lower_hann_window(onnx_node *n);
-mpl_status onnx_lower_hamming_window(onnx_node *n);
-mpl_status onnx_lower_blackman_window(onnx_node *n);
-mpl_status onnx_lower_mel_weights(onnx_node *n);
-mpl_status onnx_lower_dft(onnx_node *n);
-mpl_status onnx_lower_stft(onnx_node *n);
+onnx_lowering onnx_lower_hann_window, onnx_lower_hamming_window, onnx_lower_blackman_window,
+    onnx_lower_mel_weights, onnx_lower_dft, onnx_lower_stft;
 
 /* ---- onnx_loss.c ---- */
 
-mpl_status onnx_lower_likelihood(onnx_node *n);
-mpl_status onnx_lower_cross_entropy(onnx_node *n);
+onnx_lowering onnx_lower_likelihood, onnx_lower_cross_entropy;
 
 /* ---- onnx_einsum.c ---- */
 
@@ -276,43 +254,26 @@ mpl_status onnx_lower_einsum(onnx_node *n);
 
 /* ---- onnx_attention.c ---- */
 
-mpl_status onnx_lower_attention(onnx_node *n);
-mpl_status onnx_lower_attention_ms(onnx_node *n);
-mpl_status onnx_lower_multi_head(onnx_node *n);
-mpl_status onnx_lower_group_query(onnx_node *n);
+onnx_lowering onnx_lower_attention, onnx_lower_attention_ms, onnx_lower_multi_head,
+    onnx_lower_group_query;
 
 /* ---- onnx_fused.c: operators of ONNX Runtime that are several of ONNX's ---- */
 
 /* A constant of these dims that counts from 0, i64. */
 mpl_status onnx_count_up(onnx_node *n, uint32_t rank, const int64_t *dim, mpl_value *out);
 
-mpl_status onnx_lower_rotary_ms(onnx_node *n);
-mpl_status onnx_lower_gelu_ms(onnx_node *n);
-mpl_status onnx_lower_bias_split_gelu(onnx_node *n);
-mpl_status onnx_lower_fused_matmul(onnx_node *n);
-mpl_status onnx_lower_fused_gemm(onnx_node *n);
-mpl_status onnx_lower_fused_conv(onnx_node *n);
-mpl_status onnx_lower_skip_norm(onnx_node *n);
-mpl_status onnx_lower_embed_norm(onnx_node *n);
+onnx_lowering onnx_lower_rotary_ms, onnx_lower_gelu_ms, onnx_lower_bias_split_gelu,
+    onnx_lower_fused_matmul, onnx_lower_fused_gemm, onnx_lower_fused_conv, onnx_lower_skip_norm,
+    onnx_lower_embed_norm;
 
 /* ---- onnx_quant.c ---- */
 
-mpl_status onnx_lower_quantize(onnx_node *n);
-mpl_status onnx_lower_dequantize(onnx_node *n);
-mpl_status onnx_lower_qlinear_conv(onnx_node *n);
-mpl_status onnx_lower_conv_integer(onnx_node *n);
-mpl_status onnx_lower_qlinear_matmul(onnx_node *n);
-mpl_status onnx_lower_matmul_integer(onnx_node *n);
-mpl_status onnx_lower_matmul_integer_float(onnx_node *n);
-mpl_status onnx_lower_qgemm(onnx_node *n);
-mpl_status onnx_lower_dynamic_matmul(onnx_node *n);
-mpl_status onnx_lower_matmul_nbits(onnx_node *n);
-mpl_status onnx_lower_qlinear_two(onnx_node *n);
-mpl_status onnx_lower_qlinear_one(onnx_node *n);
-mpl_status onnx_lower_qlinear_concat(onnx_node *n);
-mpl_status onnx_lower_qlinear_pool(onnx_node *n);
-mpl_status onnx_lower_qlinear_global_pool(onnx_node *n);
-mpl_status onnx_lower_dynamic_lstm(onnx_node *n);
+onnx_lowering onnx_lower_quantize, onnx_lower_dequantize, onnx_lower_qlinear_conv,
+    onnx_lower_conv_integer, onnx_lower_qlinear_matmul, onnx_lower_matmul_integer,
+    onnx_lower_matmul_integer_float, onnx_lower_qgemm, onnx_lower_dynamic_matmul,
+    onnx_lower_matmul_nbits, onnx_lower_qlinear_two, onnx_lower_qlinear_one,
+    onnx_lower_qlinear_concat, onnx_lower_qlinear_pool, onnx_lower_qlinear_global_pool,
+    onnx_lower_dynamic_lstm;
 
 /* ---- onnx_loop.c ---- */
 
@@ -356,16 +317,11 @@ const char *onnx_written_name(const onnx_reader *r, const Onnx__GraphProto *grap
 
 /* ---- onnx_control.c ---- */
 
-mpl_status onnx_lower_if(onnx_node *n);
-mpl_status onnx_lower_loop(onnx_node *n);
-mpl_status onnx_lower_scan(onnx_node *n);
-mpl_status onnx_lower_scan_8(onnx_node *n);
+onnx_lowering onnx_lower_if, onnx_lower_loop, onnx_lower_scan, onnx_lower_scan_8;
 
 /* ---- onnx_rnn.c ---- */
 
-mpl_status onnx_lower_rnn(onnx_node *n);
-mpl_status onnx_lower_gru(onnx_node *n);
-mpl_status onnx_lower_lstm(onnx_node *n);
+onnx_lowering onnx_lower_rnn, onnx_lower_gru, onnx_lower_lstm;
 
 /* ---- onnx_const.c ---- */
 
@@ -394,12 +350,8 @@ mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix
 mpl_status onnx_constant(onnx_node *n, mpl_type type, const mpl_shape *shape, const double *data,
                          const char *suffix, mpl_value *out);
 
-mpl_status onnx_lower_shape(onnx_node *n);
-mpl_status onnx_lower_size(onnx_node *n);
-mpl_status onnx_lower_constant(onnx_node *n);
-mpl_status onnx_lower_constant_of_shape(onnx_node *n);
-mpl_status onnx_lower_range(onnx_node *n);
-mpl_status onnx_lower_eye_like(onnx_node *n);
+onnx_lowering onnx_lower_shape, onnx_lower_size, onnx_lower_constant, onnx_lower_constant_of_shape,
+    onnx_lower_range, onnx_lower_eye_like;
 
 /* ---- onnx_notes.c ---- */
 
@@ -440,5 +392,3 @@ typedef struct onnx_memory {
 mpl_status onnx_unpack(onnx_memory *memory, mpl_ctx *ctx, const char *path, const char *what,
                        const ProtobufCMessageDescriptor *kind, const void *data, size_t size,
                        ProtobufCMessage **out);
-
-#endif

@@ -1,5 +1,4 @@
 /* onnx_write_node.c -- writes one node of a model. See onnx_write_priv.h. */
-#include "graphs/io/onnx/onnx_priv.h"
 #include "graphs/io/onnx/onnx_write_priv.h"
 #include "graphs/ops/matrix/conv.h"
 

@@ -1,6 +1,5 @@
 /* onnx_write_priv.h -- nodes of a model being written, shared by the onnx_write files. */
-#ifndef MPL_ONNX_WRITE_PRIV_H
-#define MPL_ONNX_WRITE_PRIV_H
+#pragma once
 
 #include "graphs/io/onnx/onnx_priv.h"
 
@@ -52,5 +51,3 @@ bool onnx_find_item(const onnx_rule *rule, mpl_attr_key key, onnx_item *out);
 mpl_status onnx_name_constant(writer *w, mpl_op op, mpl_attr_key key, char **out);
 /* Floating numbers in 32 bits, as in ONNX; in the writer's memory. */
 mpl_status onnx_narrow(writer *w, const mpl_attr *attr, float **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* text_priv.h -- words and numbers of the .graph format, shared by its reader and writer. */
-#ifndef MPL_TEXT_PRIV_H
-#define MPL_TEXT_PRIV_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -32,5 +31,3 @@ bool mpl_text_parse_int(const char *word, size_t n, int64_t *out);
 
 /* Value of a hexadecimal digit of either case, or -1. */
 int mpl_text_hex(char c);
-
-#endif

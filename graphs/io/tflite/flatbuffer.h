@@ -8,8 +8,7 @@
  * Source   FlatBuffers, "FlatBuffer Internals": a table is a signed offset back to its vtable,
  * which has its own size, the table's size, and an offset for each field (0: absent). Vectors and
  *          texts are an offset forward to a count and the items. All numbers are little endian. */
-#ifndef MPL_FLATBUFFER_H
-#define MPL_FLATBUFFER_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -48,5 +47,3 @@ flat_vector flat_list(const flat_table *t, unsigned field, unsigned item_bytes);
 flat_table flat_item(const flat_vector *v, uint32_t i);
 int64_t flat_item_int(const flat_vector *v, uint32_t i);
 double flat_item_float(const flat_vector *v, uint32_t i);
-
-#endif

@@ -3,10 +3,8 @@
  * tflite_model.c reads tensors and operators, tflite.c makes the graph, tflite_rules.c and
  * tflite_layers.c turn each operator into operations by its line in operators.def, tflite_emit.c
  * adds these, and tflite_offsets.c reads the producer's own plan. */
-#ifndef MPL_TFLITE_PRIV_H
-#define MPL_TFLITE_PRIV_H
+#pragma once
 
-#include "graphs/graph.h"
 #include "graphs/io/tflite/flatbuffer.h"
 #include "graphs/source.h"
 
@@ -169,5 +167,3 @@ enum { TFL_SCRATCH_INPUTS = 16 };
 /* *offset[n_tensors], freed by the caller: bytes from the arena's base, -1: to be planned. NULL:
  * the file has no plan. MPL_EINPUT: it is none of this subgraph. */
 mpl_status tfl_offsets(tfl_model *m, int64_t **offset);
-
-#endif

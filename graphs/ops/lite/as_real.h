@@ -1,7 +1,6 @@
 /* as_real.h -- as_real's rule and loop, handed those of every operator: so they lie below the table
  * of operators that they work through. */
-#ifndef MPL_AS_REAL_H
-#define MPL_AS_REAL_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -11,5 +10,3 @@ typedef mpl_status mpl_eval_rule(mpl_ctx *ctx, mpl_op_kind kind, const mpl_op_ca
 mpl_status mpl_real_shape(mpl_ctx *ctx, const mpl_shape_call *call, mpl_shape_rule *shape);
 mpl_status mpl_real_eval(mpl_ctx *ctx, const mpl_op_call *call, mpl_shape_rule *shape,
                          mpl_eval_rule *loop);
-
-#endif

@@ -4,8 +4,7 @@
  * reals for each, in the same sequence. n = 0: the numbers are meant as they are. Otherwise an
  * integer q means (q - zero) * factor; if n > 1, each index along `axis` has a factor of its own.
  * order says how the dims lie beside those of the operator: */
-#ifndef MPL_OPS_FORM_PRIV_H
-#define MPL_OPS_FORM_PRIV_H
+#pragma once
 
 #include "graphs/ops/ops_priv.h"
 
@@ -47,5 +46,3 @@ void mpl_form_put(const mpl_form *f, mpl_type type, void *data, int64_t i, doubl
 
 /* The range of attribute `clamp`; without it all numbers. */
 void mpl_form_clamp(const mpl_graph *g, mpl_op op, double range[2]);
-
-#endif

@@ -1,7 +1,6 @@
 /* conv.h -- convolutions and matrix products fused with subsequent operations: conv_act, conv_sum,
  * gemm_act, gemm_sum. */
-#ifndef MPL_OPS_CONV_H
-#define MPL_OPS_CONV_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -44,5 +43,3 @@ static inline uint32_t mpl_fused_first(mpl_op_kind kind)
 {
     return kind == MPL_OP_conv_sum || kind == MPL_OP_gemm_sum ? 1 : 0;
 }
-
-#endif

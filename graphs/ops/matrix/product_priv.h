@@ -5,8 +5,7 @@
  * element grows by the sum of the tile's products, in order of k from zero; each operation rounds,
  * none is fused. A long sum is thus a sum of sums of MPL_TILE_K, whatever the shapes:
  * deterministic, with an error that grows with MPL_TILE_K + n / MPL_TILE_K instead of n. */
-#ifndef MPL_PRODUCT_PRIV_H
-#define MPL_PRODUCT_PRIV_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ typedef struct mpl_tile {
  * j < n_columns. */
 void mpl_tile_product(const float *a, int64_t a_row, int64_t a_column, int64_t n_rows, int64_t n_k,
                       const mpl_tile *tile, int64_t n_columns, float *y, int64_t y_row);
-
-#endif

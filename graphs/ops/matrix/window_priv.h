@@ -1,6 +1,5 @@
 /* window_priv.h -- sliding windows of convolution and pooling over 1 to 3 spatial dims. */
-#ifndef MPL_WINDOW_PRIV_H
-#define MPL_WINDOW_PRIV_H
+#pragma once
 
 #include "graphs/ops/ops_priv.h"
 
@@ -59,5 +58,3 @@ static inline bool mpl_window_next(const mpl_window *w, int64_t o[3])
 
 /* Dims of an output with that many channels. */
 void mpl_window_shape(const mpl_window *w, int64_t batch, int64_t channels, mpl_shape *out);
-
-#endif

@@ -1,8 +1,6 @@
 /* fused.h -- expressions of the operator `fused`, for the pass that makes them and for backends. */
-#ifndef MPL_FUSED_H
-#define MPL_FUSED_H
+#pragma once
 
-#include "graphs/graph.h"
 #include "graphs/ir/strided.h"
 
 /* Pseudo operator: the step pushes a load. */
@@ -32,5 +30,3 @@ uint32_t mpl_fused_arity(mpl_op_kind kind);
 /* Parses the attributes of a `fused` operation. MPL_EINPUT: malformed. The shape rule checks the
  * rest. */
 mpl_status mpl_fused_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_fused *f);
-
-#endif

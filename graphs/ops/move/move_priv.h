@@ -1,6 +1,5 @@
 /* move_priv.h -- copies between strided boxes, for operators that move elements. */
-#ifndef MPL_MOVE_PRIV_H
-#define MPL_MOVE_PRIV_H
+#pragma once
 
 #include "graphs/ops/ops_priv.h"
 
@@ -20,5 +19,3 @@ mpl_status mpl_slice_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_s
 uint32_t mpl_axis_from(const mpl_graph *g, mpl_op op, uint32_t rank, uint32_t i);
 /* Weights of the four elements around a point at distance t after the second. */
 void mpl_cubic_weights(double a, double t, double weight[4]);
-
-#endif

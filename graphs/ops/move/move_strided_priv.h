@@ -1,7 +1,6 @@
 /* move_strided_priv.h -- boxes of elements in attributes, for access, assign, view, fused and
  * graphs/build/views.c. */
-#ifndef MPL_OPS_STRIDED_PRIV_H
-#define MPL_OPS_STRIDED_PRIV_H
+#pragma once
 
 #include "graphs/ir/strided.h"
 #include "graphs/ops/move/move_priv.h"
@@ -15,5 +14,3 @@ mpl_status mpl_strided_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl
 /* MPL_EINPUT if the box exceeds `in`; `what` is its name in the message. */
 mpl_status mpl_strided_check(mpl_ctx *ctx, const char *what, const mpl_strided *box,
                              const mpl_shape *in);
-
-#endif

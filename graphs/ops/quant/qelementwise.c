@@ -1,6 +1,5 @@
 /* qelementwise.c -- element-wise operators and average pools between integers. See README.md. */
 #include "graphs/ops/matrix/window_priv.h"
-#include "graphs/ops/ops_priv.h"
 #include "graphs/ops/quant/quant_priv.h"
 
 enum { X, X_SCALE, Y_SCALE, X_ZERO, Y_ZERO, Z, Z_SCALE, Z_ZERO };

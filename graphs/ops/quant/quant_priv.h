@@ -1,6 +1,5 @@
 /* quant_priv.h -- shared by the quantised operators. See README.md. */
-#ifndef MPL_QUANT_PRIV_H
-#define MPL_QUANT_PRIV_H
+#pragma once
 
 #include <math.h>
 
@@ -71,5 +70,3 @@ void mpl_q_load(const mpl_tensor *t, int64_t at, int64_t step, int64_t n, int32_
 
 /* Whether qelementwise has that operator, of so many operands. */
 bool mpl_qelementwise_has(const char *name, uint32_t n_in);
-
-#endif

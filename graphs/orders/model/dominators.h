@@ -1,6 +1,5 @@
 /* dominators.h -- which operations every way to another one passes. Private to the model. */
-#ifndef MPL_ORDER_DOMINATORS_H
-#define MPL_ORDER_DOMINATORS_H
+#pragma once
 
 #include "graphs/orders/model/model.h"
 
@@ -25,5 +24,3 @@ static inline bool mpl_dominates(const mpl_dominators *d, uint32_t u, uint32_t v
 {
     return d->place[v] - d->place[u] < d->size[u];
 }
-
-#endif

@@ -6,11 +6,9 @@
  * the set still reads it (or it is kept). A step costs the live bytes of the set before it, plus
  * what it makes, less what it saves by overwriting an input that dies with it. The model is
  * symmetric in time: makers and users, start and end change places. */
-#ifndef MPL_ORDER_MODEL_H
-#define MPL_ORDER_MODEL_H
+#pragma once
 
 #include "graphs/problem/derive/from_graph.h"
-#include "graphs/problem/problem.h"
 
 /* Lists of lists: item[begin[i] .. begin[i + 1]). */
 typedef struct mpl_lists {
@@ -90,5 +88,3 @@ void mpl_order_walk_undo(mpl_order_walk *walk, uint32_t v, uint64_t live, uint32
 
 /* The highest cost of an order of all n operations. O(size). */
 uint64_t mpl_order_model_peak(mpl_order_walk *walk, const uint32_t *order);
-
-#endif

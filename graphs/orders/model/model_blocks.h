@@ -4,8 +4,7 @@
  * What is alive across a loop or case stays alive while it runs, whatever the order of its blocks;
  * so a block is ordered by itself, and its owner is one operation that needs as many bytes as the
  * block does at least. */
-#ifndef MPL_ORDER_MODEL_BLOCKS_H
-#define MPL_ORDER_MODEL_BLOCKS_H
+#pragma once
 
 #include "graphs/orders/model/model.h"
 #include "graphs/problem/alias.h"
@@ -36,5 +35,3 @@ void mpl_block_models_free(mpl_block_models *models);
 mpl_status mpl_block_model_new(const mpl_block_models *models, uint32_t b, mpl_order_model **out);
 /* Bytes alive as the block begins, at least. */
 uint64_t mpl_order_model_start(const mpl_order_model *m);
-
-#endif

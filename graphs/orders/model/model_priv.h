@@ -1,6 +1,5 @@
 /* model_priv.h -- how models are built: from a graph (model_storage.c), from models (model.c). */
-#ifndef MPL_ORDER_MODEL_PRIV_H
-#define MPL_ORDER_MODEL_PRIV_H
+#pragma once
 
 #include "graphs/orders/model/model.h"
 
@@ -26,5 +25,3 @@ mpl_status mpl_order_model_alloc(mpl_ctx *ctx, uint32_t n, uint32_t n_buffers,
                                  mpl_order_model **out);
 /* Builds the lists of a model with its buffers; derives after, makes and reads. */
 mpl_status mpl_order_model_finish(mpl_ctx *ctx, mpl_order_model *m, mpl_order_arcs *arcs);
-
-#endif

@@ -1,6 +1,5 @@
 /* regions.h -- a model in which parts that can be ordered by themselves are ordered already. */
-#ifndef MPL_ORDER_REGIONS_H
-#define MPL_ORDER_REGIONS_H
+#pragma once
 
 #include "graphs/orders/model/model.h"
 
@@ -15,5 +14,3 @@ typedef struct mpl_order_reduced {
 mpl_status mpl_order_reduce(mpl_ctx *ctx, const mpl_order_model *m, uint64_t *ticks,
                             mpl_order_reduced *out);
 void mpl_order_reduced_fini(mpl_ctx *ctx, mpl_order_reduced *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* valleys.h -- the best way through all sets of operations of a small part of a model. Private to
  * the model. */
-#ifndef MPL_ORDER_VALLEYS_H
-#define MPL_ORDER_VALLEYS_H
+#pragma once
 
 #include "graphs/orders/model/model.h"
 
@@ -38,5 +37,3 @@ typedef struct mpl_leg {
  * without regard to them, some order of least peak runs these legs, each in one go. */
 mpl_status mpl_valleys(mpl_ctx *ctx, const mpl_sets *sets, uint32_t n_ops, mpl_leg *legs,
                        uint32_t *ops, uint32_t *n_legs, bool *exact);
-
-#endif

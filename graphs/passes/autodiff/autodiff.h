@@ -1,6 +1,5 @@
 /* autodiff.h -- training graphs: forward, loss, backward, updates. */
-#ifndef MPL_AUTODIFF_H
-#define MPL_AUTODIFF_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -53,5 +52,3 @@ typedef struct mpl_autodiff_options {
  * to train; gradients that would not be read. O(weights * size). */
 mpl_status mpl_autodiff(mpl_ctx *ctx, const mpl_graph *g, const mpl_autodiff_options *options,
                         mpl_graph **out);
-
-#endif

@@ -1,6 +1,5 @@
 /* autodiff_priv.h -- shared by autodiff.c and autodiff_blocks.c. */
-#ifndef MPL_AUTODIFF_PRIV_H
-#define MPL_AUTODIFF_PRIV_H
+#pragma once
 
 #include "graphs/build/graph_priv.h"
 #include "graphs/passes/autodiff/gradients_priv.h"
@@ -38,5 +37,3 @@ mpl_status mpl_grad_now(mpl_grad *d, mpl_value v);
 mpl_status mpl_grad_copy_control(mpl_grad *d, mpl_op op, bool tape);
 /* Adds the backward loop or case. */
 mpl_status mpl_grad_back_control(mpl_grad *d, mpl_op op);
-
-#endif

@@ -3,8 +3,7 @@
  * A rule looks at operation d->op of the old graph, adds operations to the new one, and gives each
  * input that it `wants` its part of the gradient, once. A failure stays in d->st; then every
  * function here does nothing and returns MPL_NONE. */
-#ifndef MPL_GRADIENTS_PRIV_H
-#define MPL_GRADIENTS_PRIV_H
+#pragma once
 
 #include "graphs/ir/strided.h"
 #include "graphs/passes/autodiff/autodiff.h"
@@ -116,5 +115,3 @@ void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_val
 /* "v.grad", with a number appended where several parts will be summed. */
 const char *mpl_grad_part_name(const mpl_grad *d, mpl_value v, char *text);
 bool mpl_grad_owns(const mpl_graph *g, mpl_op op);
-
-#endif

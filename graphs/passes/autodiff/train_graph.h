@@ -1,6 +1,5 @@
 /* train_graph.h -- a training step of any graph: which output is the loss, what is trained. */
-#ifndef MPL_TRAIN_GRAPH_H
-#define MPL_TRAIN_GRAPH_H
+#pragma once
 
 #include "graphs/passes/autodiff/autodiff.h"
 
@@ -28,5 +27,3 @@ typedef struct mpl_train_options {
  * MPL_EINPUT: as mpl_autodiff; no such output, or several; a pattern without a match; an output
  * that the loss cannot be of. On failure *g may only be freed. */
 mpl_status mpl_graph_train(mpl_ctx *ctx, mpl_graph **g, const mpl_train_options *options);
-
-#endif

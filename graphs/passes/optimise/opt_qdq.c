@@ -3,7 +3,6 @@
  * An edit replaces the quantize, so that what it read is pruned if nobody else reads it. Only with
  * scales of a whole tensor (weights: of an output channel); zero points and scales stay values, but
  * clamps and biases are computed here and need them as constants. */
-#include <math.h>
 
 #include "graphs/ops/quant/quant_priv.h"
 #include "graphs/passes/optimise/optimise_priv.h"

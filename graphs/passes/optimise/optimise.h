@@ -6,8 +6,7 @@
  * Inputs and outputs keep their names. Patterns: those of the Owl library's optimiser (P.
  * Vandenhove, "Functional Design of Computation Graph"), common subexpressions, constants, batch
  * norm into weights. */
-#ifndef MPL_OPTIMISE_H
-#define MPL_OPTIMISE_H
+#pragma once
 
 #include "graphs/graph.h"
 
@@ -59,5 +58,3 @@ typedef struct mpl_pass_count {
  * O(size) a turn, plus what folding computes. */
 mpl_status mpl_graph_optimise(mpl_ctx *ctx, mpl_graph **g, const mpl_pass_set *set,
                               const mpl_weight_source *weights, mpl_pass_count *count);
-
-#endif

@@ -1,6 +1,5 @@
 /* optimise_priv.h -- shared by the passes of the optimiser. See optimise.h. */
-#ifndef MPL_OPTIMISE_PRIV_H
-#define MPL_OPTIMISE_PRIV_H
+#pragma once
 
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/optimise/optimise.h"
@@ -79,5 +78,3 @@ mpl_status mpl_edit_zeros(mpl_match *m, mpl_op op, mpl_edit *edit);
 /* Sets up edit->fresh[k] with zero `data`. MPL_EMEM. */
 mpl_status mpl_edit_fresh(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, bool splat,
                           mpl_fresh *fresh);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Values are made once and never change; a value found to equal another forwards to it. The order
  * of nodes is always executable: a rule only lets a node read what is above it. */
-#ifndef MPL_TENSOR_SSA_PRIV_H
-#define MPL_TENSOR_SSA_PRIV_H
+#pragma once
 
 #include "graphs/build/views.h"
 #include "graphs/ops/move/fused.h"
@@ -65,5 +64,3 @@ bool mpl_ssa_version(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at
 mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge);
 /* Step 4: fuses element-wise chains; `across`: also with the boxes that they read and write. */
 mpl_status mpl_ssa_fuse(mpl_ssa *s, bool across);
-
-#endif

@@ -4,7 +4,6 @@
  * g bytes, in-place pairs aside. The arena ends where its topmost buffer ends, perhaps inside a
  * slot: the largest unused rest among the live buffers is subtracted. */
 #include "graphs/problem/bounds/bounds.h"
-#include "graphs/problem/problem.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
 /* bounds.h -- lower bounds on the bytes of any plan of a problem. */
-#ifndef MPL_BOUNDS_H
-#define MPL_BOUNDS_H
+#pragma once
 
 #include "graphs/problem/problem.h"
 
@@ -32,5 +31,3 @@ uint64_t mpl_pool_grain(const mpl_problem *p, uint32_t pool);
 
 /* Bytes without sharing: the sum of one pool's buffers, each rounded up to its alignment. [byte] */
 mpl_status mpl_naive_bytes(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t *bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* igraph.h -- interface to the igraph library. Replaces its error handler and maps its codes to
  * statuses. */
-#ifndef MPL_IGRAPH_H
-#define MPL_IGRAPH_H
+#pragma once
 
 #include "graphs/core/base.h"
 
@@ -11,5 +10,3 @@
 mpl_status mpl_max_flow(mpl_ctx *ctx, uint32_t n_nodes, size_t n_arcs, const uint32_t *from,
                         const uint32_t *to, const uint64_t *capacity, uint32_t source,
                         uint32_t sink, uint64_t *flow, uint8_t *side);
-
-#endif

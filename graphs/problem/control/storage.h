@@ -5,12 +5,10 @@
  * parameter does gets as many cells as it has copies alive at once, and its address cycles through
  * them. Only such values are unrolled, never the body (the NNC library unrolls the body). This is
  * the modulo variable expansion of software pipelining (Lam, "Software Pipelining", PLDI 1988). */
-#ifndef MPL_STORAGE_H
-#define MPL_STORAGE_H
+#pragma once
 
 #include "graphs/problem/control/units.h"
 #include "graphs/problem/derive/from_graph.h"
-#include "graphs/problem/problem.h"
 
 /* What is known of the values before storage is assigned. */
 typedef struct mpl_storage_spec {
@@ -55,5 +53,3 @@ void mpl_places_free(mpl_ctx *ctx, mpl_places *places);
  * lower places only. At level 3, for small graphs, also: cells are needed where they are
  * touched. */
 bool mpl_storage_ok(const mpl_storage *storage, const mpl_storage_spec *spec);
-
-#endif

@@ -1,9 +1,7 @@
 /* storage_priv.h -- shared by storage.c and store_*.c. */
-#ifndef MPL_STORAGE_PRIV_H
-#define MPL_STORAGE_PRIV_H
+#pragma once
 
 #include "graphs/problem/control/storage.h"
-#include "graphs/problem/control/units.h"
 
 /* How a root value gets its address. */
 typedef enum mpl_how {
@@ -105,5 +103,3 @@ mpl_status mpl_add_item_deps(mpl_store *s, uint32_t item);
 /* Places one `while` (nested blocks are done already); one `case`. */
 mpl_status mpl_store_while(mpl_store *s, mpl_op op);
 mpl_status mpl_store_case(mpl_store *s, mpl_op op);
-
-#endif

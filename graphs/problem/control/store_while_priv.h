@@ -1,7 +1,6 @@
 /* store_while_priv.h -- the state while one `while` is placed; shared by store_while.c,
  * store_pairs.c and store_copied.c. */
-#ifndef MPL_STORE_WHILE_PRIV_H
-#define MPL_STORE_WHILE_PRIV_H
+#pragma once
 
 #include "graphs/problem/control/storage_priv.h"
 
@@ -51,5 +50,3 @@ bool mpl_loop_hold_at(mpl_loop *l, mpl_value v, uint32_t step);
 mpl_status mpl_loop_place_copied(mpl_loop *l, uint32_t i);
 /* Adds a staging buffer for values that are copied crosswise, each into the other's place. */
 mpl_status mpl_loop_add_staging(mpl_loop *l);
-
-#endif

@@ -6,8 +6,7 @@
  * streams. A point is a step
  * of the program, the beginning of a unit (before its first step, where it reads the condition or
  * index), or the beginning or end of the run. */
-#ifndef MPL_UNITS_H
-#define MPL_UNITS_H
+#pragma once
 
 #include "graphs/problem/steps.h"
 #include "graphs/problem/problem.h"
@@ -65,5 +64,3 @@ void mpl_extents_free(mpl_ctx *ctx, mpl_extents *extents);
 bool mpl_extents_before(const mpl_extents *e, uint32_t a, uint32_t b);
 /* Whether a ends at `step`, where b begins, in every run. */
 bool mpl_extents_meet_at(const mpl_extents *e, uint32_t a, uint32_t b, uint32_t step);
-
-#endif

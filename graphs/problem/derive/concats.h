@@ -1,6 +1,5 @@
 /* concats.h -- decides which concats have their operands inside their results. */
-#ifndef MPL_CONCATS_H
-#define MPL_CONCATS_H
+#pragma once
 
 #include "graphs/problem/derive/from_graph.h"
 
@@ -33,5 +32,3 @@ void mpl_concats_free(mpl_ctx *ctx, mpl_concats *concats);
 /* Orders by fewer bytes, then by more shared bytes, then by the lower set. */
 bool mpl_concat_better(const mpl_concat_choice *a, const mpl_concat_choice *b);
 const char *mpl_concat_by_name(mpl_concat_by by); /* "the bounds of all choices", .. */
-
-#endif

@@ -1,6 +1,5 @@
 /* from_graph.h -- makes the problem of a graph and an order. */
-#ifndef MPL_FROM_GRAPH_H
-#define MPL_FROM_GRAPH_H
+#pragma once
 
 #include "graphs/problem/places.h"
 
@@ -57,5 +56,3 @@ mpl_status mpl_problem_from_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_op
 mpl_status mpl_problem_build(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                              const mpl_problem_options *options, const uint8_t *shared,
                              mpl_problem **problem, mpl_value_map **map);
-
-#endif

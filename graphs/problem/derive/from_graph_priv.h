@@ -1,12 +1,9 @@
 /* from_graph_priv.h -- state while a problem is made; shared by from_graph*.c. */
-#ifndef MPL_FROM_GRAPH_PRIV_H
-#define MPL_FROM_GRAPH_PRIV_H
+#pragma once
 
 #include "graphs/problem/access.h"
 #include "graphs/problem/control/storage.h"
-#include "graphs/problem/control/units.h"
 #include "graphs/problem/cuts.h"
-#include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/liveness.h"
 
 typedef struct mpl_maker {
@@ -46,5 +43,3 @@ mpl_status mpl_maker_add_pairs(mpl_maker *m, const mpl_op *order);
 /* Computes when each cell and workspace is needed, and the resulting order. */
 mpl_status mpl_maker_fill_points(mpl_maker *m);
 mpl_status mpl_maker_make_parallel(mpl_maker *m);
-
-#endif

@@ -1,6 +1,5 @@
 /* entries.h -- graphs that share one memory: what lies in state, and the problem of all of them. */
-#ifndef MPL_ENTRIES_H
-#define MPL_ENTRIES_H
+#pragma once
 
 #include "graphs/passes/keep_state.h"
 #include "graphs/problem/places.h"
@@ -41,5 +40,3 @@ mpl_status mpl_problem_of_entries(mpl_ctx *ctx, const char *name, uint32_t n_sta
                                   const char *const *state_name, const uint64_t *state_bytes,
                                   uint32_t align, uint32_t n, mpl_entry_part *part,
                                   mpl_problem **out);
-
-#endif

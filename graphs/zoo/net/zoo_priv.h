@@ -3,8 +3,7 @@
  * Every helper returns the value that it made. After a failure helpers only return MPL_NONE;
  * mpl_net_end returns the first failure. Names are the scope, a dot, and the given name; weights
  * add ".w", ".b" and the like. Images are f32 in NCHW. */
-#ifndef MPL_ZOO_PRIV_H
-#define MPL_ZOO_PRIV_H
+#pragma once
 
 #include "graphs/source.h"
 
@@ -166,5 +165,3 @@ mpl_value mpl_net_owl_softmax(mpl_net *net, const char *name, mpl_value x);
 /* A value in the scope; a failure is kept for mpl_net_end. */
 mpl_value mpl_net_add_value(mpl_net *net, const char *name, mpl_role role, mpl_type type,
                             uint32_t rank, const int64_t *dim);
-
-#endif

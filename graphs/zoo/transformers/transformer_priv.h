@@ -2,8 +2,7 @@
  *
  * Activations are rows: [batch * tokens, features]. Attention works on [batch, heads, tokens,
  * width]. */
-#ifndef MPL_TRANSFORMER_PRIV_H
-#define MPL_TRANSFORMER_PRIV_H
+#pragma once
 
 #include "graphs/zoo/net/zoo_priv.h"
 
@@ -77,5 +76,3 @@ void mpl_net_qkv(mpl_net *net, mpl_value x, const mpl_heads *h, mpl_value out[3]
 /* Rows of softmax(q k) v; k is turned. */
 mpl_value mpl_net_attend(mpl_net *net, mpl_value q, mpl_value k, mpl_value v, const mpl_heads *h,
                          const mpl_scores *scores);
-
-#endif

@@ -3,8 +3,7 @@
  * An operator's function fills in the descriptors and `run`, and returns whether a library takes
  * the operation. Refused operations go to our own kernels; descriptors made so far are freed with
  * the mpl_cuda_dnn. */
-#ifndef MPL_CUDA_DNN_PRIV_H
-#define MPL_CUDA_DNN_PRIV_H
+#pragma once
 
 #include "runtime/cuda/real_priv.h"
 
@@ -109,5 +108,3 @@ static inline bool mpl_dnn_keeps_math(const mpl_dnn_maker *m, cudnnMathType_t of
 typedef bool mpl_dnn_describe(mpl_dnn_maker *m);
 mpl_dnn_describe mpl_dnn_conv, mpl_dnn_conv_transpose, mpl_dnn_conv_grad; /* dnn_conv.c */
 mpl_dnn_describe mpl_dnn_gemm, mpl_dnn_gemm_grad, mpl_dnn_matmul;         /* dnn_blas.c */
-
-#endif
