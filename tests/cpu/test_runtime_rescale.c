@@ -102,7 +102,7 @@ static void check(mpl_ctx *ctx, const mpl_backend *cpu, mpl_device *dev, uint64_
     const char *how = NULL;
     uint64_t workspace = 0;
     uint32_t n_in, n_out;
-    mpl_graph *g;
+    owned_graph *g = NULL;
     mpl_rng rng;
 
     mpl_rng_init(&rng, seed);
@@ -133,7 +133,6 @@ static void check(mpl_ctx *ctx, const mpl_backend *cpu, mpl_device *dev, uint64_
         mpl_free(ctx, in[i].data);
     for (uint32_t i = 0; i < n_out; i++)
         mpl_free_each(ctx, got[i].data, want[i].data);
-    mpl_graph_free(ctx, g);
 }
 
 TEST(bytes_and_floats_are_those_of_plain_loops)

@@ -328,8 +328,8 @@ TEST(test_in_place)
 {
     static const uint64_t bytes[] = {100, 60, 50}, offset[] = {0, 0, 100};
     static const uint32_t birth[] = {0, 1, 1}, death[] = {2, 3, 3};
-    mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
+    owned_problem *p = NULL;
+    owned_plan *plan = NULL;
     mpl_job job = {.text = "in place"};
     mpl_highest h = {0};
 
@@ -356,8 +356,6 @@ TEST(test_in_place)
         assert_int_equal(h.portion[i].bytes, i == 0 ? 100 : 50);
     }
     mpl_highest_fini(ctx, &h);
-    mpl_plan_free(ctx, plan);
-    mpl_problem_free(ctx, p);
 }
 
 static const json_t *of_kind(const json_t *list, const char *kind)
@@ -639,7 +637,7 @@ TEST(test_same_twice)
 
 TEST(test_page)
 {
-    char *page;
+    owned_memory char *page = NULL;
     size_t size;
 
     assert_int_equal(run("explain " LSTM " --planner none -q --time-limit 20 -o @/page.html"), 0);
@@ -647,7 +645,6 @@ TEST(test_page)
     assert_ok(ctx, mpl_file_read(ctx, in_folder("page.html"), &page, &size));
     assert_non_null(strstr(page, "{kind: \"planner\", command: \"memplan plan " LSTM));
     assert_non_null(strstr(page, "explained: 0.490 MiB</title>"));
-    mpl_free(ctx, page);
 }
 
 TEST(test_wrong_input)

@@ -722,14 +722,14 @@ TEST(pieces_share_one_root)
 TEST(what_has_no_gradient_is_refused)
 {
     for (size_t i = 0; i < sizeof refused_graphs / sizeof *refused_graphs; i++) {
-        mpl_graph *g = NULL, *t = NULL;
+        owned_graph *g = NULL;
+        mpl_graph *t = NULL;
 
         assert_ok(ctx, mpl_text_read_memory(ctx, "test", refused_graphs[i].text,
                                             strlen(refused_graphs[i].text), &g));
         assert_status(ctx, mpl_autodiff(ctx, g, &variants[0], &t), MPL_EINPUT);
         if (strstr(ctx->message, refused_graphs[i].why) == NULL)
             fail_msg("row %zu says: %s", i, ctx->message);
-        mpl_graph_free(ctx, g);
     }
 }
 

@@ -331,9 +331,9 @@ TEST(two_thousand_operations)
             {"series_parallel:ops=2000,seed=2", 20000000, 1}, {"layered:ops=2000", 3000000, 2});
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_graph *g = NULL;
+        owned_graph *g = NULL;
         mpl_order_run run;
-        mpl_op *order = NULL;
+        owned_memory mpl_op *order = NULL;
         mpl_order_model *m = NULL;
         mpl_order_walk walk;
 
@@ -351,8 +351,6 @@ TEST(two_thousand_operations)
         if ((double)run.live_bytes > rows[i].most * (double)run.bound_bytes)
             fail_msg("%s: %" PRIu64 " live, bound %" PRIu64, rows[i].spec, run.live_bytes,
                      run.bound_bytes);
-        mpl_free(ctx, order);
-        mpl_graph_free(ctx, g);
     }
 }
 

@@ -165,8 +165,9 @@ TEST(text_gives_every_bit_back)
                 {1, {0x03}},
                 {4, {0x7f, 0x7e, 0x80, 0x01}},
                 {4, {0x7e, 0xfe, 0x7c, 0xfb}}};
-    mpl_graph *g = NULL;
-    char *text = NULL, whole[2000];
+    owned_graph *g = NULL;
+    owned_memory char *text = NULL;
+    char whole[2000];
     size_t size;
 
     snprintf(whole, sizeof whole, HEAD "%s" TAIL, constants);
@@ -178,8 +179,6 @@ TEST(text_gives_every_bit_back)
         assert_int_equal(g->value_bytes[v], want[v].bytes);
         assert_memory_equal(g->value_data[v], want[v].first, want[v].bytes);
     }
-    mpl_free(ctx, text);
-    mpl_graph_free(ctx, g);
 }
 
 TEST(one_element_stands_for_all)

@@ -325,7 +325,8 @@ TEST(random_programs_give_what_they_give_in_place)
              met[3] = {0};
 
     for (uint64_t seed = 1; n < n_programs; seed++) {
-        mpl_graph *program = random_program(ctx, seed), *ssa = NULL;
+        owned_graph *program = random_program(ctx, seed);
+        mpl_graph *ssa = NULL;
 
         if (program == NULL)
             continue;
@@ -355,7 +356,6 @@ TEST(random_programs_give_what_they_give_in_place)
         }
         n_fused += facts.n_fused[3];
         met[0] += facts.n_apart, met[1] += facts.n_meet, met[2] += facts.n_undecided;
-        mpl_graph_free(ctx, program);
     }
     for (uint32_t i = 0; i < MPL_SSA_STEPS; i++)
         print_message("%-10s %" PRIu64 " accesses, %" PRIu64 " assigns\n", mpl_ssa_step_name[i],

@@ -281,8 +281,8 @@ TEST(test_parts)
     snprintf(command, sizeof command, "node tests/data/viewer.js %s parts", file);
     rng = mpl_rng_of(9);
     for (unsigned round = 0; round < 8; round++) {
-        mpl_problem *p = random_problem(ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS);
-        mpl_plan *plan = planned_by(ctx, "greedy_size", p);
+        owned_problem *p = random_problem(ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS);
+        owned_plan *plan = planned_by(ctx, "greedy_size", p);
         size_t size;
         char *page = page_with(ctx, p, plan, &extra, &size);
         FILE *f;
@@ -299,8 +299,6 @@ TEST(test_parts)
         assert_string_equal(line, "-1\n");
         assert_int_equal(pclose(f), 0);
         free(page);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
     close(fd);
     unlink(file);

@@ -383,14 +383,13 @@ TEST(test_networks)
         if (g->n_blocks == 1 && !has_boxes(g))
             assert_round_trip(ctx, g);
         else if (!has_boxes(g) && strcmp(mpl_zoo[i]->name, "piecewise") != 0) { /* many branches */
-            mpl_graph *back = NULL;
+            owned_graph *back = NULL;
             char path[600];
 
             assert_ok(ctx, mpl_onnx_write(ctx, file_of("model.onnx", path), g,
                                           &(mpl_onnx_weights){fill_ids, (void *)g}, 0, NULL));
             assert_ok(ctx, mpl_onnx_read(ctx, path, NULL, &back));
             assert_same_problem(ctx, g, back);
-            mpl_graph_free(ctx, back);
         }
     }
 }

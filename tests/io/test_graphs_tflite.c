@@ -211,12 +211,11 @@ TEST(offsets_of_the_file_are_checked_as_a_plan)
 /* Reads a copy of the model; the answer is a graph, or one line that names the file. */
 static void read_damaged(mpl_ctx *ctx, const char *data, size_t size)
 {
-    mpl_graph *g = NULL;
+    owned_graph *g = NULL;
     mpl_status st = mpl_tflite_read_memory(ctx, "bad.tflite", data, size, &g);
 
     assert_true(st == MPL_OK || (st == MPL_EINPUT && strstr(ctx->message, "bad.tflite") != NULL &&
                                  strchr(ctx->message, '\n') == NULL));
-    mpl_graph_free(ctx, g);
 }
 
 TEST(damaged_files_are_refused_in_one_line)
@@ -250,13 +249,12 @@ TEST(memory_runs_out)
 
     assert_ok(ctx, mpl_file_read(ctx, HERE "states.tflite", &data, &size));
     for (int64_t k = 0; st == MPL_EMEM; k++) {
-        mpl_graph *g = NULL;
+        owned_graph *g = NULL;
 
         ctx->n_allocs = 0;
         ctx->fail_after = k;
         st = mpl_tflite_read_memory(ctx, "states.tflite", data, size, &g);
         assert_true(st == MPL_OK || (st == MPL_EMEM && g == NULL));
-        mpl_graph_free(ctx, g);
     }
     ctx->fail_after = -1;
     assert_ok(ctx, st);

@@ -128,7 +128,7 @@ static const char *check_least(const mpl_graph *g, truth *t, tally *sum)
 
 static void print_program(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o)
 {
-    char *text = NULL;
+    owned_memory char *text = NULL;
     size_t size = 0;
 
     assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &size));
@@ -138,12 +138,11 @@ static void print_program(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_op
         o->loop_copy ? "copy" : "view", o->parallel ? "parallel" : "serial",
         o->pin_inputs ? ",inputs" : "", o->pin_weights ? ",weights" : "",
         o->pin_outputs ? ",outputs" : "", text);
-    mpl_free(ctx, text);
 }
 
 static void judge_seed(mpl_ctx *ctx, uint64_t seed, bool parallel, tally *sum)
 {
-    mpl_graph *g = random_control_tiny(ctx, seed, 4 + (uint32_t)(seed % 9));
+    owned_graph *g = random_control_tiny(ctx, seed, 4 + (uint32_t)(seed % 9));
     truth *t = calloc(1, sizeof *t);
     program_orders all = {.g = g, .each = judge_order, .arg = t};
     const char *fault = NULL;
@@ -168,7 +167,6 @@ static void judge_seed(mpl_ctx *ctx, uint64_t seed, bool parallel, tally *sum)
         sum->skipped++;
     }
     free(t);
-    mpl_graph_free(ctx, g);
 }
 
 static void judge_programs(mpl_ctx *ctx, uint64_t n, bool parallel)

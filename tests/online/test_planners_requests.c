@@ -142,8 +142,8 @@ TEST(requests_are_a_problem)
                                           {7, 30, false, 8}, {2, 20, true, 4},  {0, 0, false, 1}};
     static const uint64_t bytes[] = {10, 20, 30, 1}, align[] = {1, 4, 8, 1};
     static const bool conflict[4][4] = {{1, 1, 0, 0}, {1, 1, 1, 0}, {0, 1, 1, 1}, {0, 0, 1, 1}};
-    mpl_request *again = NULL;
-    mpl_problem *p = NULL;
+    owned_memory mpl_request *again = NULL;
+    owned_problem *p = NULL;
     uint32_t n = 0;
 
     assert_ok(ctx, mpl_requests_problem(ctx, request, 6, &p));
@@ -158,8 +158,6 @@ TEST(requests_are_a_problem)
     for (uint32_t i = 0, k = 0; i < 6; i++, k++)
         assert_true(again[k].bytes == mpl_max_u64(request[i].bytes, 1) &&
                     again[k].gives_back == request[i].gives_back);
-    mpl_free(ctx, again);
-    mpl_problem_free(ctx, p);
 }
 
 TEST(memory_may_run_out)

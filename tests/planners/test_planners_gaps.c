@@ -269,13 +269,13 @@ TEST(plan_pairs)
 
         for (int i = 0; mpl_planners[i] != NULL; i++) {
             const mpl_planner *planner = mpl_planners[i];
-            mpl_plan *one = run_planner(ctx, planner, p), *two;
+            owned_plan *one = run_planner(ctx, planner, p);
+            mpl_plan *two;
 
             if (one == NULL)
                 continue;
             two = run_planner(ctx, planner, p);
             assert_memory_equal(one->offset, two->offset, p->n * sizeof *one->offset);
-            mpl_plan_free(ctx, one);
             mpl_plan_free(ctx, two);
         }
     }

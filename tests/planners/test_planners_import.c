@@ -245,7 +245,7 @@ TEST(cut_files)
     for (int i = 0; i < N_GOOD; i++) {
         bool json = strstr(good[i].file, ".json") != NULL;
         size_t size;
-        char *text;
+        owned_memory char *text = NULL;
 
         if (strcmp(good[i].format, "libnnc") == 0) /* detected by its name; and two files */
             continue;
@@ -260,7 +260,6 @@ TEST(cut_files)
                 check_message(ctx, good[i].file);
             mpl_import_fini(ctx, &got);
         }
-        mpl_free(ctx, text);
     }
 }
 

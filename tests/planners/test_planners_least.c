@@ -305,7 +305,7 @@ static void check_least(mpl_ctx *ctx, const mpl_graph *g, truth *t, tally *sum)
 static void print_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *o)
 {
     static const char *const concat[] = {"auto", "share", "copy"};
-    char *text = NULL;
+    owned_memory char *text = NULL;
     size_t size = 0;
 
     assert_ok(ctx, mpl_text_write_memory(ctx, g, &text, &size));
@@ -315,7 +315,6 @@ static void print_graph(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
                   o->parallel ? "parallel" : "serial", o->pin_inputs ? ",inputs" : "",
                   o->pin_weights ? ",weights" : "", o->pin_outputs ? ",outputs" : "",
                   o->boxes ? "" : " (runs only)", text);
-    mpl_free(ctx, text);
 }
 
 /* Finds the truth of one graph; false if there are too many orders and choices. */
@@ -333,7 +332,7 @@ static void judge_seed(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops, bool paralle
                        tally *sum)
 {
     mpl_problem_options o;
-    mpl_graph *g = sharing_graph(ctx, seed, n_ops, &o);
+    owned_graph *g = sharing_graph(ctx, seed, n_ops, &o);
     truth t;
 
     o.parallel = parallel;
@@ -355,7 +354,6 @@ static void judge_seed(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops, bool paralle
     sum->problems += t.n_problems;
     sum->most_nodes = mpl_max_u64(sum->most_nodes, t.nodes);
     truth_fini(ctx, &t);
-    mpl_graph_free(ctx, g);
 }
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
@@ -434,11 +432,11 @@ TEST(placements_of_one_problem)
 
     for (uint64_t seed = 0; seed < n; seed++) {
         mpl_problem_options o;
-        mpl_graph *g = sharing_graph(ctx, seed, 4 + (uint32_t)(seed % 5), &o);
+        owned_graph *g = sharing_graph(ctx, seed, 4 + (uint32_t)(seed % 5), &o);
         mpl_op order[SHARING_MOST_OPS];
-        mpl_problem *p = NULL;
-        mpl_value_map *map = NULL;
-        mpl_plan *plan = NULL;
+        owned_problem *p = NULL;
+        owned_map *map = NULL;
+        owned_plan *plan = NULL;
         mpl_run run;
         uint64_t least, live = 0;
 
@@ -456,10 +454,6 @@ TEST(placements_of_one_problem)
         families += p->inside != NULL;
         pairs += p->n_in_place > 0;
         above += p->before == NULL && least > live;
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
-        mpl_value_map_free(ctx, map);
-        mpl_graph_free(ctx, g);
     }
     print_message("%" PRIu64 " problems: %" PRIu64 " with families, %" PRIu64
                   " with pairs; %" PRIu64 " need more than their live bytes\n",

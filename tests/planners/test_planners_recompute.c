@@ -396,7 +396,8 @@ TEST(methods_agree)
         mpl_problem_options options = mpl_problem_options_default();
         mpl_recompute_found found[3];
         uint64_t before, budget;
-        mpl_graph *g = NULL, *made;
+        owned_graph *g = NULL;
+        mpl_graph *made;
         mpl_status st[3];
 
         assert_ok(
@@ -436,7 +437,6 @@ TEST(methods_agree)
         }
         if (st[0] == MPL_OK && st[1] == MPL_OK && found[1].has_bound)
             assert_true(found[1].bound_work <= found[0].facts.extra_work);
-        mpl_graph_free(ctx, g);
     }
 }
 

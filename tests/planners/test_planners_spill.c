@@ -221,7 +221,7 @@ TEST(refusals_hold_within_their_room)
         mpl_spill s = {.run = &run, .n = 3, .tick_limit = UINT64_MAX, .call_limit = 10000000};
         mpl_spill_part part = {0};
         mpl_buffer *own = NULL;
-        mpl_problem *p;
+        owned_problem *p = NULL;
         uint32_t optimum;
 
         for (uint32_t k = below(&rng, 5); k > 0; k--)
@@ -240,7 +240,6 @@ TEST(refusals_hold_within_their_room)
         assert_int_equal(put_all(ctx, &part, 1), MPL_SPILL_FITS);
         assert_int_equal(put_all(ctx, &part, 2), MPL_SPILL_NEVER);
         mpl_spill_part_fini(&part);
-        mpl_problem_free(ctx, p);
     }
 }
 

@@ -155,7 +155,7 @@ static uint32_t n_asked, n_found, n_least;
 static void check_small(mpl_ctx *ctx, uint64_t seed)
 {
     static listed l;
-    mpl_graph *g = small_graph(ctx, seed);
+    owned_graph *g = small_graph(ctx, seed);
     mpl_problem_options options = mpl_problem_options_default();
     uint64_t lowest = UINT64_MAX;
 
@@ -167,7 +167,7 @@ static void check_small(mpl_ctx *ctx, uint64_t seed)
         lowest = mpl_min_u64(lowest, l.peak[i]);
     for (uint64_t budget = lowest > 64 ? lowest - 64 : 0; budget <= l.peak[0]; budget += 64) {
         mpl_recompute_found found;
-        mpl_graph *made = NULL;
+        owned_graph *made = NULL;
         uint64_t want = least_work(&l, budget), peak, more;
         mpl_status st = recompute(ctx, g, &options, "budget", NULL, budget, &made, &found);
         char what[60];
@@ -189,9 +189,7 @@ static void check_small(mpl_ctx *ctx, uint64_t seed)
             if (seed % 2 == 0) /* of a branch, the work of all is counted */
                 assert_int_equal(found.facts.extra_work, more);
         }
-        mpl_graph_free(ctx, made);
     }
-    mpl_graph_free(ctx, g);
 }
 
 TEST(no_run_does_less)
@@ -212,7 +210,8 @@ static void check_training(mpl_ctx *ctx, uint32_t seed)
                                                                                           "revolve",
                                                                                           "sqrt"};
     mpl_problem_options options = mpl_problem_options_default();
-    mpl_graph *g = random_loops(ctx, seed), *made = NULL;
+    owned_graph *g = random_loops(ctx, seed);
+    mpl_graph *made = NULL;
     const char *method = methods[seed % 3], *tape = loops[seed / 3 % 3];
     mpl_recompute_found found;
     uint64_t before, budget, more;
@@ -235,7 +234,6 @@ static void check_training(mpl_ctx *ctx, uint32_t seed)
         n_both += found.n_loops > 0;
     }
     mpl_graph_free(ctx, made);
-    mpl_graph_free(ctx, g);
 }
 
 TEST(training_within_a_budget)

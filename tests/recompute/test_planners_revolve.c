@@ -251,7 +251,8 @@ static const struct {
 TEST(the_same_bits)
 {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        mpl_graph *g = zoo_graph(ctx, networks[i].graph), *made = NULL;
+        owned_graph *g = zoo_graph(ctx, networks[i].graph);
+        mpl_graph *made = NULL;
         mpl_recompute_found found;
         uint64_t writes;
 
@@ -269,7 +270,6 @@ TEST(the_same_bits)
         if (mpl_backend_find("cpu") != NULL && mpl_backend_find("cpu")->open != NULL)
             check_bits(ctx, networks[i].graph, g, made, "cpu", false, "best_fit", &writes);
         mpl_graph_free(ctx, made);
-        mpl_graph_free(ctx, g);
     }
 }
 
@@ -369,7 +369,8 @@ TEST(loops_that_qualify)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mpl_graph *g = text_graph(ctx, rows[i].text), *made = NULL;
+        owned_graph *g = text_graph(ctx, rows[i].text);
+        mpl_graph *made = NULL;
         mpl_recompute_found found;
         mpl_status st = recompute(ctx, g, "revolve", 2, &made, &found);
         uint64_t writes;
@@ -382,7 +383,6 @@ TEST(loops_that_qualify)
             check_bits(ctx, "by hand", g, made, "ref", false, "greedy_size", &writes);
         }
         mpl_graph_free(ctx, made);
-        mpl_graph_free(ctx, g);
     }
 }
 

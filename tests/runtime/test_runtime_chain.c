@@ -244,7 +244,7 @@ TEST(chains_do_what_plain_loops_do)
 {
     for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
         char text[1000], *in[4] = {NULL}, *keep[4] = {NULL}, *want;
-        mpl_graph *g;
+        owned_graph *g = NULL;
         uint64_t bytes;
 
         snprintf(text, sizeof text, "graph t\n%soutput y\n", chains[i]);
@@ -277,7 +277,6 @@ TEST(chains_do_what_plain_loops_do)
             free(in[v]);
             free(keep[v]);
         }
-        mpl_graph_free(ctx, g);
     }
 }
 

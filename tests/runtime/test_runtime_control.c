@@ -420,7 +420,7 @@ TEST(planned_as_computed_by_hand)
                      free = (mask & COPY_CARRIED) != 0;
                 mpl_status st = MPL_EUNAVAIL;
                 mpl_exec *exec;
-                mpl_plan *plan;
+                owned_plan *plan = NULL;
                 mpl_run how = mpl_run_default(ctx);
 
                 how.budget_ticks = 100000;
@@ -433,7 +433,6 @@ TEST(planned_as_computed_by_hand)
                 run_program(ctx, &programs[i], s.g, exec,
                             free || checked || programs[i].may_copy ? WHATEVER : AT_MOST_NOTHING);
                 mpl_exec_free(ctx, exec);
-                mpl_plan_free(ctx, plan);
             }
             session_end(&s);
         }

@@ -235,10 +235,9 @@ TEST(shared_equals_unshared)
             if (mpl_backend_absent(mpl_backends[k]) != NULL ||
                 (strcmp(mpl_backends[k]->name, "ref") == 0 && i > 3))
                 continue; /* the plain loops take seconds on the larger ones */
-            char *want = unshared_outputs(ctx, mpl_backends[k], g);
+            owned_memory char *want = unshared_outputs(ctx, mpl_backends[k], g);
             check_shared(ctx, mpl_backends[k], g, want, true);
             check_shared(ctx, mpl_backends[k], g, want, false);
-            mpl_free(ctx, want);
         }
     }
 }

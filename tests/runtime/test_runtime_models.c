@@ -41,7 +41,7 @@ static void begin(mpl_ctx *ctx, size_t model, const char *backend, session *s)
 {
     char path[256];
     mpl_problem_options options = mpl_problem_options_default();
-    uint64_t *workspace;
+    owned_memory uint64_t *workspace = NULL;
 
     *s = (session){.ctx = ctx, .backend = mpl_backend_find(backend)};
     snprintf(path, sizeof path, LIGHT "%s.onnx", models[model]);
@@ -63,7 +63,6 @@ static void begin(mpl_ctx *ctx, size_t model, const char *backend, session *s)
     assert_ok(ctx, mpl_exec_workspaces(ctx, s->backend, s->dev, s->g, workspace));
     options.op_workspace_bytes = workspace;
     assert_ok(ctx, mpl_problem_from_graph(ctx, s->g, s->order, &options, &s->p, &s->map));
-    mpl_free(ctx, workspace);
 }
 
 static void end(session *s)

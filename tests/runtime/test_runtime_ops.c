@@ -478,7 +478,7 @@ static int check_row(mpl_ctx *ctx, const row *r)
         if (mpl_backend_absent(mpl_backends[i]) == NULL)
             backends[n++] = mpl_backends[i];
     for (uint32_t i = 0; backends[i] != NULL; i++) {
-        char *got;
+        owned_memory char *got = NULL;
 
         fake.cudnn = i == 1;
         got = run(ctx, backends[i], g, how, &bytes, name);
@@ -495,7 +495,6 @@ static int check_row(mpl_ctx *ctx, const row *r)
                         r->attrs, name, r->how);
             bad++;
         }
-        mpl_free(ctx, got);
     }
     return bad;
 }

@@ -254,7 +254,7 @@ TEST(captures_change_no_state)
         bool pin = i % 2 == 1;
         uint32_t n = i / 2 == 0 ? 1 : i / 2 == 1 ? 2 : 5;
         char *out[3];
-        mpl_graph *g = NULL;
+        owned_graph *g = NULL;
 
         fake_reset();
         assert_ok(ctx, mpl_zoo_build(ctx, spec, &g));
@@ -269,7 +269,6 @@ TEST(captures_change_no_state)
                 fail_msg("%s, %u runs: not what runs without it give", ways[k], n);
         for (int k = 0; k < 3; k++)
             free(out[k]);
-        mpl_graph_free(ctx, g);
     }
 }
 

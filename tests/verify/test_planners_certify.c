@@ -581,14 +581,13 @@ TEST(mutants_prove_nothing_false)
 
     for (uint32_t k = 0; k < BASES;) {
         small p = bred(&rng, kept, k);
-        mpl_problem *problem;
+        owned_problem *problem = NULL;
 
         if (p.n < 4 || brute_fits(&p, load(&p)))
             continue;
         problem = problem_of(ctx, &p);
         kept[k] = p;
         plan[k++] = planned_by(ctx, "exact", problem);
-        mpl_problem_free(ctx, problem);
     }
     for (uint64_t i = 0; i < n; i++) {
         uint32_t k = below(&rng, BASES);

@@ -161,8 +161,8 @@ TEST(clashes_are_certified)
             .n = 3, .size = {4, 3, 2}, .align = {1, 1, 1}, .fixed = {kind / 4 % 2, 2, -1}};
         const char *name = kind < 8 ? "exact" : "ilp";
         mpl_certified proved;
-        mpl_problem *p;
-        mpl_plan *plan;
+        owned_problem *p = NULL;
+        owned_plan *plan = NULL;
 
         if (mpl_planner_find(name)->plan == NULL)
             continue;
@@ -175,8 +175,6 @@ TEST(clashes_are_certified)
         assert_true(proved.bound == UINT64_MAX);
         plan->refutation.within = 10; /* also refuted, but there is room above */
         assert_status(ctx, mpl_certify(ctx, p, plan, &proved), MPL_EINVALID);
-        mpl_plan_free(ctx, plan);
-        mpl_problem_free(ctx, p);
     }
 }
 

@@ -738,7 +738,7 @@ static void changed_plans_of_graph(mpl_ctx *ctx, mpl_rng *rng, uint64_t seed, gr
     owned_graph *g = random_graph(ctx, seed, 4 + random_below(rng, MOST_OPS - 3), 3);
     owned_map *map = NULL;
     owned_problem *p = NULL;
-    mpl_plan *plan;
+    owned_plan *plan = NULL;
     mpl_op order[MOST_OPS];
     uint64_t offset[MOST_BUFFERS];
 
@@ -760,7 +760,6 @@ static void changed_plans_of_graph(mpl_ctx *ctx, mpl_rng *rng, uint64_t seed, gr
             memcpy(plan->offset, offset, p->n * sizeof *offset);
         move(p, plan, rng);
     }
-    mpl_plan_free(ctx, plan);
 }
 
 TEST(plans_of_graphs)
