@@ -24,12 +24,6 @@ static mpl_graph *read_double(mpl_ctx *ctx, const char *text)
     return g;
 }
 
-static double draw(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (double)(*state >> 33) / 2147483648.0;
-}
-
 static bool ends_with(const char *text, const char *end)
 {
     return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
@@ -58,7 +52,7 @@ static void fill(interpreter *it, uint64_t seed, int64_t classes)
                                                                         : classes);
             else
                 mpl_put((mpl_type)g->value_type[v], it->data[v], (int64_t)i,
-                        positive ? 0.5 + draw(&seed) : 2 * draw(&seed) - 1);
+                        positive ? 0.5 + draw_share(&seed) : 2 * draw_share(&seed) - 1);
     }
 }
 
@@ -452,15 +446,6 @@ static const pieces piece_rows[] = {
     /* read whole, once */
     {PIECES("", "y = slice(z) starts=[0] ends=[6] axes=[1]\n"), 0, 0, 0, 0},
 };
-
-static uint32_t count_kind(const mpl_graph *g, mpl_op_kind kind)
-{
-    uint32_t n = 0;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        n += g->op_kind[op] == kind;
-    return n;
-}
 
 static const mpl_autodiff_options variants[] = {
     {.chained = false, .apart = false},

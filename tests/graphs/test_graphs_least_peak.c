@@ -8,8 +8,7 @@ static const char *const searching[] = {"least_peak", "beam", "anneal"};
 
 TEST(least_of_all_orders)
 {
-    const char *text = getenv("MPL_ORDERS");
-    uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 1500, better = 0;
+    uint64_t n_graphs = number_asked("MPL_ORDERS", 1500), better = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
         owned_graph *g =

@@ -159,9 +159,7 @@ static void check_unfolding(mpl_ctx *ctx, const mpl_order_model *m, const mpl_or
 
 TEST(least_peak_stays)
 {
-    const char *text = getenv("MPL_MODELS");
-    uint64_t n_models = text != NULL ? strtoull(text, NULL, 10) : 3000, n_chains = 0, n_ops = 0,
-             n_left = 0;
+    uint64_t n_models = number_asked("MPL_MODELS", 3000), n_chains = 0, n_ops = 0, n_left = 0;
 
     for (uint64_t seed = 0; seed < n_models; seed++) {
         mpl_order_model *m = random_model(ctx, seed);

@@ -155,9 +155,7 @@ static void forget(bench *b)
 /* How many random graphs: MPL_STREAMS, else few. */
 static uint64_t n_graphs(void)
 {
-    const char *text = getenv("MPL_STREAMS");
-
-    return text != NULL ? strtoull(text, NULL, 10) : 400;
+    return number_asked("MPL_STREAMS", 400);
 }
 
 /* Whether one operation makes `out` of `in`, and all else that touches `in` has ended by then. */

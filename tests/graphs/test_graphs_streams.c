@@ -12,15 +12,6 @@ static mpl_graph *draw(mpl_ctx *ctx, uint64_t seed)
     return seed % 3 == 2 ? random_control_of(ctx, seed, n) : random_graph(ctx, seed, n, 4);
 }
 
-static uint32_t count_units(const mpl_graph *g)
-{
-    uint32_t n = 0;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        n += g->op_block[op] == 0;
-    return n;
-}
-
 /* Whether unit `reader` reads a result of `maker`, in any of its blocks. */
 static bool reads(const mpl_graph *g, mpl_op reader, mpl_op maker)
 {

@@ -20,12 +20,6 @@ static uint32_t asked(void)
 
 /* ---- a graph in f64, and its contents ---- */
 
-static double draw(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (double)(*state >> 33) / 2147483648.0;
-}
-
 /* Makes f64 of all f32 of a finished graph. */
 static void make_double(mpl_ctx *ctx, mpl_graph *g)
 {
@@ -94,7 +88,7 @@ static void fill(interpreter *it, uint64_t seed)
         for (uint64_t i = 0; i < n; i++)
             mpl_put((mpl_type)g->value_type[v], it->data[v], (int64_t)i,
                     !mpl_is_float(g, v) ? (double)(labels ? (i * 7 + 1) % 3 : 1 + i % 2)
-                                        : middle + most * (2 * draw(&seed) - 1));
+                                        : middle + most * (2 * draw_share(&seed) - 1));
     }
 }
 
@@ -147,7 +141,8 @@ static checked check(mpl_ctx *ctx, const mpl_graph *g, uint64_t most, uint32_t s
 
         if (grad == MPL_NONE || c.n_trained++ % skip != 0)
             continue;
-        for (uint64_t i = step > 1 ? (uint64_t)(draw(&seed) * (double)step) : 0; i < n; i += step) {
+        for (uint64_t i = step > 1 ? (uint64_t)(draw_share(&seed) * (double)step) : 0; i < n;
+             i += step) {
             double want = slope(ctx, &it, (double *)it.data[w] + i),
                    got = ((double *)back.data[grad])[i];
 
@@ -263,14 +258,6 @@ TEST(exported_models_agree_with_differences)
 
 /* ---- losses by hand ---- */
 
-static mpl_graph *read_text(mpl_ctx *ctx, const char *text)
-{
-    mpl_graph *g = NULL;
-
-    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
-    return g;
-}
-
 typedef struct loss_row {
     const char *dims, *tail, *loss; /* y = mul(x, w), then the tail */
     int64_t dim[4];
@@ -347,7 +334,7 @@ TEST(losses_are_their_formulas)
 
         snprintf(text, sizeof text, "graph t\ninput x f32 %s\nweight w f32 %s\ny = mul(x, w)\n%s",
                  row->dims, row->dims, row->tail);
-        g = read_text(ctx, text);
+        g = text_graph(ctx, text);
         make_double(ctx, g);
         assert_ok(ctx, mpl_graph_train(ctx, &g, &options));
         assert_string_equal(g->value_name[g->output[0]], "loss");
@@ -429,7 +416,7 @@ TEST(what_is_read_as_a_weight_is_trained)
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         mpl_train_options options = {
             NULL, sets[i].trainable, {.update = MPL_OPTIMISER_SGD, .frozen = true}};
-        owned_graph *g = read_text(ctx, sets[i].text);
+        owned_graph *g = text_graph(ctx, sets[i].text);
         char names[200] = "";
 
         assert_ok(ctx, mpl_graph_train(ctx, &g, &options));
@@ -551,14 +538,14 @@ static size_t random_line(char *text, size_t size, uint32_t n, uint64_t *seed)
         "h%u = slice(v%u) starts=[1] ends=[3] axes=[1]\nv%u = concat(h%u, h%u) axis=1\n",
         "m%u = reduce_mean(v%u) axes=[0] keepdims=1\nv%u = add(v%u, m%u)\n",
         "weight e%u f32 [5,4]\ng%u = gather(e%u, i) axis=0\nv%u = add(g%u, v%u)\n"};
-    uint32_t a = (uint32_t)(draw(seed) * n), b = (uint32_t)(draw(seed) * n);
-    uint32_t form = (uint32_t)(draw(seed) * 9);
+    uint32_t a = (uint32_t)(draw_share(seed) * n), b = (uint32_t)(draw_share(seed) * n);
+    uint32_t form = (uint32_t)(draw_share(seed) * 9);
     const char *f = forms[form];
 
-    a = draw(seed) < 0.7 ? n - 1 : a;
+    a = draw_share(seed) < 0.7 ? n - 1 : a;
     switch (form) {
     case 0:
-        return (size_t)snprintf(text, size, f, n, unary[(int)(draw(seed) * 10)], a);
+        return (size_t)snprintf(text, size, f, n, unary[(int)(draw_share(seed) * 10)], a);
     case 1:
     case 2:
         return (size_t)snprintf(text, size, f, n, n, n, a, n, n);
@@ -587,7 +574,7 @@ TEST(random_graphs_agree_with_differences)
             losses_of[k % 3], NULL, {.update = MPL_OPTIMISER_SGD, .chained = k % 2 == 0}};
         char text[6000];
         uint64_t seed = k + 1;
-        uint32_t lines = 2 + (uint32_t)(draw(&seed) * 8);
+        uint32_t lines = 2 + (uint32_t)(draw_share(&seed) * 8);
         size_t at = (size_t)snprintf(text, sizeof text,
                                      "graph t\ninput x f32 [3,4]\ninput i i64 "
                                      "[3]\nweight w f32 [3,4]\nv0 = mul(x, w)\n");
@@ -598,7 +585,7 @@ TEST(random_graphs_agree_with_differences)
             at += random_line(text + at, sizeof text - at, i, &seed);
         snprintf(text + at, sizeof text - at, "y = sin(v%u)\n%soutput %s\n", lines,
                  k % 3 == 2 ? "z = reduce_mean(y) keepdims=0\n" : "", k % 3 == 2 ? "z" : "y");
-        g = read_text(ctx, text);
+        g = text_graph(ctx, text);
         make_double(ctx, g);
         assert_ok(ctx, mpl_graph_train(ctx, &g, &options));
         c = check(ctx, g, asked() > 0 ? 1000 : 3, 1);

@@ -86,9 +86,7 @@ static void check_least(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
 /* All orders of small graphs: random ones with updates, and training graphs of random networks. */
 TEST(least_of_all_orders)
 {
-    const char *text = getenv("MPL_ORDERS");
-    uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : draws(900), better = 0, n = 0,
-             orders = 0;
+    uint64_t n_graphs = number_asked("MPL_ORDERS", draws(900)), better = 0, n = 0, orders = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
         owned_graph *g = seed % 3 == 2 ? random_training(ctx, seed, 1 + (uint32_t)(seed % 4))

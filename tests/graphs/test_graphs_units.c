@@ -374,15 +374,6 @@ static bool every_interleaving(walk *w)
     return true;
 }
 
-static uint32_t count_units(const mpl_graph *g)
-{
-    uint32_t n = 0;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        n += g->op_block[op] == 0;
-    return n;
-}
-
 TEST(interleavings)
 {
     uint64_t n_graphs = 0, n_looked = 0;

@@ -267,15 +267,6 @@ static const char *difference(mpl_ctx *ctx, const mpl_graph *program, const mpl_
     return differs;
 }
 
-static uint32_t count_kind(const mpl_graph *g, mpl_op_kind kind)
-{
-    uint32_t n = 0;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        n += g->op_kind[op] == kind;
-    return n;
-}
-
 /* The example of the proposal. */
 TEST(the_example_needs_one_assign)
 {

@@ -301,8 +301,7 @@ static void check_random(mpl_ctx *ctx, uint64_t seed)
 
 TEST(random_loops_and_branches)
 {
-    const char *text = getenv("MPL_CHANGED_GRAPHS");
-    uint64_t n = text != NULL ? strtoull(text, NULL, 10) : 400;
+    uint64_t n = number_asked("MPL_CHANGED_GRAPHS", 400);
 
     for (uint64_t seed = 1; seed <= n; seed++)
         check_random(ctx, seed);

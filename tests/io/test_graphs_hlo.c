@@ -29,14 +29,6 @@ static mpl_buffer buffer_named(const mpl_problem *p, const char *file, const cha
     return 0;
 }
 
-static bool paired(const mpl_problem *p, mpl_buffer in, mpl_buffer out)
-{
-    for (uint32_t i = 0; i < p->n_in_place; i++)
-        if (p->in_place_in[i] == in && p->in_place_out[i] == out)
-            return true;
-    return false;
-}
-
 typedef struct said {
     uint32_t n_buffers, n_pairs, n_conflicts;
     bool buffers; /* each is named */
@@ -61,7 +53,7 @@ static void check_line(mpl_ctx *ctx, const char *file, const char *line, const h
             fail_msg("%s: '%s' and '%s' do not conflict", file, a, b);
         all->n_conflicts++;
     } else if (sscanf(line, "// pair %79s %79s", a, b) == 2) {
-        if (!paired(p, buffer_named(p, file, a), buffer_named(p, file, b)))
+        if (!is_offered(p, buffer_named(p, file, a), buffer_named(p, file, b)))
             fail_msg("%s: '%s' may not lie over '%s'", file, b, a);
         all->n_pairs++;
     } else if (sscanf(line, "// in %79s %79s", a, b) == 2) {

@@ -156,8 +156,7 @@ static void check_trace(mpl_ctx *ctx, const row *rows, uint32_t n)
 
 TEST(read_random_traces)
 {
-    const char *text = getenv("MPL_TRACES");
-    uint64_t rounds = text != NULL ? strtoull(text, NULL, 10) : 500;
+    uint64_t rounds = number_asked("MPL_TRACES", 500);
     row rows[MOST];
     mpl_rng rng = mpl_rng_of(5);
 

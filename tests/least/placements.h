@@ -60,15 +60,6 @@ static inline bool placements_apart(const mpl_problem *p, mpl_buffer a, mpl_buff
     return true;
 }
 
-static inline bool placements_is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
-{
-    for (uint32_t i = 0; i < p->n_in_place; i++)
-        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
-            (p->in_place_in[i] == b && p->in_place_out[i] == a))
-            return true;
-    return false;
-}
-
 /* Live bytes in whole slots, the most over all steps of a serial problem. What may overwrite
  * another buffer counts with it. *least: the same without the padding of one buffer, which no
  * placement can be below. */
@@ -122,7 +113,7 @@ static inline void placements_init(const mpl_problem *p, placements *s)
         *top = at + p->bytes[b] > *top ? at + p->bytes[b] : *top;
         for (uint32_t k = 0; k < s->n; k++) {
             s->apart[i][k] = s->group[i] != s->group[k] && placements_apart(p, b, s->part[k]);
-            s->pair[i][k] = placements_is_pair(p, b, s->part[k]);
+            s->pair[i][k] = is_offered(p, b, s->part[k]) || is_offered(p, s->part[k], b);
         }
     }
 }

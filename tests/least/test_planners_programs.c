@@ -27,13 +27,6 @@ typedef struct tally {
     uint64_t faults;
 } tally;
 
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static bool is_new(truth *t, uint64_t hash)
 {
     size_t at = hash % MOST_SEEN, n = 0;
@@ -151,7 +144,7 @@ static void judge_seed(mpl_ctx *ctx, uint64_t seed, bool parallel, tally *sum)
 
     *t = (truth){.ctx = ctx, .live = UINT64_MAX, .arena = UINT64_MAX - 1};
     t->o = options_of(&rng, parallel);
-    all.most = number_of("MPL_PROGRAMS_MOST", 300);
+    all.most = number_asked("MPL_PROGRAMS_MOST", 300);
     if (g->n_blocks > 1 && program_visit(&all) && !t->gave_up) {
         sum->n++;
         sum->orders += all.n;
@@ -173,7 +166,7 @@ static void judge_programs(mpl_ctx *ctx, uint64_t n, bool parallel)
 {
     tally sum = {0};
 
-    for (uint64_t seed = number_of("MPL_PROGRAMS_SEED", 0); sum.n < n && sum.faults < 5; seed++)
+    for (uint64_t seed = number_asked("MPL_PROGRAMS_SEED", 0); sum.n < n && sum.faults < 5; seed++)
         judge_seed(ctx, seed, parallel, &sum);
     print_message("%" PRIu64 " programs (%" PRIu64 " left out), %" PRIu64 " orders: %" PRIu64
                   " of the least live bytes, %" PRIu64 " of them proved; %" PRIu64
@@ -184,12 +177,12 @@ static void judge_programs(mpl_ctx *ctx, uint64_t n, bool parallel)
 
 TEST(programs_in_one_order)
 {
-    judge_programs(ctx, number_of("MPL_PROGRAMS", 60), false);
+    judge_programs(ctx, number_asked("MPL_PROGRAMS", 60), false);
 }
 
 TEST(programs_in_every_execution)
 {
-    judge_programs(ctx, number_of("MPL_PROGRAMS", 60), true);
+    judge_programs(ctx, number_asked("MPL_PROGRAMS", 60), true);
 }
 
 /* Programs whose least live bytes are proved by one rule each: a pair is not offered over a carried

@@ -334,8 +334,7 @@ static void play_random(mpl_ctx *ctx, size_t k, mpl_rng *rng)
 
 TEST(allocators_do_as_their_simulations)
 {
-    const char *text = getenv("MPL_ONLINE");
-    uint64_t rounds = text != NULL ? strtoull(text, NULL, 10) : 2000;
+    uint64_t rounds = number_asked("MPL_ONLINE", 2000);
     mpl_rng rng = mpl_rng_of(21);
 
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)

@@ -64,8 +64,7 @@ static bool check_joint(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_opti
 
 TEST(least_arena_of_all)
 {
-    const char *text = getenv("MPL_ORDERS");
-    uint64_t n_graphs = text != NULL ? strtoull(text, NULL, 10) : 400, apart = 0, listed = 0;
+    uint64_t n_graphs = number_asked("MPL_ORDERS", 400), apart = 0, listed = 0;
 
     for (uint64_t seed = 0; seed < n_graphs; seed++) {
         owned_graph *g =

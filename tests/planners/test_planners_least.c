@@ -356,21 +356,14 @@ static void judge_seed(mpl_ctx *ctx, uint64_t seed, uint32_t n_ops, bool paralle
     truth_fini(ctx, &t);
 }
 
-static uint64_t number_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 /* Judges graphs until `n` are found whose orders and choices can all be tried. */
 static void judge_graphs(mpl_ctx *ctx, uint64_t n, bool parallel)
 {
     static const uint32_t sizes[8] = {2, 3, 4, 5, 6, 7, 8, 8};
-    uint64_t n_ops = number_of("MPL_LEAST_OPS", 0), most = number_of("MPL_LEAST_MOST", 3000);
+    uint64_t n_ops = number_asked("MPL_LEAST_OPS", 0), most = number_asked("MPL_LEAST_MOST", 3000);
     tally sum = {0};
 
-    for (uint64_t seed = number_of("MPL_LEAST_SEED", 0); sum.n < n && sum.faults < 20; seed++)
+    for (uint64_t seed = number_asked("MPL_LEAST_SEED", 0); sum.n < n && sum.faults < 20; seed++)
         judge_seed(ctx, seed, n_ops > 0 ? (uint32_t)n_ops : sizes[seed % 8], parallel, most, &sum);
     print_message("%" PRIu64 " graphs (%" PRIu64 " too large), %" PRIu64 " orders, %" PRIu64
                   " problems: %" PRIu64 " have choices, %" PRIu64 " gain by sharing; %" PRIu64
@@ -384,12 +377,12 @@ static void judge_graphs(mpl_ctx *ctx, uint64_t n, bool parallel)
 
 TEST(least_over_all_choices)
 {
-    judge_graphs(ctx, number_of("MPL_LEAST", 150), false);
+    judge_graphs(ctx, number_asked("MPL_LEAST", 150), false);
 }
 
 TEST(least_of_parallel_plans)
 {
-    judge_graphs(ctx, number_of("MPL_LEAST", 150), true);
+    judge_graphs(ctx, number_asked("MPL_LEAST", 150), true);
 }
 
 typedef struct drawn {
@@ -428,7 +421,7 @@ TEST(splits_that_copy_matter)
 /* The oracle of placements against the exact search, problem by problem. */
 TEST(placements_of_one_problem)
 {
-    uint64_t n = number_of("MPL_LEAST", 150), nodes = 0, families = 0, pairs = 0, above = 0;
+    uint64_t n = number_asked("MPL_LEAST", 150), nodes = 0, families = 0, pairs = 0, above = 0;
 
     for (uint64_t seed = 0; seed < n; seed++) {
         mpl_problem_options o;

@@ -24,13 +24,6 @@ typedef struct bench {
 
 static bench opened; /* its device is open as long as tests run */
 
-static uint64_t asked(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static mpl_problem_options options_of(uint64_t seed)
 {
     mpl_problem_options options = mpl_problem_options_default();
@@ -182,7 +175,8 @@ static uint64_t check_graph(bench *b, uint64_t seed)
 static void every_planner_of(bool parallel)
 {
     bench b = opened;
-    uint64_t first = asked("CONTROL_SEED", 1), n = asked("CONTROL_ORACLE", 200), n_plans = 0;
+    uint64_t first = number_asked("CONTROL_SEED", 1), n = number_asked("CONTROL_ORACLE", 200),
+             n_plans = 0;
     int64_t begin = mpl_clock_ns();
 
     b.parallel = parallel;
@@ -341,7 +335,7 @@ static bool plant(bench *b, mpl_plan *plan, int fault, mpl_rng *rng)
 static void catch_faults_of(bool parallel)
 {
     bench b = opened;
-    uint64_t n = asked("CONTROL_FAULTS", 150);
+    uint64_t n = number_asked("CONTROL_FAULTS", 150);
     uint32_t planted[N_FAULTS] = {0}, caught[N_FAULTS] = {0}, missed = 0;
     mpl_rng rng;
 

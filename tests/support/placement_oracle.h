@@ -24,11 +24,7 @@ static inline uint64_t round_up(uint64_t at, uint64_t align)
 
 static inline bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
 {
-    for (uint32_t i = 0; i < p->n_in_place; i++)
-        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
-            (p->in_place_in[i] == b && p->in_place_out[i] == a))
-            return true;
-    return false;
+    return is_offered(p, a, b) || is_offered(p, b, a);
 }
 
 /* Whether b fits at `at` without a plain_conflict with a placed buffer. */

@@ -122,6 +122,49 @@ static inline mpl_plan *planned_by(mpl_ctx *ctx, const char *planner, const mpl_
     return plan;
 }
 
+static inline uint32_t count_kind(const mpl_graph *g, mpl_op_kind kind)
+{
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n += g->op_kind[op] == kind;
+    return n;
+}
+
+/* Outermost operations. */
+static inline uint32_t count_units(const mpl_graph *g)
+{
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n += g->op_block[op] == 0;
+    return n;
+}
+
+/* Whether `out` may overwrite `in`. */
+static inline bool is_offered(const mpl_problem *p, mpl_buffer in, mpl_buffer out)
+{
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (p->in_place_in[i] == in && p->in_place_out[i] == out)
+            return true;
+    return false;
+}
+
+/* Uniform in [0, 1), by a generator that is not ours. */
+static inline double draw_share(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)(*state >> 33) / 2147483648.0;
+}
+
+/* A number in the environment; unset: `otherwise`. */
+static inline uint64_t number_asked(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
 /* How many of n drawn problems a loop tries. Under the address sanitizer a sixth, for it looks for
  * other faults than wrong answers; MPL_ALL=1: all of them. */
 static inline uint32_t draws(uint32_t n)

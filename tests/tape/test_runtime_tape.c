@@ -10,13 +10,6 @@
 
 enum { N_RUNS = 3, MOST_PORTS = 16, N_PLANS = 2, N_GRAPHS = 60 };
 
-static uint64_t asked(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 typedef struct bench {
     mpl_ctx *ctx;
     const mpl_backend *backend;
@@ -151,7 +144,8 @@ static void walk_graph(mpl_ctx *ctx, uint64_t seed, const char *allocator, uint6
 
 TEST(random_graphs)
 {
-    uint64_t first = asked("MPL_TAPE_SEED", 1), n = asked("MPL_TAPES", N_GRAPHS), n_diverged = 0;
+    uint64_t first = number_asked("MPL_TAPE_SEED", 1), n = number_asked("MPL_TAPES", N_GRAPHS),
+             n_diverged = 0;
     mpl_online *probe;
 
     for (uint64_t seed = first; seed < first + n; seed++)

@@ -274,13 +274,6 @@ static uint32_t compare_directly(const char *graph, const walked *w, uint32_t n,
 
 /* ---- the walk ---- */
 
-static uint64_t asked(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 /* A drawn combination and its neighbours: each differs from it in one option. */
 static uint32_t walk_around(mpl_ctx *ctx, mpl_audit *audit, const char *graph, const combination *c,
                             walked *w)
@@ -322,7 +315,7 @@ static void report(const mpl_audit *audit)
 
 TEST(what_is_proved_is_never_beaten)
 {
-    uint64_t n_walks = asked("AUDIT_WALK", 2), seed = asked("AUDIT_SEED", 1);
+    uint64_t n_walks = number_asked("AUDIT_WALK", 2), seed = number_asked("AUDIT_SEED", 1);
     mpl_audit audit = {0};
     uint32_t direct = 0, n_wrong = 0;
     mpl_rng rng = mpl_rng_of(seed);

@@ -32,19 +32,11 @@ static bool share_a_byte(const mpl_problem *p, const mpl_plan *plan, mpl_buffer 
     return false;
 }
 
-static bool offered(const mpl_problem *p, mpl_buffer in, mpl_buffer out)
-{
-    for (uint32_t i = 0; i < p->n_in_place; i++)
-        if (p->in_place_in[i] == in && p->in_place_out[i] == out)
-            return true;
-    return false;
-}
-
 /* Whether a and b share a byte that both need: at one step, or unordered. */
 static bool collide(const mpl_problem *p, const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
 {
     if (!share_a_byte(p, plan, a, b) ||
-        (plan->offset[a] == plan->offset[b] && (offered(p, a, b) || offered(p, b, a))))
+        (plan->offset[a] == plan->offset[b] && (is_offered(p, a, b) || is_offered(p, b, a))))
         return false;
     return p->before != NULL ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
                              : plain_meeting(p, a, b) < p->n_steps;
@@ -291,7 +283,8 @@ static bool kept_apart(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
                        ? !mpl_is_before(p->before, a, b) && !mpl_is_before(p->before, b, a)
                        : plain_meeting(p, a, b) < p->n_steps;
 
-    return at_once && p->pool[a] == 0 && p->pool[b] == 0 && !offered(p, a, b) && !offered(p, b, a);
+    return at_once && p->pool[a] == 0 && p->pool[b] == 0 && !is_offered(p, a, b) &&
+           !is_offered(p, b, a);
 }
 
 /* The bytes that the witness needs, in slots of the least alignment, minus the rounding of one. */

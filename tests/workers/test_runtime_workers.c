@@ -69,13 +69,6 @@ static const mpl_backend *slow_backend(uint64_t seed, int64_t most_ns)
     return &slow.backend;
 }
 
-static uint64_t count_of(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void bind_graph(mpl_ctx *ctx, const mpl_backend *backend, const mpl_graph *g,
                        const mpl_problem_options *options, const char *planner, bound *b)
 {
@@ -146,7 +139,8 @@ static void try_graph(mpl_ctx *ctx, uint64_t seed, uint64_t *n_at_once)
 
 TEST(random_graphs_at_once)
 {
-    uint64_t n = count_of("WORKERS_ORACLE", 100), first = count_of("WORKERS_SEED", 1), at_once = 0;
+    uint64_t n = number_asked("WORKERS_ORACLE", 100), first = number_asked("WORKERS_SEED", 1),
+             at_once = 0;
 
     for (uint64_t seed = first; seed < first + n; seed++)
         try_graph(ctx, seed, &at_once);
