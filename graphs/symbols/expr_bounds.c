@@ -294,7 +294,7 @@ static int way_of_atom(const mpl_exprs *x, uint32_t id, const mpl_box *box, uint
     return way_of_poly(x, &inner, box, symbol); /* quotients and maxima rise in what they hold */
 }
 
-/* A product of factors that are never negative moves as they do where they agree. */
+/* A product moves as its factors do where they agree: no atom is negative. */
 static int way_of_term(const mpl_exprs *x, const mpl_term *t, const mpl_box *box, uint32_t symbol)
 {
     uint32_t n = mpl_term_degree(t);
@@ -302,12 +302,6 @@ static int way_of_term(const mpl_exprs *x, const mpl_term *t, const mpl_box *box
 
     for (uint32_t j = 0; j < n; j++)
         way |= way_of_atom(x, t->atom[j], box, symbol);
-    for (uint32_t j = 0; way != FLAT && n > 1 && j < n; j++) {
-        mpl_span s;
-
-        if (!mpl_span_of_atom(x, t->atom[j], box, &s) || s.low < 0)
-            return UNKNOWN;
-    }
     if (t->coefficient < 0 && (way == RISES || way == FALLS))
         way = RISES + FALLS - way;
     return way;

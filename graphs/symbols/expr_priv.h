@@ -19,6 +19,8 @@ typedef struct mpl_poly {
     mpl_term *term;
 } mpl_poly;
 
+/* No atom is negative in the range: of a floor's dividend all coefficients are from 0 to by - 1,
+ * since what `by` divides is taken out. */
 typedef enum mpl_atom_kind { MPL_ATOM_COUNT, MPL_ATOM_FLOOR, MPL_ATOM_POSITIVE } mpl_atom_kind;
 
 typedef struct mpl_atom {

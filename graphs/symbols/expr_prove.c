@@ -62,20 +62,16 @@ static bool narrow(const prover *v, const mpl_poly *fact, mpl_box *box)
 
 /* d becomes part * d + m * fact, where m >= 0 and the first negative term that m lets `part` of the
  * fact cancel is gone: where the new d >= 0, so is the old one. False: there is no such term. */
-static bool add_fact(const prover *v, mpl_poly *d, const mpl_box *box, const mpl_poly *fact,
-                     const mpl_term *part, mpl_poly *sum)
+static bool add_fact(mpl_poly *d, const mpl_poly *fact, const mpl_term *part, mpl_poly *sum)
 {
     for (uint32_t i = 0; i < d->n; i++) {
         mpl_term m;
         mpl_poly one = {1, 1, &m}, last = *d;
-        mpl_span s;
 
         if (d->term[i].coefficient >= 0 || d->term[i].coefficient == INT64_MIN ||
             !mpl_term_without(&d->term[i], part, &m))
             continue;
-        m.coefficient = -m.coefficient;
-        if (!mpl_span_of_term(v->x, &m, box, &s) || s.low < 0)
-            continue;
+        m.coefficient = -m.coefficient; /* now m >= 0: no atom is negative */
         sum->n = 0;
         if (!mpl_poly_put(sum, part->coefficient, d) || !mpl_poly_put_product(sum, &one, fact) ||
             !mpl_poly_tidy(sum))
@@ -98,7 +94,7 @@ static bool by_facts(const prover *v, const mpl_poly *d, const mpl_box *box)
             if (part->coefficient <= 0 || part->atom[0] == MPL_NONE || !mpl_poly_put(&now, 1, d))
                 continue;
             for (uint32_t step = 0; step < MAX_STEPS; step++) {
-                if (!add_fact(v, &now, box, &v->fact[f], part, &other))
+                if (!add_fact(&now, &v->fact[f], part, &other))
                     break;
                 if (is_low(v, &now, box))
                     return true;
@@ -161,8 +157,7 @@ static bool in_case(prover *v, const mpl_poly *d, const mpl_box *box, uint32_t a
 }
 
 /* d times c with c * floor(q / c) replaced by what is not above it (below, for negative terms). */
-static bool without_floor(const prover *v, const mpl_poly *d, const mpl_box *box, uint32_t atom,
-                          mpl_poly *out)
+static bool without_floor(const prover *v, const mpl_poly *d, uint32_t atom, mpl_poly *out)
 {
     int64_t c = v->x->atom[atom].by;
     mpl_poly q = mpl_poly_of(v->x, v->x->atom[atom].of);
@@ -172,7 +167,6 @@ static bool without_floor(const prover *v, const mpl_poly *d, const mpl_box *box
     for (uint32_t i = 0; i < d->n; i++) {
         mpl_term rest, less = mpl_const_term(1 - c);
         mpl_poly one = {1, 1, &rest}, constant = {1, 1, &less};
-        mpl_span s;
 
         if (!mpl_term_without(&d->term[i], &single, &rest)) {
             rest = d->term[i];
@@ -180,9 +174,8 @@ static bool without_floor(const prover *v, const mpl_poly *d, const mpl_box *box
                 return false;
             continue;
         }
-        if (!mpl_span_of_term(v->x, &rest, box, &s) || (s.low < 0 && s.high > 0) ||
-            !mpl_poly_put_product(out, &one, &q) ||
-            (s.low >= 0 && s.high > 0 && !mpl_poly_put_product(out, &one, &constant)))
+        if (!mpl_poly_put_product(out, &one, &q) ||
+            (rest.coefficient > 0 && !mpl_poly_put_product(out, &one, &constant)))
             return false;
     }
     return mpl_poly_tidy(out);
@@ -194,7 +187,7 @@ static bool by_real_quotients(prover *v, const mpl_poly *d, const mpl_box *box, 
     room r;
     mpl_poly now = in_room(&r);
 
-    if (atom == MPL_NONE || !without_floor(v, d, box, atom, &now))
+    if (atom == MPL_NONE || !without_floor(v, d, atom, &now))
         return false;
     return is_low(v, &now, box) || by_facts(v, &now, box) ||
            (depth > 0 && by_real_quotients(v, &now, box, depth - 1));

@@ -178,6 +178,19 @@ static mpl_status add_hints(inferrer *f, mpl_op op)
     return MPL_OK;
 }
 
+/* What no operation makes may round a symbol. */
+static mpl_status hint_symbols(inferrer *f)
+{
+    f->n_hints = 0;
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(f->s->x); i++) {
+        mpl_expr e;
+
+        MPL_PASS(mpl_expr_of_symbol(f->ctx, f->s->x, i, &e));
+        add_hint(f, e);
+    }
+    return MPL_OK;
+}
+
 /* No expression was found: refused with the node, or bounded by the most. */
 static mpl_status no_expression(inferrer *f, mpl_op op, mpl_value v, uint32_t k, mpl_expr *out)
 {
@@ -241,7 +254,7 @@ static mpl_status infer(inferrer *f)
     const mpl_graph *g = f->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        f->n_hints = 0;
+        MPL_PASS(hint_symbols(f));
         for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
             if (mpl_op_input(g, op, i) != MPL_NONE)
                 MPL_PASS(infer_value(f, MPL_NONE, mpl_op_input(g, op, i)));
@@ -250,7 +263,7 @@ static mpl_status infer(inferrer *f)
             if (mpl_op_output(g, op, i) != MPL_NONE)
                 MPL_PASS(infer_value(f, op, mpl_op_output(g, op, i)));
     }
-    f->n_hints = 0;
+    MPL_PASS(hint_symbols(f));
     for (mpl_value v = 0; v < g->n_values; v++) {
         MPL_PASS(infer_value(f, MPL_NONE, v));
         MPL_PASS(infer_bytes(f, v));

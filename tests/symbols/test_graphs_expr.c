@@ -296,6 +296,28 @@ TEST(what_needs_a_proof_is_proved)
     }
 }
 
+/* Factors below zero turn what rises into what falls, and what a relation adds into what it takes.
+ */
+TEST(negative_factors_are_minded)
+{
+    owned_exprs *x = no_exprs(ctx);
+    int64_t low, high, value[2], got;
+    mpl_expr e;
+
+    add_symbol(ctx, x, "a", 1, 19, 1);
+    add_symbol(ctx, x, "b", 1, 19, 1);
+    assert_ok(ctx, mpl_exprs_relation(ctx, x, read_expr(ctx, x, "a + b - 20")));
+    assert_false(mpl_expr_at_most(x, 0, read_expr(ctx, x, "floor((a-20)/3)*(20-a-b)"), NULL));
+    assert_true(mpl_expr_at_most(x, read_expr(ctx, x, "floor((a-20)/3)*(20-a-b)"), 0, NULL));
+    e = read_expr(ctx, x, "floor((a-20)/3)*b + a");
+    assert_true(mpl_expr_bounds(x, e, NULL, &low, &high));
+    for (value[0] = 1; value[0] <= 19; value[0]++)
+        for (value[1] = 1; value[1] <= 19; value[1]++) {
+            assert_true(mpl_expr_eval(x, e, value, &got));
+            assert_in_range(got - low, 0, high - low);
+        }
+}
+
 TEST(division_without_a_rest)
 {
     owned_exprs *x = usual(ctx);
@@ -359,5 +381,5 @@ TEST(each_allocation_may_fail)
 }
 
 TESTS(random_trees_have_their_values_intervals_and_proofs, equal_sizes_are_equal_ids,
-      what_needs_a_proof_is_proved, division_without_a_rest, overflow_and_bad_text_are_refused,
-      each_allocation_may_fail)
+      what_needs_a_proof_is_proved, negative_factors_are_minded, division_without_a_rest,
+      overflow_and_bad_text_are_refused, each_allocation_may_fail)
