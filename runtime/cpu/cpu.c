@@ -31,13 +31,14 @@ struct mpl_library {
 struct mpl_prepared {
     dnnl_primitive_t primitive; /* NULL: copies output 0's bytes, or runs loops */
     bool copy;
-    mpl_chain *chain;     /* or NULL */
-    mpl_images *images;   /* or NULL */
-    mpl_halves *halves;   /* or NULL */
-    mpl_cpu_quant *quant; /* or NULL */
-    mpl_rescale *rescale; /* or NULL */
-    int64_t n_images;     /* runs of the primitive; each argument advances a step between them */
-    uint64_t *step;       /* [n_args] [byte] */
+    mpl_chain *chain;       /* or NULL */
+    mpl_images *images;     /* or NULL */
+    mpl_halves *halves;     /* or NULL */
+    mpl_cpu_quant *quant;   /* or NULL */
+    mpl_rescale *rescale;   /* or NULL */
+    mpl_resample *resample; /* or NULL */
+    int64_t n_images;       /* runs of the primitive; each argument advances a step between them */
+    uint64_t *step;         /* [n_args] [byte] */
     int n_args;
     dnnl_exec_arg_t *arg;  /* [n_args] */
     mpl_cpu_arg *source;   /* [n_args] */
@@ -147,6 +148,7 @@ static void release_one(mpl_device *dev, mpl_prepared *prepared)
     mpl_images_free(dev->ctx, prepared->images);
     mpl_halves_free(dev, prepared->halves);
     mpl_cpu_quant_free(dev->ctx, prepared->quant);
+    mpl_resample_free(dev->ctx, prepared->resample);
     mpl_free_each(dev->ctx, prepared->step, prepared->arg, prepared->source, prepared);
 }
 
@@ -404,7 +406,7 @@ static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
 static bool is_ready(const mpl_prepared *p)
 {
     return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL ||
-           p->halves != NULL || p->quant != NULL || p->rescale != NULL;
+           p->halves != NULL || p->quant != NULL || p->rescale != NULL || p->resample != NULL;
 }
 
 /* ---- operands of concats, which may lie inside the result ---- */
@@ -559,6 +561,8 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(mpl_cpu_quant_new(ctx, dev->library->engine, g, op, &p->quant, &workspace, &name));
     if (!is_ready(p) && !r.last)
         p->rescale = mpl_rescale_of(g, op, &name);
+    if (!is_ready(p) && !r.last)
+        MPL_TRY(mpl_resample_new(ctx, g, op, &p->resample, &workspace, &name));
     if (!is_ready(p) && !r.last)
         MPL_TRY(mpl_halves_new(dev, &mpl_backend_cpu, MPL_HALVES_PIECE, g, op, &p->halves,
                                &workspace, &name));
@@ -723,6 +727,8 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
         return mpl_cpu_quant_run(dev->ctx, dev->library->stream, p->quant, call);
     if (p->rescale != NULL)
         return p->rescale(dev->ctx, call);
+    if (p->resample != NULL)
+        return mpl_resample_run(dev->ctx, p->resample, call);
     if (p->images != NULL) {
         mpl_images_run(p->images, call, dev->n_threads);
         return MPL_OK;

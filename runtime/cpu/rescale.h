@@ -1,5 +1,5 @@
-/* rescale.h -- operators of the backend `cpu` that change between floats and 8-bit integers, or
- * work on 8-bit integers element by element. */
+/* rescale.h -- operators of the backend `cpu` that oneDNN lacks: between floats and 8-bit integers,
+ * and of 8-bit integers element by element; images of another size. */
 #ifndef MPL_RESCALE_H
 #define MPL_RESCALE_H
 
@@ -11,5 +11,18 @@ typedef mpl_status mpl_rescale(mpl_ctx *ctx, const mpl_op_call *call);
 /* The function for an operation, or NULL: quantize and dequantize with one scale,
  * dynamic_quantize, qelementwise of bytes, cast from i32 to f32. *how names it. */
 mpl_rescale *mpl_rescale_of(const mpl_graph *g, mpl_op op, const char **how);
+
+/* ---- resample.c: resize of f32 planes: along rows first, each row of the input once, then down
+ * the columns ---- */
+
+typedef struct mpl_resample mpl_resample;
+
+/* Prepares a resize of the last two dims. *out is NULL if it is none, or of another type. MPL_EMEM.
+ */
+mpl_status mpl_resample_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_resample **out,
+                            uint64_t *workspace_bytes, const char **how);
+void mpl_resample_free(mpl_ctx *ctx, mpl_resample *r); /* NULL is allowed */
+/* By the plain loops if an element is infinite or no number: a weight of 0 leaves it out there. */
+mpl_status mpl_resample_run(mpl_ctx *ctx, const mpl_resample *r, const mpl_op_call *call);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "graphs/core/file.h"
 
-enum { OP_COLUMNS = 5, OP_TENSORS = 9, OP_ATTRS = 4 };
+enum { OP_COLUMNS = 5, OP_TENSORS = 9, OP_ATTRS = 5 };
 
 typedef struct op_row {
     mpl_op_kind kind;

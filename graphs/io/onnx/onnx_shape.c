@@ -1,5 +1,7 @@
 /* onnx_shape.c -- rules of operators whose attributes depend on shapes: windows, layouts, resizing.
  * They compute the explicit pads, split sizes and full-rank lists of the IR. */
+#include <math.h>
+
 #include "graphs/io/onnx/onnx_priv.h"
 
 #define MAX_EXTENT                                                                                 \
@@ -296,25 +298,36 @@ mpl_status onnx_lower_pad(onnx_node *n)
     return onnx_finish(n, MPL_OP_pad, in[1] != MPL_NONE ? 2 : 1, in);
 }
 
-/* Resize-18 may name axes; the IR has a number for each dim: for others 1, or the dim itself. */
-static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in)
+/* Resize-18 may name axes; the IR has a number for each dim: for others 1, or the dim itself, and
+ * all of its length. resized[i]: axis i is named. */
+static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in, bool *resized)
 {
     const mpl_attr *axes = onnx_get(n, MPL_ATTR_axes), *scales = onnx_get(n, MPL_ATTR_scales);
     const mpl_attr *sizes = onnx_get(n, MPL_ATTR_sizes);
-    double *scale;
+    const mpl_attr *roi = onnx_get(n, MPL_ATTR_roi);
+    double *scale, *place;
     int64_t size[MPL_MAX_RANK];
     uint32_t axis = 0;
 
+    if (roi != NULL && roi->n != 2 * axes->n)
+        return ONNX_REFUSE(n, "its roi has %u numbers for %u axes; two each are needed", roi->n,
+                           axes->n);
     if ((scales != NULL && scales->n != axes->n) || (sizes != NULL && sizes->n != axes->n))
         return ONNX_REFUSE(n, "it has %u axes, and scales or sizes for another number", axes->n);
     MPL_PASS(onnx_new(n->r, scale, MPL_MAX_RANK));
+    MPL_PASS(onnx_new(n->r, place, 2 * MPL_MAX_RANK));
     for (uint32_t i = 0; i < in->rank; i++)
-        scale[i] = 1, size[i] = in->dim[i];
+        scale[i] = place[in->rank + i] = 1, size[i] = in->dim[i], place[i] = 0;
     for (uint32_t i = 0; i < axes->n; i++) {
         MPL_PASS(onnx_axis(n, axes->ints[i], in->rank, &axis));
         scale[axis] = scales != NULL ? scales->floats[i] : 1;
         size[axis] = sizes != NULL ? sizes->ints[i] : 0;
+        place[axis] = roi != NULL ? roi->floats[i] : 0;
+        place[in->rank + axis] = roi != NULL ? roi->floats[axes->n + i] : 1;
+        resized[axis] = true;
     }
+    if (roi != NULL)
+        onnx_set(n, (mpl_attr){MPL_ATTR_roi, 2 * in->rank, NULL, place, NULL});
     if (scales != NULL)
         onnx_set(n, (mpl_attr){MPL_ATTR_scales, in->rank, NULL, scale, NULL});
     if (sizes != NULL)
@@ -323,26 +336,59 @@ static mpl_status resize_all_axes(onnx_node *n, const mpl_shape *in)
     return MPL_OK;
 }
 
+/* keep_aspect_ratio_policy: the axes that are resized get one scale, so that no dim is larger, or
+ * smaller, than its size; dims are rounded, halves up. */
+static mpl_status resize_alike(onnx_node *n, const mpl_shape *in, const bool *resized)
+{
+    bool most = onnx_attr_is(n, "keep_aspect_ratio_policy", "not_smaller");
+    const mpl_attr *sizes = onnx_get(n, MPL_ATTR_sizes);
+    int64_t size[MPL_MAX_RANK];
+    double *scale, common = 0;
+
+    if (sizes == NULL || sizes->n != in->rank)
+        return ONNX_REFUSE(n, "keep_aspect_ratio_policy needs a size for each axis");
+    MPL_PASS(onnx_new(n->r, scale, MPL_MAX_RANK));
+    for (uint32_t i = 0; i < in->rank; i++) {
+        double own = (double)sizes->ints[i] / (double)in->dim[i];
+
+        if (resized[i] && (common == 0 || (most ? own > common : own < common)))
+            common = own;
+    }
+    for (uint32_t i = 0; i < in->rank; i++) {
+        double dim = floor(common * (double)in->dim[i] + 0.5);
+
+        if (resized[i] && !(dim >= 0 && dim < 0x1p53))
+            return ONNX_REFUSE(n, "axis %u cannot be scaled by %g", i, common);
+        scale[i] = resized[i] ? common : 1;
+        size[i] = resized[i] ? (int64_t)dim : in->dim[i];
+    }
+    onnx_set(n, (mpl_attr){MPL_ATTR_scales, in->rank, NULL, scale, NULL});
+    return onnx_set_ints(n, MPL_ATTR_sizes, in->rank, size);
+}
+
 mpl_status onnx_lower_resize(onnx_node *n)
 {
     const mpl_attr *scales = onnx_get(n, MPL_ATTR_scales), *sizes;
+    bool resized[MPL_MAX_RANK];
 
     if (onnx_in(n, 0) == MPL_NONE)
         return ONNX_REFUSE(n, "its input is missing");
-    if (onnx_attr_int(n, "antialias", 0) != 0)
-        return ONNX_REFUSE(n, "antialias is not supported");
-    if (onnx_attr(n, "keep_aspect_ratio_policy") != NULL &&
-        !onnx_attr_is(n, "keep_aspect_ratio_policy", "stretch"))
-        return ONNX_REFUSE(n, "keep_aspect_ratio_policy is not supported");
-    if (onnx_attr_is(n, "coordinate_transformation_mode", "tf_crop_and_resize"))
-        return ONNX_REFUSE(n, "coordinate_transformation_mode tf_crop_and_resize is not supported");
+    for (uint32_t i = 0; i < MPL_MAX_RANK; i++)
+        resized[i] = onnx_get(n, MPL_ATTR_axes) == NULL;
+    if (onnx_attr_int(n, "antialias", 0) == 0)
+        onnx_drop(n, MPL_ATTR_antialias);
+    if (!onnx_attr_is(n, "coordinate_transformation_mode", "tf_crop_and_resize"))
+        onnx_drop(n, MPL_ATTR_roi);
     if (scales != NULL && scales->n == 0)
         onnx_drop(n, MPL_ATTR_scales);
     sizes = onnx_get(n, MPL_ATTR_sizes);
     if (sizes != NULL && sizes->n == 0)
         onnx_drop(n, MPL_ATTR_sizes);
     if (onnx_get(n, MPL_ATTR_axes) != NULL)
-        MPL_PASS(resize_all_axes(n, &n->r->g->value_shape[n->in[0]]));
+        MPL_PASS(resize_all_axes(n, &n->r->g->value_shape[n->in[0]], resized));
+    if (onnx_attr_is(n, "keep_aspect_ratio_policy", "not_larger") ||
+        onnx_attr_is(n, "keep_aspect_ratio_policy", "not_smaller"))
+        MPL_PASS(resize_alike(n, &n->r->g->value_shape[n->in[0]], resized));
     return onnx_finish(n, MPL_OP_resize, 1, n->in);
 }
 
