@@ -22,6 +22,7 @@ seeds() {
     case "$1" in
     csv) pattern='*.csv' ;;
     plan) pattern='*.plan.json' ;;
+    template) pattern='*.template.json' ;;
     text) pattern='*.graph' ;;
     onnx) pattern='*.onnx' ;;
     import) pattern='small.*' ;;

@@ -8,6 +8,7 @@
 #include "graphs/symbols/expr_bounds_priv.h"
 
 enum { MOST_DEGREE = 8, MOST_POINTS = 1024, MOST_DEPTH = 4 };
+#define MOST_VALUE (INT64_C(1) << 59) /* of a control value: a few may be added */
 
 struct mpl_controls {
     const mpl_exprs *x;
@@ -15,6 +16,7 @@ struct mpl_controls {
     const mpl_expr *e;
     uint32_t degree[MPL_MAX_SYMBOLS], stride[MPL_MAX_SYMBOLS];
     int64_t scale;
+    bool used[MPL_MAX_SYMBOLS];
     const mpl_box *box;                                                /* of the call */
     mpl_wide power[MPL_MAX_SYMBOLS][MOST_DEGREE + 1][MOST_DEGREE + 1]; /* [symbol][power][point] */
     mpl_wide *sum; /* [MOST_DEPTH * n_points] scratch */
@@ -38,6 +40,19 @@ static uint32_t split_term(const mpl_exprs *x, const mpl_term *t, powers *all, u
             other[n++] = t->atom[j];
     }
     return n;
+}
+
+static void find_used(mpl_controls *c, mpl_poly p)
+{
+    for (uint32_t i = 0; i < p.n; i++)
+        for (uint32_t j = 0; j < MPL_EXPR_DEGREE && p.term[i].atom[j] != MPL_NONE; j++) {
+            const mpl_atom *atom = &c->x->atom[p.term[i].atom[j]];
+
+            if (atom->kind == MPL_ATOM_COUNT)
+                c->used[atom->of] = true;
+            else
+                find_used(c, mpl_poly_of(c->x, atom->of));
+        }
 }
 
 /* Raises the degrees to what the polynomial times the counts needs. False: too deep or too high. */
@@ -89,9 +104,11 @@ mpl_status mpl_controls_new(mpl_ctx *ctx, const mpl_exprs *x, uint32_t n, const 
 
     MPL_TRY(mpl_new(ctx, c, 1));
     c->x = x, c->n = n, c->e = e;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        find_used(c, mpl_poly_of(x, e[i]));
         if (!find_degrees(c, mpl_poly_of(x, e[i]), (powers){{0}}, 0))
             MPL_FAIL(ctx, MPL_ELIMIT, "a size of the problem is of too high a degree");
+    }
     c->n_points = 1, c->scale = 1;
     for (uint32_t s = 0; s < x->n_symbols; s++) {
         c->stride[s] = c->n_points;
@@ -121,6 +138,11 @@ uint32_t mpl_controls_points(const mpl_controls *c)
 int64_t mpl_controls_scale(const mpl_controls *c)
 {
     return c->scale;
+}
+
+bool mpl_controls_use(const mpl_controls *c, uint32_t symbol)
+{
+    return c->used[symbol];
 }
 
 static mpl_wide to_power(int64_t value, uint32_t n)
@@ -257,7 +279,7 @@ static bool values_of_point(const mpl_controls *c, const mpl_box *box, int64_t *
         int64_t one;
 
         if (!mpl_expr_eval(c->x, c->e[i], value, &one) ||
-            __builtin_mul_overflow(one, c->scale, &one))
+            __builtin_mul_overflow(one, c->scale, &one) || one < -MOST_VALUE || one > MOST_VALUE)
             return false;
         for (size_t j = (size_t)i * c->n_points; j < (size_t)(i + 1) * c->n_points; j++)
             low[j] = high[j] = one;
@@ -274,7 +296,7 @@ static bool one_side(mpl_controls *c, uint32_t i, bool upper, int64_t *out)
     if (!add_poly(c, mpl_poly_of(c->x, c->e[i]), &none, upper, 1, sum))
         return false;
     for (uint32_t j = 0; j < c->n_points; j++) {
-        if (sum[j] < INT64_MIN || sum[j] > INT64_MAX)
+        if (sum[j] < -MOST_VALUE || sum[j] > MOST_VALUE)
             return false;
         out[(size_t)i * c->n_points + j] = (int64_t)sum[j];
     }
@@ -295,7 +317,7 @@ bool mpl_controls_of(mpl_controls *c, const mpl_box *box, int64_t *low, int64_t 
     bool point = true;
 
     for (uint32_t s = 0; s < box->n; s++)
-        point = point && box->low[s] == box->high[s];
+        point = point && (!c->used[s] || box->low[s] == box->high[s]);
     if (point)
         return values_of_point(c, box, low, high);
     c->box = box;

@@ -9,7 +9,8 @@
 
 #include "graphs/symbols/sym_problem.h"
 
-#define MPL_REGRET_ONE UINT64_C(1000000) /* regret is in millionths: arena = bound */
+#define MPL_REGRET_ONE  UINT64_C(1000000)  /* regret is in millionths: arena = bound */
+#define MPL_REGRET_MOST (INT64_C(1) << 53) /* a larger one is not stated */
 
 /* Worst arena over bound of pool 0 over the shapes of a cell, from both sides. */
 typedef struct mpl_regret {

@@ -55,21 +55,16 @@ static mpl_status find_rivals(mpl_draft *m)
 
 mpl_status mpl_draft_init(mpl_run *run, const mpl_sym_problem *sp, const mpl_box *box, mpl_draft *m)
 {
-    mpl_status st = MPL_OK;
     uint32_t n = sp->at->n;
 
     *m = (mpl_draft){.run = run, .ctx = run->ctx, .sp = sp, .p = sp->at};
-    MPL_TRY(mpl_box_new(run->ctx, sp->x, &m->box));
+    MPL_PASS(mpl_box_new(run->ctx, sp->x, &m->box));
     if (box != NULL) {
         memcpy(m->box.low, box->low, box->n * sizeof *box->low);
         memcpy(m->box.high, box->high, box->n * sizeof *box->high);
     }
-    MPL_TRY(mpl_new_each(run->ctx, n + 1, m->offset, m->distance, m->order, m->root, m->chain));
-    MPL_TRY(find_rivals(m));
-out:
-    if (st != MPL_OK)
-        mpl_draft_fini(m);
-    return st;
+    MPL_PASS(mpl_new_each(run->ctx, n + 1, m->offset, m->distance, m->order, m->root, m->chain));
+    return find_rivals(m);
 }
 
 static void free_scene(mpl_ctx *ctx, mpl_scene *s)

@@ -15,6 +15,7 @@
 
 __extension__ typedef __int128 wide;
 
+#define MOST_SUM (INT64_C(1) << 60) /* of sizes at a control point */
 enum { ROUNDS = 24, DRAWN = 48, MOST_LOADS = 96 };
 
 typedef struct part {
@@ -43,9 +44,10 @@ typedef struct prover {
 
 uint64_t mpl_ratio_parts(mpl_ratio r)
 {
-    wide parts = ((wide)r.arena * (int64_t)MPL_REGRET_ONE + r.bound - 1) / r.bound;
+    wide bound = r.bound > 0 ? (wide)r.bound : 1,
+         parts = ((wide)r.arena * (int64_t)MPL_REGRET_ONE + bound - 1) / bound;
 
-    return r.bound == 0 || parts > INT64_MAX ? UINT64_MAX : (uint64_t)parts;
+    return r.bound == 0 || parts > MPL_REGRET_MOST ? UINT64_MAX : (uint64_t)parts;
 }
 
 mpl_status mpl_template_bound(mpl_ctx *ctx, const mpl_sym_problem *sp, const int64_t *value,
@@ -93,6 +95,47 @@ static mpl_status add_load(mpl_ctx *ctx, mpl_template *t, const uint8_t *member)
     return MPL_OK;
 }
 
+/* Buffers of pool 0 needed at a step, without the outputs (or inputs) of its in-place pairs. */
+static uint64_t step_set(const mpl_problem *p, uint32_t step, bool inputs, uint8_t *member)
+{
+    uint64_t sum = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        member[b] = p->pool[b] == 0 && mpl_needed_at(p, b, step);
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if (member[p->in_place_in[i]] && member[p->in_place_out[i]])
+            member[inputs ? p->in_place_out[i] : p->in_place_in[i]] = 0;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        sum += member[b] != 0 ? p->bytes[b] : 0;
+    return sum;
+}
+
+/* The heaviest set of a step, or the largest buffer, where the bound has no witness. */
+static void heaviest_set(const mpl_problem *p, uint8_t *member)
+{
+    uint64_t most = 0;
+    uint32_t at = 0;
+    mpl_buffer largest = MPL_NONE;
+
+    for (uint32_t i = 0; p->before == NULL && i < 2 * p->n_steps; i++) {
+        uint64_t sum = step_set(p, i / 2, i % 2 == 0, member);
+
+        if (sum > most)
+            most = sum, at = i;
+    }
+    if (most > 0) {
+        step_set(p, at / 2, at % 2 == 0, member);
+        return;
+    }
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        member[b] = 0;
+        if (p->pool[b] == 0 && (largest == MPL_NONE || p->bytes[b] > p->bytes[largest]))
+            largest = b;
+    }
+    if (largest != MPL_NONE)
+        member[largest] = 1;
+}
+
 /* Adds the witness of the bound at a shape; *bound is the house's. */
 static mpl_status load_at(mpl_ctx *ctx, mpl_template *t, const int64_t *value, uint64_t *bound)
 {
@@ -103,6 +146,8 @@ static mpl_status load_at(mpl_ctx *ctx, mpl_template *t, const int64_t *value, u
     MPL_TRY(mpl_sym_problem_at(ctx, t->problem, value, &p));
     MPL_TRY(mpl_new(ctx, member, p->n));
     MPL_TRY(mpl_lower_bound(ctx, p, 0, bound, member));
+    if (memchr(member, 1, p->n) == NULL)
+        heaviest_set(p, member);
     MPL_TRY(add_load(ctx, t, member));
 out:
     mpl_problem_free(ctx, p);
@@ -189,6 +234,9 @@ static int64_t height_at(prover *v, uint32_t point, bool exact)
             start = (start / v->scale + align - 1) / align * align * v->scale;
         else if (v->loose[k] && start > 0)
             start += (align - 1) * v->scale;
+        if (v->cell->offset != NULL &&
+            v->cell->offset[code->member[begin]] > (uint64_t)(MOST_SUM / v->scale))
+            return -1;
         if (v->cell->offset != NULL)
             start = (int64_t)v->cell->offset[code->member[begin]] * v->scale;
         for (uint32_t i = begin; i < end; i++) {
@@ -198,7 +246,7 @@ static int64_t height_at(prover *v, uint32_t point, bool exact)
             up = on == b ? 0 : v->offset[on] - start;
             v->offset[b] = start + up + high[code->distance[b] * n_points];
             up = v->offset[b] + high[code->bytes[b] * n_points];
-            if (up < 0 || up > INT64_MAX / 4)
+            if (up < 0 || up > MOST_SUM)
                 return -1;
             top = v->p->pool[b] == 0 && up > top ? up : top;
         }
@@ -221,7 +269,7 @@ static int64_t load_of(const prover *v, uint32_t which, uint32_t point, bool exa
             most = round - bytes > most ? round - bytes : most;
             size = round * v->scale;
         }
-        sum += size;
+        sum = sum + size > MOST_SUM ? MOST_SUM : sum + size; /* less is a bound, too */
     }
     return sum - most * v->scale;
 }
@@ -245,8 +293,8 @@ static uint64_t worst_point(const prover *v, uint32_t *point)
             return UINT64_MAX;
         }
         parts = ((wide)v->arena[j] * total * (int64_t)MPL_REGRET_ONE + sum - 1) / sum;
-        if (parts > INT64_MAX)
-            parts = INT64_MAX;
+        if (parts > MPL_REGRET_MOST)
+            return UINT64_MAX;
         if ((uint64_t)parts >= worst)
             worst = (uint64_t)parts, *point = j;
     }
@@ -262,7 +310,7 @@ static uint64_t most_of(prover *v, const mpl_box *box, uint64_t enough)
     bool exact = true;
 
     for (uint32_t s = 0; s < box->n; s++)
-        exact = exact && box->low[s] == box->high[s];
+        exact = exact && (!mpl_controls_use(v->controls, s) || box->low[s] == box->high[s]);
     if (!mpl_controls_of(v->controls, box, v->low, v->high))
         return UINT64_MAX;
     for (uint32_t j = 0; j < v->n_points; j++) {
@@ -401,7 +449,8 @@ static uint32_t widest(const prover *v, const mpl_box *box, int64_t *middle)
         double low = (double)(s->first + box->low[i] * s->step),
                high = (double)(s->first + box->high[i] * s->step);
 
-        if (box->high[i] > box->low[i] && (best == MPL_NONE || high / low > most)) {
+        if (mpl_controls_use(v->controls, i) && box->high[i] > box->low[i] &&
+            (best == MPL_NONE || high / low > most)) {
             int64_t at = box->low[i];
 
             best = i, most = high / low;
@@ -467,6 +516,7 @@ mpl_status mpl_regret_of(mpl_ctx *ctx, mpl_template *t, uint32_t k, uint64_t sla
     mpl_status st = MPL_OK;
     prover v = {.ctx = ctx, .t = t, .p = t->problem->at, .cell = &t->cell[k]};
     mpl_regret *r = &v.cell->regret;
+    uint64_t most = 0; /* of single shapes */
 
     MPL_TRY(open_prover(&v));
     MPL_TRY(try_corners(&v, &v.cell->box));
@@ -477,17 +527,20 @@ mpl_status mpl_regret_of(mpl_ctx *ctx, mpl_template *t, uint32_t k, uint64_t sla
         bool point = true;
 
         for (uint32_t s = 0; s < v.cell->box.n; s++)
-            point = point && worst.end[s] == worst.end[v.cell->box.n + s];
-        if (worst.most <= reached + slack || point)
+            point = point && (!mpl_controls_use(v.controls, s) ||
+                              worst.end[s] == worst.end[v.cell->box.n + s]);
+        if (worst.most <= reached + slack)
             break;
         v.heap[0] = v.heap[--v.n];
         sift_down(&v, 0);
-        st = halve(&v, &worst, slack);
+        if (point) /* the loads say no more of it; others may attain more */
+            most = mpl_max_u64(most, worst.most);
+        st = point ? MPL_OK : halve(&v, &worst, slack);
         mpl_free(ctx, worst.end);
         MPL_TRY(st);
     }
     r->arena = v.attained.arena, r->bound = v.attained.bound;
-    r->most = v.n > 0 ? v.heap[0].most : 0;
+    r->most = v.n > 0 ? mpl_max_u64(most, v.heap[0].most) : most;
 out:
     for (size_t i = 0; i < v.n; i++)
         mpl_free(ctx, v.heap[i].end);

@@ -375,7 +375,8 @@ static mpl_status read_regret(const reader *r, const json_t *one, mpl_template_c
         get_number(r, json_object_get(one, "arena_bytes"), "arena_bytes", 0, INT64_MAX, &g->arena));
     MPL_PASS(
         get_number(r, json_object_get(one, "bound_bytes"), "bound_bytes", 0, INT64_MAX, &g->bound));
-    MPL_PASS(get_number(r, json_object_get(one, "most"), "most", UINT64_MAX, INT64_MAX, &g->most));
+    MPL_PASS(
+        get_number(r, json_object_get(one, "most"), "most", UINT64_MAX, MPL_REGRET_MOST, &g->most));
     if (json_is_null(json_object_get(one, "shape")))
         return MPL_OK;
     MPL_PASS(mpl_new(r->ctx, g->at, cell->box.n));
@@ -450,6 +451,8 @@ static mpl_status read_all(reader *r)
         return REFUSE(r, "%s: the template has no buffers", r->path);
     MPL_PASS(read_sizes(r));
     MPL_PASS(get_list(r, r->root, "cells", SIZE_MAX, &cells));
+    if (json_array_size(cells) == 0)
+        return REFUSE(r, "%s: the template has no cells", r->path);
     MPL_PASS(mpl_template_new(r->ctx, r->sp, (uint32_t)json_array_size(cells), &r->t));
     for (uint32_t i = 0; i < r->t->n_cells; i++)
         MPL_PASS(read_cell(r, json_array_get(cells, i), &r->t->cell[i]));

@@ -46,6 +46,7 @@ typedef struct mpl_draft {
     mpl_buffer *order, *root, *chain; /* [n] scratch */
 } mpl_draft;
 
+/* mpl_draft_fini follows, also after a failure. */
 mpl_status mpl_draft_init(mpl_run *run, const mpl_sym_problem *sp, const mpl_box *box,
                           mpl_draft *m);
 void mpl_draft_fini(mpl_draft *m);

@@ -161,10 +161,11 @@ typedef struct cell_search {
     mpl_template *t;
     uint32_t k;
     uint32_t most_boxes;
-    uint32_t n, planned; /* candidates; scenes planned */
+    uint32_t n; /* candidates */
     size_t cap;
     mpl_layout *candidate;
-    mpl_layout best;
+    mpl_layout trial, best;
+    mpl_ratio least; /* attained by the best */
 } cell_search;
 
 static bool in_box(const mpl_exprs *x, const mpl_box *box, const int64_t *value)
@@ -211,28 +212,28 @@ static mpl_status add_scenes(mpl_draft *m)
     return MPL_OK;
 }
 
+static mpl_status add_layout(cell_search *s, const mpl_layout *l)
+{
+    mpl_layout copy = {0};
+
+    MPL_PASS(mpl_reserve(s->m->ctx, s->candidate, s->cap, s->n + 1));
+    MPL_PASS(mpl_layout_new(s->m, &copy));
+    if (l != NULL)
+        mpl_layout_copy(s->m, &copy, l);
+    s->candidate[s->n++] = copy;
+    return MPL_OK;
+}
+
 /* Plans scene i: one candidate more, and one improved over all scenes. */
 static mpl_status add_candidate(cell_search *s, uint32_t i)
 {
-    mpl_status st = MPL_OK;
-
-    for (uint32_t k = 0; k < 2; k++) {
-        mpl_layout l = {0};
-
-        MPL_PASS(mpl_reserve(s->m->ctx, s->candidate, s->cap, s->n + 1));
-        MPL_PASS(mpl_layout_new(s->m, &l));
-        s->candidate[s->n++] = l;
-        if (k == 0)
-            MPL_PASS(mpl_layout_at(s->m, &s->m->scene[i], &l));
-        else
-            mpl_layout_copy(s->m, &l, &s->candidate[s->n - 2]);
-        if (k == 1)
-            MPL_PASS(improve(s->m, &l));
-    }
-    return st;
+    MPL_PASS(add_layout(s, NULL));
+    MPL_PASS(mpl_layout_at(s->m, &s->m->scene[i], &s->candidate[s->n - 1]));
+    MPL_PASS(add_layout(s, &s->candidate[s->n - 1]));
+    return improve(s->m, &s->candidate[s->n - 1]);
 }
 
-/* The candidate of the least worst ratio over all scenes. */
+/* The candidate of the least worst ratio over all scenes, into s->trial. */
 static mpl_ratio choose(cell_search *s)
 {
     mpl_ratio best = {UINT64_MAX, 1};
@@ -242,7 +243,7 @@ static mpl_ratio choose(cell_search *s)
 
         if (mpl_ratio_less(r, best)) {
             best = r;
-            mpl_layout_copy(s->m, &s->best, &s->candidate[i]);
+            mpl_layout_copy(s->m, &s->trial, &s->candidate[i]);
         }
     }
     return best;
@@ -269,11 +270,30 @@ static bool is_covered(const cell_search *s, mpl_ratio seen)
            mpl_ratio_parts((mpl_ratio){r->arena, r->bound}) <= mpl_ratio_parts(seen) + SLACK;
 }
 
+/* Settles on s->trial for now; keeps it if no layout before had less regret. */
+static mpl_status judge_layout(cell_search *s)
+{
+    const mpl_regret *r = &s->t->cell[s->k].regret;
+    mpl_ratio now;
+
+    MPL_PASS(settle(s, &s->trial, SLACK, SEARCH_BOXES));
+    now = (mpl_ratio){r->arena, mpl_max_u64(r->bound, 1)};
+    if (mpl_ratio_less(now, s->least)) {
+        s->least = now;
+        mpl_layout_copy(s->m, &s->best, &s->trial);
+    }
+    return MPL_OK;
+}
+
 static mpl_status search_cell(cell_search *s)
 {
     uint32_t corners;
     mpl_ratio seen;
 
+    if (s->n > 0) { /* what the whole had */
+        mpl_layout_copy(s->m, &s->trial, &s->candidate[0]);
+        MPL_PASS(judge_layout(s));
+    }
     MPL_PASS(add_scenes(s->m));
     corners = s->m->n_scenes < PLANNED ? s->m->n_scenes : PLANNED;
     for (uint32_t i = 0; i < corners; i++) {
@@ -284,13 +304,12 @@ static mpl_status search_cell(cell_search *s)
     }
     for (uint32_t round = 0; round < ROUNDS; round++) {
         seen = choose(s);
-        MPL_PASS(settle(s, &s->best, SLACK, SEARCH_BOXES));
+        MPL_PASS(judge_layout(s));
         if (is_covered(s, seen) || mpl_run_late(s->m->run))
             break;
         MPL_PASS(mpl_draft_add(s->m, s->t->cell[s->k].regret.at));
         MPL_PASS(add_candidate(s, s->m->n_scenes - 1));
     }
-    choose(s);
     return settle(s, &s->best, SLACK, s->most_boxes);
 }
 
@@ -370,23 +389,37 @@ static void close_search(cell_search *s)
 
     for (uint32_t i = 0; i < s->n; i++)
         mpl_layout_free(ctx, &s->candidate[i]);
+    mpl_layout_free(ctx, &s->trial);
     mpl_layout_free(ctx, &s->best);
     mpl_free(ctx, s->candidate);
     mpl_draft_fini(s->m);
 }
 
-/* Plans cell k; *cut and *last: where it would best be cut. */
+/* What is known of a planned cell: its layout, and where it would best be cut. */
+typedef struct planned {
+    mpl_layout best;
+    uint32_t cut; /* MPL_NONE: it is one shape */
+    int64_t last;
+} planned;
+
+/* Plans cell k, from the layout of the cell that it was part of. */
 static mpl_status plan_cell(mpl_run *run, mpl_template *t, uint32_t k, mpl_template_method method,
-                            uint32_t most_boxes, uint32_t *cut, int64_t *last)
+                            uint32_t most_boxes, planned *own, const planned *whole)
 {
     mpl_status st = MPL_OK;
     mpl_draft m = {0};
-    cell_search s = {.m = &m, .t = t, .k = k, .most_boxes = most_boxes};
+    cell_search s = {.m = &m, .t = t, .k = k, .most_boxes = most_boxes, .least = {UINT64_MAX, 1}};
 
     MPL_TRY(mpl_draft_init(run, t->problem, &t->cell[k].box, &m));
+    MPL_TRY(mpl_layout_new(&m, &s.trial));
     MPL_TRY(mpl_layout_new(&m, &s.best));
+    if (whole->best.on != NULL)
+        MPL_TRY(add_layout(&s, &whole->best));
     MPL_TRY(method == MPL_TEMPLATE_EXACT ? exact_cell(&s) : search_cell(&s));
-    *cut = find_cut(&s, last);
+    own->cut = find_cut(&s, &own->last);
+    if (own->best.on == NULL)
+        MPL_TRY(mpl_layout_new(&m, &own->best));
+    mpl_layout_copy(&m, &own->best, &s.best);
 out:
     run->ticks += m.ticks;
     close_search(&s);
@@ -430,19 +463,24 @@ enum { MOST_CELLS = 64 };
 static mpl_status plan_cells(mpl_run *run, mpl_template *t, const mpl_template_ask *ask,
                              uint32_t most_boxes)
 {
-    uint32_t cut[MOST_CELLS], worst = 0;
-    int64_t last[MOST_CELLS] = {0};
+    mpl_status st = MPL_OK;
+    planned known[MOST_CELLS] = {{{0}, 0, 0}};
+    uint32_t worst = 0;
 
-    MPL_PASS(plan_cell(run, t, 0, ask->method, most_boxes, &cut[0], &last[0]));
+    MPL_TRY(plan_cell(run, t, 0, ask->method, most_boxes, &known[0], &known[0]));
     while (t->n_cells < ask->cells && t->n_cells < MOST_CELLS &&
-           mpl_template_most(t, &worst) > MPL_REGRET_ONE + SLACK && cut[worst] != MPL_NONE) {
+           mpl_template_most(t, &worst) > MPL_REGRET_ONE + SLACK && known[worst].cut != MPL_NONE) {
         uint32_t n = t->n_cells;
+        planned *whole = &known[worst];
 
-        MPL_PASS(cut_cell(run->ctx, t, worst, cut[worst], last[worst]));
-        MPL_PASS(plan_cell(run, t, worst, ask->method, most_boxes, &cut[worst], &last[worst]));
-        MPL_PASS(plan_cell(run, t, n, ask->method, most_boxes, &cut[n], &last[n]));
+        MPL_TRY(cut_cell(run->ctx, t, worst, whole->cut, whole->last));
+        MPL_TRY(plan_cell(run, t, n, ask->method, most_boxes, &known[n], whole));
+        MPL_TRY(plan_cell(run, t, worst, ask->method, most_boxes, whole, whole));
     }
-    return MPL_OK;
+out:
+    for (uint32_t k = 0; k < MOST_CELLS; k++)
+        mpl_layout_free(run->ctx, &known[k].best);
+    return st;
 }
 
 /* ---- the door ---- */

@@ -11,6 +11,8 @@
 
 __extension__ typedef __int128 wide;
 
+#define MOST_SUM (INT64_C(1) << 60) /* of sizes at a control point, times the scale */
+
 typedef struct check {
     mpl_ctx *ctx;
     const mpl_template *t;
@@ -278,7 +280,7 @@ static int64_t height_at(check *c, uint32_t j, bool point)
             int64_t from = c->start[c->root[a]] + high[a * n_points] + high[(n + a) * n_points] -
                            low[b * n_points];
 
-            if (from > INT64_MAX / 8)
+            if (from > MOST_SUM)
                 return -1;
             at = from > at ? from : at;
         }
@@ -286,12 +288,14 @@ static int64_t height_at(check *c, uint32_t j, bool point)
             at = (at / scale + align - 1) / align * align * scale;
         else if (c->uneven[r] && at > 0)
             at += (align - 1) * scale;
+        if (c->cell->offset != NULL && c->cell->offset[r] > (uint64_t)(MOST_SUM / scale))
+            return -1;
         c->start[r] = c->cell->offset != NULL ? (int64_t)c->cell->offset[r] * scale : at;
     }
     for (mpl_buffer b = 0; b < n; b++) {
         int64_t end = c->start[c->root[b]] + high[b * n_points] + high[(n + b) * n_points];
 
-        if (end > INT64_MAX / 8)
+        if (end > MOST_SUM)
             return -1;
         top = c->p->pool[b] == 0 && end > top ? end : top;
     }
@@ -309,7 +313,7 @@ static int64_t load_at(const check *c, uint32_t k, uint32_t j, bool point)
         int64_t size = c->low[(size_t)(c->p->n + c->t->load[i]) * n_points + j];
         int64_t more = point ? (grain - size / scale % grain) % grain * scale : 0;
 
-        sum += size + more;
+        sum = sum + size + more > MOST_SUM ? MOST_SUM : sum + size + more; /* less is sound */
         spare = more > spare ? more : spare;
     }
     return sum - spare;
@@ -362,7 +366,7 @@ static bool box_holds(check *c, const mpl_box *box, bool point)
     return false;
 }
 
-static mpl_status check_box(check *c, const mpl_box *given)
+static mpl_status check_box(check *c, const mpl_box *given, uint32_t depth)
 {
     int64_t low[MPL_MAX_SYMBOLS], high[MPL_MAX_SYMBOLS], middle;
     const mpl_exprs *x = c->sp->x;
@@ -379,10 +383,10 @@ static mpl_status check_box(check *c, const mpl_box *given)
         double wide_by =
             (double)(v->first + high[s] * v->step) / (double)(v->first + low[s] * v->step);
 
-        if (wide_by > most)
+        if (wide_by > most && mpl_controls_use(c->controls, s))
             most = wide_by, cut = s;
     }
-    if (c->boxes-- == 0)
+    if (depth == 1000 || c->boxes-- == 0)
         return MPL_ERROR(c->ctx, MPL_ELIMIT,
                          "cell %u: its regret is not proved within the boxes allowed", c->k);
     if (box_holds(c, &box, cut == MPL_NONE))
@@ -391,11 +395,11 @@ static mpl_status check_box(check *c, const mpl_box *given)
         return REFUSE(c, "cell %u: a shape has more than the stated regret", c->k);
     middle = low[cut] + (high[cut] - low[cut]) / (most > 2 ? 4 : 2);
     high[cut] = middle;
-    MPL_PASS(check_box(c, &box));
+    MPL_PASS(check_box(c, &box, depth + 1));
     memcpy(low, given->low, box.n * sizeof *low);
     memcpy(high, given->high, box.n * sizeof *high);
     low[cut] = middle + 1;
-    return low[cut] > high[cut] ? MPL_OK : check_box(c, &box);
+    return low[cut] > high[cut] ? MPL_OK : check_box(c, &box, depth + 1);
 }
 
 /* The stated shape: arena and bound there. */
@@ -442,7 +446,7 @@ static mpl_status check_regret(check *c)
     MPL_PASS(mpl_new(c->ctx, c->load, c->t->n_loads * n_points));
     MPL_PASS(mpl_new(c->ctx, c->arena, n_points));
     MPL_PASS(mpl_new(c->ctx, c->weight, c->t->n_loads));
-    return check_box(c, &c->cell->box);
+    return check_box(c, &c->cell->box, 0);
 }
 
 mpl_status mpl_verify_template(mpl_ctx *ctx, const mpl_template *t, uint32_t most_boxes)
