@@ -13,7 +13,7 @@
 #include "runtime/cpu/halves.h"
 #include "runtime/cpu/host_priv.h"
 #include "runtime/cpu/images.h"
-#include "runtime/cpu/rescale.h"
+#include "runtime/cpu/loops/rescale.h"
 #include "runtime/machine.h"
 
 #include <float.h>
@@ -553,6 +553,8 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
     else if (r.last && prefers_images((mpl_op_kind)g->op_kind[op]))
         MPL_TRY(mpl_images_new(ctx, g, op, NULL, &p->images, &name));
+    if (!is_ready(p))
+        p->rescale = mpl_thin_of(g, op, &name);
     if (!is_ready(p) && read_operands(&r))
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     if (!is_ready(p))

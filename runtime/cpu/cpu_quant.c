@@ -3,7 +3,7 @@
 
 #include "graphs/ops/matrix/window_priv.h"
 #include "graphs/ops/quant/quant_priv.h"
-#include "runtime/cpu/byte_loops.h"
+#include "runtime/cpu/loops/byte_loops.h"
 
 enum { LINE = 64 };
 

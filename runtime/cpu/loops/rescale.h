@@ -12,6 +12,10 @@ typedef mpl_status mpl_rescale(mpl_ctx *ctx, const mpl_op_call *call);
  * dynamic_quantize, qelementwise of bytes, cast from i32 to f32. *how names it. */
 mpl_rescale *mpl_rescale_of(const mpl_graph *g, mpl_op op, const char **how);
 
+/* thin.c: the function for a product of f32 with at most four rows, by a matrix of at most 4 MiB;
+ * or NULL. Within rounding of its plain loops; one thread. */
+mpl_rescale *mpl_thin_of(const mpl_graph *g, mpl_op op, const char **how);
+
 /* ---- resample.c: resize of f32 planes: along rows first, each row of the input once, then down
  * the columns ---- */
 

@@ -1,6 +1,6 @@
 /* resample.c -- see rescale.h. */
 #include "graphs/ops/move/resize.h"
-#include "runtime/cpu/rescale.h"
+#include "runtime/cpu/loops/rescale.h"
 
 #include <math.h>
 

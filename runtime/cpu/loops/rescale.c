@@ -1,7 +1,7 @@
 /* rescale.c -- see rescale.h. */
-#include "runtime/cpu/rescale.h"
+#include "runtime/cpu/loops/rescale.h"
 #include "graphs/ops/quant/quant_priv.h"
-#include "runtime/cpu/byte_loops.h"
+#include "runtime/cpu/loops/byte_loops.h"
 #include "runtime/cpu/chain_priv.h"
 
 enum { PIECE = 512 };

@@ -1,5 +1,5 @@
 /* byte_loops.c -- see byte_loops.h. */
-#include "runtime/cpu/byte_loops.h"
+#include "runtime/cpu/loops/byte_loops.h"
 #include "runtime/cpu/chain_priv.h"
 
 #if defined(__x86_64__)

@@ -1,0 +1,207 @@
+/* thin.c -- see rescale.h.
+ *
+ * Each weight is read once, in the order in which it lies: a product of few rows takes as long as
+ * its weights take to come. Sums of products run in 16 lanes on every processor. */
+#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/rescale.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { LANES = 16, AT_ONCE = 4, MOST_ROWS = 4 };
+enum { MOST_WEIGHTS = 1 << 20 }; /* beyond it, several threads of oneDNN's are faster */
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+/* The product of a matrix of few rows. */
+typedef struct product {
+    const float *a, *b, *c; /* c: [columns], or of each element, or NULL */
+    float *y;
+    int64_t rows, terms, columns;
+    bool turned, whole; /* b is [columns, terms]; c has all elements */
+} product;
+
+/* A function that returned one would have another interface for each width. */
+INLINE void take(lanes *v, const float *from)
+{
+    memcpy(v, from, sizeof *v);
+}
+
+typedef float half __attribute__((vector_size(LANES / 2 * sizeof(float))));
+
+/* The sums of each vector: halves onto halves. */
+INLINE void add_up(float *y, const lanes *v, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        half low, high;
+        float four[LANES / 2];
+
+        memcpy(&low, &v[j], sizeof low);
+        memcpy(&high, (const char *)&v[j] + sizeof low, sizeof high);
+        low += high;
+        memcpy(four, &low, sizeof four);
+        for (int i = 0; i < 4; i++)
+            four[i] += four[i + 4];
+        y[j] = (four[0] + four[2]) + (four[1] + four[3]);
+    }
+}
+
+/* y[j] = a . w[j] for n rows of w. */
+INLINE void dots(float *y, const float *a, const float *w, int64_t terms, int64_t n)
+{
+    lanes sum[AT_ONCE] = {{0}};
+    int64_t k = 0;
+
+    for (; k + LANES <= terms; k += LANES) {
+        lanes x, own;
+
+        take(&x, a + k);
+        for (int64_t j = 0; j < n; j++) {
+            take(&own, w + j * terms + k);
+            sum[j] += x * own;
+        }
+    }
+    add_up(y, sum, n);
+    for (int64_t j = 0; j < n && k < terms; j++)
+        for (int64_t i = k; i < terms; i++)
+            y[j] += a[i] * w[j * terms + i];
+}
+
+/* y += a . w for n rows of w. */
+INLINE void add_multiples(float *y, const float *a, const float *w, int64_t columns, int64_t n)
+{
+    int64_t j = 0;
+
+    for (; j + LANES <= columns; j += LANES) {
+        lanes sum, own;
+
+        take(&sum, y + j);
+        for (int64_t k = 0; k < n; k++) {
+            take(&own, w + k * columns + j);
+            sum += a[k] * own;
+        }
+        memcpy(y + j, &sum, sizeof sum);
+    }
+    for (; j < columns; j++)
+        for (int64_t k = 0; k < n; k++)
+            y[j] += a[k] * w[k * columns + j];
+}
+
+/* Row `row` of the addend, from column j on; NULL: none. */
+INLINE const float *addend(const product *p, int64_t row)
+{
+    return p->c == NULL ? NULL : p->c + (p->whole ? row * p->columns : 0);
+}
+
+INLINE void turned_body(const product *p)
+{
+    float made[AT_ONCE];
+
+    for (int64_t j = 0, n; j < p->columns; j += n) {
+        n = p->columns - j < AT_ONCE ? p->columns - j : AT_ONCE;
+        for (int64_t i = 0; i < p->rows; i++) {
+            const float *c = addend(p, i), *a = p->a + i * p->terms, *w = p->b + j * p->terms;
+
+            if (n == AT_ONCE)
+                dots(made, a, w, p->terms, AT_ONCE);
+            else
+                for (int64_t k = 0; k < n; k++)
+                    dots(made + k, a, w + k * p->terms, p->terms, 1);
+            for (int64_t k = 0; k < n; k++)
+                p->y[i * p->columns + j + k] = made[k] + (c != NULL ? c[j + k] : 0);
+        }
+    }
+}
+
+INLINE void plain_body(const product *p)
+{
+    for (int64_t i = 0; i < p->rows; i++) {
+        const float *c = addend(p, i);
+
+        if (c != NULL)
+            memmove(p->y + i * p->columns, c, (size_t)p->columns * sizeof *c);
+        else
+            memset(p->y + i * p->columns, 0, (size_t)p->columns * sizeof *p->y);
+    }
+    for (int64_t k = 0, n; k < p->terms; k += n) {
+        n = p->terms - k < AT_ONCE ? p->terms - k : AT_ONCE;
+        for (int64_t i = 0; i < p->rows; i++) {
+            const float *a = p->a + i * p->terms + k, *w = p->b + k * p->columns;
+
+            if (n == AT_ONCE)
+                add_multiples(p->y + i * p->columns, a, w, p->columns, AT_ONCE);
+            else
+                add_multiples(p->y + i * p->columns, a, w, p->columns, n);
+        }
+    }
+}
+
+#define LOOPS(width, target)                                                                       \
+    target static void multiply_##width(const product *p)                                          \
+    {                                                                                              \
+        if (p->turned)                                                                             \
+            turned_body(p);                                                                        \
+        else                                                                                       \
+            plain_body(p);                                                                         \
+    }
+
+LOOPS(plain, )
+#if defined(__x86_64__)
+LOOPS(avx2, __attribute__((target("avx2"))))
+LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512"))))
+#else
+#define multiply_avx2   multiply_plain
+#define multiply_avx512 multiply_plain
+#endif
+
+static mpl_status multiply(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    static void (*const widths[MPL_N_CHAIN_WIDTHS])(const product *) = {
+        multiply_plain, multiply_avx2, multiply_avx512};
+    const mpl_shape *a = &call->in[0].shape;
+    product p = {.a = call->in[0].data, .b = call->in[1].data, .y = call->out[0].data};
+
+    (void)ctx;
+    p.terms = a->dim[a->rank - 1];
+    p.columns = call->out[0].shape.dim[call->out[0].shape.rank - 1];
+    p.rows = mpl_count(&call->out[0].shape) / p.columns;
+    p.turned = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
+    if (call->n_in > 2 && call->in[2].data != NULL) {
+        p.c = call->in[2].data;
+        p.whole = mpl_count(&call->in[2].shape) != p.columns;
+    }
+    widths[mpl_chain_widest()](&p);
+    return MPL_OK;
+}
+
+/* Whether input 2, the addend, is absent, one row, or has all elements. */
+static bool fits_addend(const mpl_graph *g, mpl_op op)
+{
+    mpl_value c = mpl_op_n_in(g, op) > 2 ? mpl_op_input(g, op, 2) : MPL_NONE;
+    const mpl_shape *y = &g->value_shape[mpl_op_output(g, op, 0)], *s;
+
+    if (c == MPL_NONE)
+        return true;
+    s = &g->value_shape[c];
+    return mpl_shape_equal(s, y) || (s->rank > 0 && mpl_count(s) == y->dim[y->rank - 1] &&
+                                     s->dim[s->rank - 1] == mpl_count(s));
+}
+
+mpl_rescale *mpl_thin_of(const mpl_graph *g, mpl_op op, const char **how)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    const mpl_shape *a, *b, *y;
+
+    if ((kind != MPL_OP_gemm && kind != MPL_OP_matmul) ||
+        g->value_type[mpl_op_output(g, op, 0)] != MPL_TYPE_f32)
+        return NULL;
+    a = &g->value_shape[mpl_op_input(g, op, 0)], b = &g->value_shape[mpl_op_input(g, op, 1)];
+    y = &g->value_shape[mpl_op_output(g, op, 0)];
+    if (a->rank < 2 || b->rank != 2 || mpl_count(y) == 0 || mpl_count(a) == 0 ||
+        mpl_count(y) / y->dim[y->rank - 1] > MOST_ROWS || mpl_count(b) > MOST_WEIGHTS ||
+        mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0 ||
+        mpl_attr_float(g, op, MPL_ATTR_alpha, 1) != 1 ||
+        mpl_attr_float(g, op, MPL_ATTR_beta, 1) != 1 || !fits_addend(g, op))
+        return NULL;
+    *how = "thin";
+    return multiply;
+}
