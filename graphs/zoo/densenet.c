@@ -63,7 +63,7 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 
     while (strcmp(f->name, args->entry->name) != 0)
         f++;
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     x = stem(&net);
     for (int b = 0; b < 4; b++) {
         for (int i = 0; i < f->layers[b]; i++) {
@@ -83,18 +83,13 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     return mpl_net_end(&net, x, out);
 }
 
-static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 32),
-    MPL_PARAM_CLASSES(1000),
-    MPL_PARAM_END,
-};
-
 #define DENSENET(layers)                                                                           \
     MPL_ZOO(densenet##layers,                                                                      \
             "densely connected network of " #layers " layers, growth 32 (Huang et al. 2017)",      \
-            params, build)
+            MPL_PARAMS(MPL_PARAM_BATCH(1),
+    MPL_PARAM_IMAGE(224, 32),
+    MPL_PARAM_CLASSES(1000)), build)
 
 DENSENET(121);
-DENSENET(169);
-DENSENET(201);
+    DENSENET(169);
+    DENSENET(201);

@@ -609,13 +609,12 @@ static mpl_value outline(mpl_net *net, mpl_value x)
 
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     pyramid p;
     boxes rois, best;
     mpl_value regions, prob, logits, shifts, found, masks;
     losses l = {.n = 0};
 
-    mpl_net_begin(&net, ctx, args);
     net.owl = mpl_zoo_arg(args, "form") == 1;
     make_pyramid(&net, &p);
     rois = propose(&net, &p, &l);
@@ -643,17 +642,13 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     return mpl_net_end(&net, masks, out);
 }
 
-static const mpl_zoo_param params[] = {
-    {"batch", 1, 1, 1, "images at once", NULL},
-    MPL_PARAM_IMAGE(768, 64),
-    MPL_PARAM_CLASSES(81),
-    {"rois", 1000, 1, 100000, "proposals that go on to the heads", NULL},
-    {"detections", 100, 1, 100000, "regions that are outlined; at most as many as rois", NULL},
-    MPL_PARAM_FORM,
-    MPL_PARAM_END,
-};
-
 MPL_ZOO(mask_rcnn,
         "Mask R-CNN on ResNet-101 and a feature pyramid (He et al. 2017), without non-maximum "
         "suppression",
-        params, build, .own_loss = true);
+        MPL_PARAMS({"batch", 1, 1, 1, "images at once", NULL}, MPL_PARAM_IMAGE(768, 64),
+                   MPL_PARAM_CLASSES(81),
+                   {"rois", 1000, 1, 100000, "proposals that go on to the heads", NULL},
+                   {"detections", 100, 1, 100000,
+                    "regions that are outlined; at most as many as rois", NULL},
+                   MPL_PARAM_FORM),
+        build, .own_loss = true);

@@ -344,10 +344,9 @@ static mpl_value classify_v1(mpl_net *net, mpl_value x)
 
 static mpl_status build_v1(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, 3);
     for (size_t i = 0; i < sizeof v1 / sizeof *v1; i++)
         x = apply_module(&net, &v1[i], x, false);
@@ -357,10 +356,9 @@ static mpl_status build_v1(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **o
 static mpl_status build_normed(mpl_ctx *ctx, const mpl_zoo_args *args, const module *modules,
                                size_t n, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
 
-    mpl_net_begin(&net, ctx, args);
     net.owl = mpl_zoo_arg(args, "form") == 1;
     x = mpl_net_image(&net, 3);
     for (size_t i = 0; i < n; i++)
@@ -378,19 +376,14 @@ static mpl_status build_v4(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **o
     return build_normed(ctx, args, v4, sizeof v4 / sizeof *v4, out);
 }
 
-static const mpl_zoo_param params_v1[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 63),
-    MPL_PARAM_CLASSES(1000),
-    MPL_PARAM_END,
-};
-
 static const mpl_zoo_param params_normed[] = {
     MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(299, 75), MPL_PARAM_CLASSES(1000), MPL_PARAM_FORM,
     MPL_PARAM_END,
 };
 
-MPL_ZOO(inception_v1, "GoogLeNet (Szegedy et al. 2015), Caffe's variant", params_v1, build_v1);
+MPL_ZOO(inception_v1, "GoogLeNet (Szegedy et al. 2015), Caffe's variant",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 63), MPL_PARAM_CLASSES(1000)),
+        build_v1);
 
 MPL_ZOO(inception_v3, "inception with factorised convolutions (Szegedy et al. 2016)", params_normed,
         build_v3);

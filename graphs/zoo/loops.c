@@ -39,11 +39,10 @@ static mpl_value carry_one(mpl_net *net, const char *name, uint32_t body, int64_
 
 static mpl_status build_pingpong(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x, y;
     uint32_t body;
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, mpl_zoo_arg(args, "channels"));
     body = mpl_net_open(&net, "body");
     add_round(&net);
@@ -57,11 +56,8 @@ static mpl_status build_pingpong(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gra
 #define PARAM_ROUNDS   {"rounds", 8, 1, 1000000, "rounds of the loop", NULL}
 /* clang-format on */
 
-static const mpl_zoo_param pingpong_params[] = {
-    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 1), PARAM_CHANNELS, PARAM_ROUNDS, MPL_PARAM_END,
-};
-
-MPL_ZOO(pingpong, "x = conv(x) in a loop: two buffers in turns (Liu 2018)", pingpong_params,
+MPL_ZOO(pingpong, "x = conv(x) in a loop: two buffers in turns (Liu 2018)",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 1), PARAM_CHANNELS, PARAM_ROUNDS),
         build_pingpong);
 
 /* ---- x[c] = conv(x[c - taps]) ---- */
@@ -77,9 +73,8 @@ static mpl_status build_delay(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
     const char *name[MAX_TAPS] = {"y"};
     mpl_net_loop loop = {.trips = mpl_zoo_arg(args, "rounds"), .init = init, .out_name = name};
     int64_t image = mpl_zoo_arg(args, "image");
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
 
-    mpl_net_begin(&net, ctx, args);
     for (int64_t i = 0; i < taps; i++) {
         init[i] = mpl_net_input(
             &net, mpl_net_text(&net, "first%" PRId64, i), 4,
@@ -99,17 +94,10 @@ static mpl_status build_delay(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
     return mpl_net_end(&net, last[0], out);
 }
 
-static const mpl_zoo_param delay_params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(32, 1),
-    PARAM_CHANNELS,
-    PARAM_ROUNDS,
-    {"taps", 4, 1, MAX_TAPS, "rounds that a value waits", NULL},
-    MPL_PARAM_END,
-};
-
 MPL_ZOO(delay, "x[c] = conv(x[c - taps]) in a loop: a chain of carried values (Liu 2018)",
-        delay_params, build_delay);
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 1), PARAM_CHANNELS, PARAM_ROUNDS,
+                   {"taps", 4, 1, MAX_TAPS, "rounds that a value waits", NULL}),
+        build_delay);
 
 /* ---- loops in loops ---- */
 
@@ -134,26 +122,19 @@ static mpl_value nest(mpl_net *net, int64_t left, mpl_value x)
 
 static mpl_status build_nested(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
 
-    mpl_net_begin(&net, ctx, args);
     return mpl_net_end(
         &net,
         nest(&net, mpl_zoo_arg(args, "depth"), mpl_net_image(&net, mpl_zoo_arg(args, "channels"))),
         out);
 }
 
-static const mpl_zoo_param nested_params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(32, 1),
-    PARAM_CHANNELS,
-    {"rounds", 3, 1, 1000, "rounds of each loop", NULL},
-    {"depth", 2, 1, 8, "loops in each other", NULL},
-    MPL_PARAM_END,
-};
-
 MPL_ZOO(nested_loop, "convolutions in loops in loops, with what was before added (Liu 2018)",
-        nested_params, build_nested);
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 1), PARAM_CHANNELS,
+                   {"rounds", 3, 1, 1000, "rounds of each loop", NULL},
+                   {"depth", 2, 1, 8, "loops in each other", NULL}),
+        build_nested);
 
 /* ---- a piecewise function ---- */
 
@@ -165,9 +146,8 @@ static mpl_status build_piecewise(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
     int64_t n = mpl_zoo_arg(args, "branches"), most = n - 1;
     uint32_t branch[MAX_BRANCHES];
     mpl_value x, y, index;
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, mpl_zoo_arg(args, "channels"));
     index = mpl_net_op(&net, MPL_OP_reduce_mean, "mean", 1, &x, 1, &MPL_INT(keepdims, 0));
     index =
@@ -192,14 +172,10 @@ static mpl_status build_piecewise(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
     return mpl_net_end(&net, mpl_net_unary(&net, MPL_OP_relu, "relu", y), out);
 }
 
-static const mpl_zoo_param piecewise_params[] = {
-    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 1),
-    PARAM_CHANNELS,     {"branches", 3, 1, MAX_BRANCHES, "pieces of the function", NULL},
-    MPL_PARAM_END,
-};
-
 MPL_ZOO(piecewise, "branches of convolutions, one or none of which runs (case..of, Liu 2018)",
-        piecewise_params, build_piecewise);
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 1), PARAM_CHANNELS,
+                   {"branches", 3, 1, MAX_BRANCHES, "pieces of the function", NULL}),
+        build_piecewise);
 
 /* ---- sequence to sequence ---- */
 
@@ -374,29 +350,22 @@ static mpl_value decode(mpl_net *net, mpl_value state, int64_t batch, int64_t hi
 static mpl_status build_seq2seq(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     int64_t batch = mpl_zoo_arg(args, "batch"), hidden = mpl_zoo_arg(args, "hidden");
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value state, y;
 
-    mpl_net_begin(&net, ctx, args);
     state = encode(&net, mpl_zoo_arg(args, "steps"), batch, hidden);
     y = args->train ? teach(&net, state, batch, hidden) : decode(&net, state, batch, hidden);
     return mpl_net_end(&net, y, out);
 }
 
-static const mpl_zoo_param seq2seq_params[] = {
-    MPL_PARAM_BATCH(1),
-    {"steps", 16, 1, 10000, "words of the source", NULL},
-    {"most", 32, 1, 10000, "words of the answer, at most", NULL},
-    {"hidden", 256, 1, 65536, "units of a word and of the state", NULL},
-    {"vocab", 1000, 2, 10000000, "words", NULL},
-    MPL_PARAM_END,
-};
-
 const mpl_zoo_entry mpl_zoo_seq2seq = {
     .name = "seq2seq",
     .about =
         "encoder and decoder as loops; the decoder ends with its sentences (Sutskever et al. 2014)",
-    .params = seq2seq_params,
+    .params = MPL_PARAMS(MPL_PARAM_BATCH(1), {"steps", 16, 1, 10000, "words of the source", NULL},
+                         {"most", 32, 1, 10000, "words of the answer, at most", NULL},
+                         {"hidden", 256, 1, 65536, "units of a word and of the state", NULL},
+                         {"vocab", 1000, 2, 10000000, "words", NULL}),
     .build = build_seq2seq,
     .own_loss = true,
 };

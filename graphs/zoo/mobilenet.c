@@ -38,10 +38,9 @@ static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t 
 
 static mpl_status build_v1(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
 
-    mpl_net_begin(&net, ctx, args);
     x = conv_relu(&net, "stem", mpl_net_image(&net, 3), 32, MPL_WINDOW(3, 2, 1), 1);
     for (int i = 0; i < 13; i++) {
         mpl_net_scope(&net, "pair%d", i + 1);
@@ -112,11 +111,10 @@ static bounds add_bounds(mpl_net *net)
 
 static mpl_status build_v2(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
     bounds b;
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, 3);
     b = add_bounds(&net);
     x = conv_clip(&net, &b, "stem", x, at_width(args, 32), MPL_WINDOW(3, 2, 1), 1);
@@ -145,11 +143,10 @@ static const block mcu_blocks[] = {
 
 static mpl_status build_mcunet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
     bounds b;
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, 3);
     b = add_bounds(&net);
     x = conv_clip(&net, &b, "stem", x, 16, MPL_WINDOW(3, 2, 1), 1);
@@ -168,31 +165,19 @@ static mpl_status build_mcunet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph
 
 static const char *const on_off[] = {"on", "off"}, *const rounds[] = {"8", "floor"};
 
-static const mpl_zoo_param params_v1[] = {
-    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000), PARAM_FORM,
-    MPL_PARAM_END,
-};
-
-static const mpl_zoo_param params_v2[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 32),
-    MPL_PARAM_CLASSES(1000),
-    PARAM_FORM,
-    {"width", 100, 5, 400, "channels, times this", mpl_zoo_hundredths},
-    {"round", 0, 0, 1, "channels: to multiples of 8, or down", rounds},
-    PARAM_RESIDUALS,
-    MPL_PARAM_END,
-};
-
-static const mpl_zoo_param params_mcunet[] = {
-    MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(96, 32), MPL_PARAM_CLASSES(1000),
-    PARAM_FORM,         PARAM_RESIDUALS,         MPL_PARAM_END,
-};
-
-MPL_ZOO(mobilenet_v1, "depthwise separable convolutions (Howard et al. 2017), width 1", params_v1,
+MPL_ZOO(mobilenet_v1, "depthwise separable convolutions (Howard et al. 2017), width 1",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000),
+                   PARAM_FORM),
         build_v1);
 
-MPL_ZOO(mobilenet_v2, "inverted residuals (Sandler et al. 2018)", params_v2, build_v2);
+MPL_ZOO(mobilenet_v2, "inverted residuals (Sandler et al. 2018)",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000),
+                   PARAM_FORM, {"width", 100, 5, 400, "channels, times this", mpl_zoo_hundredths},
+                   {"round", 0, 0, 1, "channels: to multiples of 8, or down", rounds},
+                   PARAM_RESIDUALS),
+        build_v2);
 
 MPL_ZOO(mcunet, "inverted residuals found for microcontrollers (Lin et al. 2020), 5FPS",
-        params_mcunet, build_mcunet);
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(96, 32), MPL_PARAM_CLASSES(1000), PARAM_FORM,
+                   PARAM_RESIDUALS),
+        build_mcunet);

@@ -129,10 +129,9 @@ static mpl_status build_views(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
     return end(&s, out);
 }
 
-static const mpl_zoo_param views_params[] = {
-    {"columns", 65536, 1, 100000000, "of three rows", NULL}, PARAM_SSA, MPL_PARAM_END};
-
-MPL_ZOO(views, "the example of TensorSSA", views_params, build_views);
+MPL_ZOO(views, "the example of TensorSSA",
+        MPL_PARAMS({"columns", 65536, 1, 100000000, "of three rows", NULL}, PARAM_SSA),
+        build_views);
 
 /* ---- boxes ---- */
 
@@ -170,10 +169,8 @@ static mpl_status build_offset2bbox(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_
     return end(&s, out);
 }
 
-static const mpl_zoo_param offset2bbox_params[] = {
-    MPL_PARAM_BATCH(8), {"boxes", 8732, 1, 10000000, "anchors", NULL}, PARAM_SSA, MPL_PARAM_END};
-
-MPL_ZOO(offset2bbox, "boxes from offsets to anchors, written in place", offset2bbox_params,
+MPL_ZOO(offset2bbox, "boxes from offsets to anchors, written in place",
+        MPL_PARAMS(MPL_PARAM_BATCH(8), {"boxes", 8732, 1, 10000000, "anchors", NULL}, PARAM_SSA),
         build_offset2bbox, .own_loss = true);
 
 static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
@@ -219,14 +216,10 @@ static mpl_status build_ssd(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
     return end(&s, out);
 }
 
-static const mpl_zoo_param ssd_params[] = {MPL_PARAM_BATCH(8),
-                                           {"boxes", 8732, 1, 10000000, "priors", NULL},
-                                           MPL_PARAM_CLASSES(20),
-                                           PARAM_SSA,
-                                           MPL_PARAM_END};
-
-MPL_ZOO(ssd_boxes, "boxes and scores as SSD decodes them, written in place", ssd_params, build_ssd,
-        .own_loss = true);
+MPL_ZOO(ssd_boxes, "boxes and scores as SSD decodes them, written in place",
+        MPL_PARAMS(MPL_PARAM_BATCH(8), {"boxes", 8732, 1, 10000000, "priors", NULL},
+                   MPL_PARAM_CLASSES(20), PARAM_SSA),
+        build_ssd, .own_loss = true);
 
 static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
@@ -266,14 +259,9 @@ static mpl_status build_yolo(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
     return end(&s, out);
 }
 
-static const mpl_zoo_param yolo_params[] = {
-    MPL_PARAM_BATCH(1),
-    {"cells", 52, 1, 10000, "of the grid, along a side", NULL},
-    MPL_PARAM_CLASSES(80),
-    PARAM_SSA,
-    MPL_PARAM_END};
-
-MPL_ZOO(yolo_boxes, "one scale of boxes and scores as YOLOv3 decodes them, in place", yolo_params,
+MPL_ZOO(yolo_boxes, "one scale of boxes and scores as YOLOv3 decodes them, in place",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), {"cells", 52, 1, 10000, "of the grid, along a side", NULL},
+                   MPL_PARAM_CLASSES(80), PARAM_SSA),
         build_yolo, .own_loss = true);
 
 /* ---- slices ---- */
@@ -309,12 +297,9 @@ static mpl_status build_stencil(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
     return end(&s, out);
 }
 
-static const mpl_zoo_param stencil_params[] = {{"side", 512, 4, 100000, "of the plate", NULL},
-                                               {"steps", 4, 1, 1000, "in time", NULL},
-                                               PARAM_SSA,
-                                               MPL_PARAM_END};
-
-MPL_ZOO(stencil, "the heat equation by NumPy-style slices, in place", stencil_params,
+MPL_ZOO(stencil, "the heat equation by NumPy-style slices, in place",
+        MPL_PARAMS({"side", 512, 4, 100000, "of the plate", NULL},
+                   {"steps", 4, 1, 1000, "in time", NULL}, PARAM_SSA),
         build_stencil);
 
 /* ---- an environment ---- */
@@ -363,11 +348,7 @@ static mpl_status build_cart_pole(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
     return end(&s, out);
 }
 
-static const mpl_zoo_param cart_pole_params[] = {
-    {"batch", 65536, 1, 10000000, "environments at once", NULL},
-    {"steps", 1, 1, 1000, "in time", NULL},
-    PARAM_SSA,
-    MPL_PARAM_END};
-
 MPL_ZOO(cart_pole, "a step of the cart-pole environment, its state written in place",
-        cart_pole_params, build_cart_pole);
+        MPL_PARAMS({"batch", 65536, 1, 10000000, "environments at once", NULL},
+                   {"steps", 1, 1, 1000, "in time", NULL}, PARAM_SSA),
+        build_cart_pole);

@@ -101,7 +101,7 @@ static mpl_status build_series_parallel(mpl_ctx *ctx, const mpl_zoo_args *args, 
     mpl_value x;
 
     g.rng = mpl_rng_of((uint64_t)mpl_zoo_arg(args, "seed"));
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     x = mpl_net_input(&net, "data", 2, (int64_t[]){mpl_zoo_arg(args, "batch"), 256});
     return mpl_net_end(&net, part(&g, x, (uint32_t)mpl_zoo_arg(args, "ops")), out);
 }
@@ -141,7 +141,7 @@ static mpl_status build_layered(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
     mpl_value row[MOST_WIDTH], next[MOST_WIDTH];
 
     g.rng = mpl_rng_of((uint64_t)mpl_zoo_arg(args, "seed"));
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     row[0] = mpl_net_input(&net, "data", 2, (int64_t[]){mpl_zoo_arg(args, "batch"), 256});
     for (uint32_t i = width; i-- > 0;)
         row[i] = dense(&g, row[0], draw_units(&g));
@@ -155,21 +155,12 @@ static mpl_status build_layered(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
 
 #define SEED_AND_BATCH {"seed", 1, 0, INT32_MAX, "of the random graph", NULL}, MPL_PARAM_BATCH(32)
 
-static const mpl_zoo_param series_parallel_params[] = {
-    {"ops", 200, 1, 1000000, "operations", NULL},
-    SEED_AND_BATCH,
-    MPL_PARAM_END,
-};
-
-static const mpl_zoo_param layered_params[] = {
-    {"ops", 200, 1, 1000000, "operations, to the end of a row", NULL},
-    {"width", 8, 1, MOST_WIDTH, "nodes of a row", NULL},
-    {"reads", 3, 1, MOST_READS, "most nodes that a node reads", NULL},
-    SEED_AND_BATCH,
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(series_parallel, "random: dense layers in series and in parallel", series_parallel_params,
+MPL_ZOO(series_parallel, "random: dense layers in series and in parallel",
+        MPL_PARAMS({"ops", 200, 1, 1000000, "operations", NULL}, SEED_AND_BATCH),
         build_series_parallel);
-MPL_ZOO(layered, "random: rows of dense layers, wired from row to row", layered_params,
+MPL_ZOO(layered, "random: rows of dense layers, wired from row to row",
+        MPL_PARAMS({"ops", 200, 1, 1000000, "operations, to the end of a row", NULL},
+                   {"width", 8, 1, MOST_WIDTH, "nodes of a row", NULL},
+                   {"reads", 3, 1, MOST_READS, "most nodes that a node reads", NULL},
+                   SEED_AND_BATCH),
         build_layered);

@@ -120,10 +120,9 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     uint32_t reach = (uint32_t)mpl_zoo_arg(args, "neighbours") / 2;
     mpl_rng rng = mpl_rng_of((uint64_t)mpl_zoo_arg(args, "seed"));
     wiring w;
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
 
-    mpl_net_begin(&net, ctx, args);
     if (mpl_zoo_arg(args, "regime") == CELL) {
         draw(&w, (uint32_t)nodes, reach, (uint32_t)mpl_zoo_arg(args, "rewired"), &rng);
         return mpl_net_end(&net, stage(&net, 1, &w, mpl_net_image(&net, channels), channels, 1),
@@ -146,20 +145,17 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 static const char *const forms[] = {"plain", "fused"};
 static const char *const regimes[] = {"small", "regular", "cell"};
 
-static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 32),
-    MPL_PARAM_CLASSES(1000),
-    {"channels", 78, 1, 4096, "C, of the first stage", NULL},
-    {"stages", 3, 1, 3, "random graphs, one after the other", NULL},
-    {"nodes", 32, 1, MAX_NODES, "N, of each random graph", NULL},
-    {"neighbours", 4, 2, 16, "K, of a node before edges move", NULL},
-    {"rewired", 75, 0, 100, "P, of an edge to be moved [%]", NULL},
-    {"form", 0, 0, 1, "layers whole, or batch norm and relu within convolutions", forms},
-    {"regime", 0, 0, 2,
-     "small, regular (random from the second convolution on), or one cell by itself", regimes},
-    {"seed", 1, 0, INT32_MAX, "of the random graphs", NULL},
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(randwire, "randomly wired, small regime, WS(4, 0.75) (Xie et al. 2019)", params, build);
+MPL_ZOO(randwire, "randomly wired, small regime, WS(4, 0.75) (Xie et al. 2019)",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000),
+                   {"channels", 78, 1, 4096, "C, of the first stage", NULL},
+                   {"stages", 3, 1, 3, "random graphs, one after the other", NULL},
+                   {"nodes", 32, 1, MAX_NODES, "N, of each random graph", NULL},
+                   {"neighbours", 4, 2, 16, "K, of a node before edges move", NULL},
+                   {"rewired", 75, 0, 100, "P, of an edge to be moved [%]", NULL},
+                   {"form", 0, 0, 1, "layers whole, or batch norm and relu within convolutions",
+                    forms},
+                   {"regime", 0, 0, 2,
+                    "small, regular (random from the second convolution on), or one cell by itself",
+                    regimes},
+                   {"seed", 1, 0, INT32_MAX, "of the random graphs", NULL}),
+        build);

@@ -157,9 +157,8 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, const kind *k, m
             dim[] = {mpl_zoo_arg(args, "steps"), batch, hidden};
     layer layers[MAX_LAYERS];
     mpl_value y;
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
 
-    mpl_net_begin(&net, ctx, args);
     for (int64_t l = 0; l < n_layers; l++) {
         mpl_net_scope(&net, "layer%" PRId64, l);
         add_layer(&net, k, &layers[l], batch, hidden);

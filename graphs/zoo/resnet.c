@@ -92,10 +92,9 @@ void mpl_net_resnet101(mpl_net *net, mpl_value stage[4])
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     const family *f = find_family(args->entry->name);
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value stage[4];
 
-    mpl_net_begin(&net, ctx, args);
     net.owl = mpl_zoo_arg(args, "form") == 1;
     stages(&net, f, !net.owl && f->bottleneck && mpl_zoo_arg(args, "stride") == 0, stage);
     return mpl_net_end(&net, mpl_net_classify(&net, stage[3], false), out);
@@ -124,10 +123,9 @@ static const mpl_zoo_param bottleneck_params[] = {
 
 static mpl_status build_cifar(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_conv_relu(&net, "stem", mpl_net_image(&net, 3), 16, MPL_WINDOW(3, 1, 1), epsilon);
     for (int i = 0; i < 3; i++)
         for (int64_t k = 0; k < mpl_zoo_arg(args, "blocks"); k++) {
@@ -137,16 +135,11 @@ static mpl_status build_cifar(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
     return mpl_net_end(&net, mpl_net_classify(&net, x, false), out);
 }
 
-static const mpl_zoo_param cifar_params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(32, 4),
-    MPL_PARAM_CLASSES(10),
-    {"blocks", 3, 1, 10000, "of each of the three stages: 6 * blocks + 2 layers", NULL},
-    MPL_PARAM_END,
-};
-
 MPL_ZOO(resnet_cifar, "residual network for small images (He et al. 2016, section 4.2)",
-        cifar_params, build_cifar);
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 4), MPL_PARAM_CLASSES(10),
+                   {"blocks", 3, 1, 10000, "of each of the three stages: 6 * blocks + 2 layers",
+                    NULL}),
+        build_cifar);
 
 RESNET(18, params);
 RESNET(34, params);

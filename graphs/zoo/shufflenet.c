@@ -72,10 +72,9 @@ static mpl_value unit(mpl_net *net, mpl_value x, int64_t to, bool down)
 static mpl_status build_shufflenet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     const int16_t *to = channels[mpl_zoo_arg(args, "width")];
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
 
-    mpl_net_begin(&net, ctx, args);
     x = conv_relu(&net, "stem", mpl_net_image(&net, 3), 24, MPL_WINDOW(3, 2, 1));
     x = mpl_net_pool(&net, MPL_OP_max_pool, "stem.pool", x, MPL_WINDOW(3, 2, 1));
     for (int stage = 0; stage < 3; stage++)
@@ -90,10 +89,7 @@ static mpl_status build_shufflenet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_g
 
 static const char *const widths[] = {"0.5", "1", "1.5", "2"};
 
-static const mpl_zoo_param shufflenet_params[] = {MPL_PARAM_BATCH(1),
-                                                  MPL_PARAM_IMAGE(224, 32),
-                                                  MPL_PARAM_CLASSES(1000),
-                                                  {"width", 1, 0, 3, "of all layers", widths},
-                                                  MPL_PARAM_END};
-
-MPL_ZOO(shufflenet_v2, "ShuffleNet V2 (Ma 2018)", shufflenet_params, build_shufflenet);
+MPL_ZOO(shufflenet_v2, "ShuffleNet V2 (Ma 2018)",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000),
+                   {"width", 1, 0, 3, "of all layers", widths}),
+        build_shufflenet);

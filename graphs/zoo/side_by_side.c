@@ -27,9 +27,8 @@ static mpl_status build_attention(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
 {
     int64_t n = mpl_zoo_arg(args, "heads"), width = mpl_zoo_arg(args, "width");
     mpl_value head[256], x, y;
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_input(&net, "data", 2, (int64_t[]){mpl_zoo_arg(args, "length"), n * width});
     for (int64_t layer = 1; layer <= mpl_zoo_arg(args, "layers"); layer++) {
         for (int64_t i = 0; i < n; i++) {
@@ -47,16 +46,11 @@ static mpl_status build_attention(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_gr
     return mpl_net_end(&net, mpl_net_unary(&net, MPL_OP_softmax, "prob", x), out);
 }
 
-static const mpl_zoo_param attention_params[] = {
-    {"length", 128, 1, 65536, "tokens", NULL},
-    {"heads", 8, 1, 256, "of each layer", NULL},
-    {"width", 64, 1, 4096, "features of a head", NULL},
-    {"layers", 2, 1, 1000, "layers", NULL},
-    MPL_PARAM_CLASSES(10),
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(attention, "an encoder whose heads are apart (Vaswani et al. 2017)", attention_params,
+MPL_ZOO(attention, "an encoder whose heads are apart (Vaswani et al. 2017)",
+        MPL_PARAMS({"length", 128, 1, 65536, "tokens", NULL},
+                   {"heads", 8, 1, 256, "of each layer", NULL},
+                   {"width", 64, 1, 4096, "features of a head", NULL},
+                   {"layers", 2, 1, 1000, "layers", NULL}, MPL_PARAM_CLASSES(10)),
         build_attention);
 
 /* ---- two networks ---- */
@@ -123,7 +117,5 @@ out:
         key, otherwise, 0, 5, "one of the two networks", sides                                     \
     }
 
-static const mpl_zoo_param pair_params[] = {NETWORK("a", 0), NETWORK("b", 1), MPL_PARAM_END};
-
-MPL_ZOO(pair, "two networks side by side, each with inputs and outputs of its own", pair_params,
-        build_pair);
+MPL_ZOO(pair, "two networks side by side, each with inputs and outputs of its own",
+        MPL_PARAMS(NETWORK("a", 0), NETWORK("b", 1)), build_pair);

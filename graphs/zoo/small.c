@@ -7,10 +7,9 @@
 
 static mpl_status build_mlp(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_input(&net, "data", 2,
                       (int64_t[]){mpl_zoo_arg(args, "batch"), mpl_zoo_arg(args, "input")});
     for (int64_t i = 1; i <= mpl_zoo_arg(args, "layers"); i++) {
@@ -24,23 +23,18 @@ static mpl_status build_mlp(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
     return mpl_net_end(&net, x, out);
 }
 
-static const mpl_zoo_param mlp_params[] = {
-    MPL_PARAM_BATCH(1),
-    {"layers", 2, 1, 10000, "hidden layers", NULL},
-    {"input", 784, 1, 1000000, "features of the input", NULL},
-    {"hidden", 512, 1, 1000000, "units of each hidden layer", NULL},
-    MPL_PARAM_CLASSES(10),
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(mlp, "dense layers with relu, then softmax", mlp_params, build_mlp);
+MPL_ZOO(mlp, "dense layers with relu, then softmax",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), {"layers", 2, 1, 10000, "hidden layers", NULL},
+                   {"input", 784, 1, 1000000, "features of the input", NULL},
+                   {"hidden", 512, 1, 1000000, "units of each hidden layer", NULL},
+                   MPL_PARAM_CLASSES(10)),
+        build_mlp);
 
 static mpl_status build_mnist_conv(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_conv(&net, "conv", mpl_net_image(&net, 1), 32, MPL_WINDOW(5, 1, 2), 1, true);
     x = mpl_net_unary(&net, MPL_OP_relu, "conv.relu", x);
     x = mpl_net_pool(&net, MPL_OP_max_pool, "pool", x, MPL_WINDOW(2, 2, 0));
@@ -53,12 +47,6 @@ static mpl_status build_mnist_conv(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_g
     return mpl_net_end(&net, x, out);
 }
 
-static const mpl_zoo_param mnist_params[] = {
-    MPL_PARAM_BATCH(100),
-    MPL_PARAM_IMAGE(28, 2),
-    MPL_PARAM_CLASSES(10),
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(mnist_conv, "one convolution, two dense layers (Owl's MNIST example)", mnist_params,
+MPL_ZOO(mnist_conv, "one convolution, two dense layers (Owl's MNIST example)",
+        MPL_PARAMS(MPL_PARAM_BATCH(100), MPL_PARAM_IMAGE(28, 2), MPL_PARAM_CLASSES(10)),
         build_mnist_conv, .dropout = 0.1, .rate = 0.005);

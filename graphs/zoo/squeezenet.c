@@ -22,11 +22,10 @@ static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t 
 
 static mpl_status build_squeezenet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x, part[2];
     int version = (int)mpl_zoo_arg(args, "version");
 
-    mpl_net_begin(&net, ctx, args);
     x = conv_relu(&net, "stem", mpl_net_image(&net, 3), version == 0 ? 96 : 64,
                   version == 0 ? MPL_WINDOW(7, 2, 0) : MPL_WINDOW(3, 2, 0));
     for (int i = 0; i < 8; i++) {
@@ -48,11 +47,7 @@ static mpl_status build_squeezenet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_g
 
 static const char *const versions[] = {"10", "11"};
 
-static const mpl_zoo_param squeezenet_params[] = {MPL_PARAM_BATCH(1),
-                                                  MPL_PARAM_IMAGE(224, 47),
-                                                  MPL_PARAM_CLASSES(1000),
-                                                  {"version", 0, 0, 1, "1.0 or 1.1", versions},
-                                                  MPL_PARAM_END};
-
-MPL_ZOO(squeezenet, "SqueezeNet (Iandola 2016), without batch norm", squeezenet_params,
+MPL_ZOO(squeezenet, "SqueezeNet (Iandola 2016), without batch norm",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 47), MPL_PARAM_CLASSES(1000),
+                   {"version", 0, 0, 1, "1.0 or 1.1", versions}),
         build_squeezenet);

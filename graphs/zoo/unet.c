@@ -202,18 +202,15 @@ static mpl_status build_unet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
     if (image % (1 << (levels - 1)) != 0)
         return MPL_REFUSE(ctx, "unet: image=%" PRId64 " is no multiple of %d", image,
                           1 << (levels - 1));
-    mpl_net_begin(&u.net, ctx, args);
+    u.net = mpl_net_begin(ctx, args);
     return mpl_net_end(&u.net, denoise(&u, levels), out);
 }
 
-static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(32, 8),
-    {"channels", 128, 1, 65536, "of the first level; twice as many further down", NULL},
-    {"levels", 4, 1, MOST_LEVELS, "sizes of image, each half of the one before", NULL},
-    {"blocks", 2, 1, MOST_BLOCKS, "of a level, on the way down; one more on the way up", NULL},
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(unet, "U-Net of a diffusion model (Ho et al. 2020), for CIFAR-10", params, build_unet,
-        .own_loss = true);
+MPL_ZOO(
+    unet, "U-Net of a diffusion model (Ho et al. 2020), for CIFAR-10",
+    MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(32, 8),
+               {"channels", 128, 1, 65536, "of the first level; twice as many further down", NULL},
+               {"levels", 4, 1, MOST_LEVELS, "sizes of image, each half of the one before", NULL},
+               {"blocks", 2, 1, MOST_BLOCKS, "of a level, on the way down; one more on the way up",
+                NULL}),
+    build_unet, .own_loss = true);

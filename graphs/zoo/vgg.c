@@ -12,11 +12,10 @@ static const int16_t layers[] = {64,   64,  POOL, 128, 128,  POOL, 256, 256, 256
 
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
-    mpl_net net;
+    mpl_net net = mpl_net_begin(ctx, args);
     mpl_value x;
     int group = 1, i = 1;
 
-    mpl_net_begin(&net, ctx, args);
     x = mpl_net_image(&net, 3);
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) {
         if (layers[l] == POOL) {
@@ -43,12 +42,5 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
     return mpl_net_end(&net, x, out);
 }
 
-static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 32),
-    MPL_PARAM_CLASSES(1000),
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(vgg16, "16 layers of 3x3 convolutions (Simonyan, Zisserman 2015), configuration D", params,
-        build);
+MPL_ZOO(vgg16, "16 layers of 3x3 convolutions (Simonyan, Zisserman 2015), configuration D",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000)), build);

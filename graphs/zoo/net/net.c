@@ -70,12 +70,13 @@ const char *mpl_zoo_name(const mpl_zoo_args *args, char name[256])
     return name;
 }
 
-void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args)
+mpl_net mpl_net_begin(mpl_ctx *ctx, const mpl_zoo_args *args)
 {
+    mpl_net net = {.ctx = ctx, .args = args};
     char name[256];
 
-    *net = (mpl_net){.ctx = ctx, .args = args};
-    net->st = mpl_graph_new(ctx, mpl_zoo_name(args, name), &net->graph);
+    net.st = mpl_graph_new(ctx, mpl_zoo_name(args, name), &net.graph);
+    return net;
 }
 
 void mpl_net_output(mpl_net *net, mpl_value v)

@@ -38,6 +38,7 @@ const char *mpl_zoo_name(const mpl_zoo_args *args, char name[256]);
     {                                                                                              \
         "classes", otherwise, 1, 1000000, "classes told apart", NULL                               \
     }
+#define MPL_PARAMS(...) ((const mpl_zoo_param[]){__VA_ARGS__, MPL_PARAM_END})
 #define MPL_PARAM_END                                                                              \
     {                                                                                              \
         NULL, 0, 0, 0, NULL, NULL                                                                  \
@@ -67,7 +68,7 @@ const char *mpl_net_text(mpl_net *net, const char *format, ...)
 const char *mpl_net_scoped(mpl_net *net, const char *name);
 
 /* Starts a graph named after the network and its parameters; borrows `args` until mpl_net_end. */
-void mpl_net_begin(mpl_net *net, mpl_ctx *ctx, const mpl_zoo_args *args);
+mpl_net mpl_net_begin(mpl_ctx *ctx, const mpl_zoo_args *args);
 /* Makes y the output, finishes and hands over the graph; or frees it and returns the first
  * failure. */
 mpl_status mpl_net_end(mpl_net *net, mpl_value y, mpl_graph **out);

@@ -87,7 +87,7 @@ static mpl_status build_bert(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
     mpl_value x;
 
     MPL_PASS(mpl_zoo_divides(ctx, args, "heads", "hidden"));
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     x = bert_embed(&net, h.batch, seq, hidden);
     mpl_net_scope(&net, "%s", "");
     scores.add = mpl_net_input(&net, "padding", 4, (int64_t[]){h.batch, 1, 1, seq});
@@ -103,14 +103,12 @@ static mpl_status build_bert(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
                        out);
 }
 
-static const mpl_zoo_param bert_params[] = {
-    MPL_PARAM_BATCH(1),   {"seq", 128, 1, BERT_POSITIONS, "tokens of a sequence", NULL},
-    MPL_PARAM_LAYERS(12), MPL_PARAM_HIDDEN(768),
-    MPL_PARAM_HEADS(12),  MPL_PARAM_VOCAB(30522),
-    MPL_PARAM_CLASSES(2), MPL_PARAM_END,
-};
-
-MPL_ZOO(bert, "encoder that classifies a text (Devlin et al. 2019), base", bert_params, build_bert);
+MPL_ZOO(bert, "encoder that classifies a text (Devlin et al. 2019), base",
+        MPL_PARAMS(MPL_PARAM_BATCH(1),
+                   {"seq", 128, 1, BERT_POSITIONS, "tokens of a sequence", NULL},
+                   MPL_PARAM_LAYERS(12), MPL_PARAM_HIDDEN(768), MPL_PARAM_HEADS(12),
+                   MPL_PARAM_VOCAB(30522), MPL_PARAM_CLASSES(2)),
+        build_bert);
 
 /* ---- vit ---- */
 
@@ -152,7 +150,7 @@ static mpl_status build_vit(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
 
     MPL_PASS(mpl_zoo_divides(ctx, args, "heads", "hidden"));
     MPL_PASS(mpl_zoo_divides(ctx, args, "patch", "image"));
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     x = vit_embed(&net, h.batch, mpl_zoo_arg(args, "patch"), mpl_zoo_arg(args, "hidden"));
     for (int64_t i = 1; i <= mpl_zoo_arg(args, "layers"); i++) {
         mpl_net_scope(&net, "layer%" PRId64, i);
@@ -164,16 +162,10 @@ static mpl_status build_vit(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
                        out);
 }
 
-static const mpl_zoo_param vit_params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 16),
-    {"patch", 16, 1, 1024, "height and width of a token; it divides image [pixel]", NULL},
-    MPL_PARAM_LAYERS(12),
-    MPL_PARAM_HIDDEN(768),
-    MPL_PARAM_HEADS(12),
-    MPL_PARAM_CLASSES(1000),
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(vit, "patches of an image as tokens (Dosovitskiy et al. 2021), B/16", vit_params,
+MPL_ZOO(vit, "patches of an image as tokens (Dosovitskiy et al. 2021), B/16",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 16),
+                   {"patch", 16, 1, 1024, "height and width of a token; it divides image [pixel]",
+                    NULL},
+                   MPL_PARAM_LAYERS(12), MPL_PARAM_HIDDEN(768), MPL_PARAM_HEADS(12),
+                   MPL_PARAM_CLASSES(1000)),
         build_vit);

@@ -136,7 +136,7 @@ static mpl_status build_gpt(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
     MPL_TRY(check(ctx, args, &d));
     MPL_TRY(mpl_new(ctx, d.cached, (size_t)(2 * layers)));
     d.scores = (mpl_scores){(float)(1 / sqrt((double)d.heads.width)), MPL_NONE, MPL_NONE};
-    mpl_net_begin(&d.net, ctx, args);
+    d.net = mpl_net_begin(ctx, args);
     y = decode(&d, layers);
     for (uint32_t i = 0; i < d.n_cached; i++) {
         mpl_net_output(&d.net, y);
@@ -151,20 +151,15 @@ out:
 static const char *const caches[] = {"concat", "in_place", "none"};
 static const char *const masks[] = {"several", "always"};
 
-static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_SEQ(128),
-    {"past", 0, 0, 1000000, "tokens before, of which keys and values are inputs", NULL},
-    {"cache", CONCAT, 0, 2, "keys and values of all tokens as outputs, joined or written in place",
-     caches},
-    {"mask", 0, 0, 1, "of what comes later: for several new tokens, or for one, too", masks},
-    MPL_PARAM_LAYERS(12),
-    MPL_PARAM_HIDDEN(768),
-    MPL_PARAM_HEADS(12),
-    MPL_PARAM_VOCAB(50257),
-    {"context", 1024, 1, 10000000, "positions that it has", NULL},
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(gpt, "decoder, of a prompt or beside a cache (Radford et al. 2019), GPT-2 small", params,
+MPL_ZOO(gpt, "decoder, of a prompt or beside a cache (Radford et al. 2019), GPT-2 small",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_SEQ(128),
+                   {"past", 0, 0, 1000000, "tokens before, of which keys and values are inputs",
+                    NULL},
+                   {"cache", CONCAT, 0, 2,
+                    "keys and values of all tokens as outputs, joined or written in place", caches},
+                   {"mask", 0, 0, 1, "of what comes later: for several new tokens, or for one, too",
+                    masks},
+                   MPL_PARAM_LAYERS(12), MPL_PARAM_HIDDEN(768), MPL_PARAM_HEADS(12),
+                   MPL_PARAM_VOCAB(50257),
+                   {"context", 1024, 1, 10000000, "positions that it has", NULL}),
         build_gpt);

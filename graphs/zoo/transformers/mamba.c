@@ -180,7 +180,7 @@ static mpl_status build_mamba(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
     if (mpl_zoo_arg(args, "form") == UNROLL && l.seq > MOST_UNROLLED)
         return MPL_REFUSE(ctx, "mamba: form=unroll takes seq up to %d, not %" PRId64, MOST_UNROLLED,
                           l.seq);
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     ids = mpl_net_numbers(&net, "ids", 2, (int64_t[]){l.seq, l.batch});
     word = mpl_net_weight(&net, "word.w", 2, (int64_t[]){mpl_zoo_arg(args, "vocab"), hidden});
     x = mpl_net_reshape(&net, "rows", mpl_net_gather(&net, "word", word, ids), 2,
@@ -197,15 +197,10 @@ static mpl_status build_mamba(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph 
 
 static const char *const forms[] = {"while", "unroll"};
 
-static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_SEQ(128),
-    MPL_PARAM_LAYERS(24),
-    MPL_PARAM_HIDDEN(768),
-    {"state", 16, 1, 65536, "numbers that each inner feature carries", NULL},
-    MPL_PARAM_VOCAB(50280),
-    {"form", WHILE, 0, 1, "each scan a loop over the tokens, or written out", forms},
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(mamba, "selective state spaces (Gu, Dao 2023), 130m", params, build_mamba);
+MPL_ZOO(
+    mamba, "selective state spaces (Gu, Dao 2023), 130m",
+    MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_SEQ(128), MPL_PARAM_LAYERS(24), MPL_PARAM_HIDDEN(768),
+               {"state", 16, 1, 65536, "numbers that each inner feature carries", NULL},
+               MPL_PARAM_VOCAB(50280),
+               {"form", WHILE, 0, 1, "each scan a loop over the tokens, or written out", forms}),
+    build_mamba);

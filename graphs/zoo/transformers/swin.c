@@ -206,7 +206,7 @@ static mpl_status build_swin(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
     MPL_PASS(mpl_zoo_divides(ctx, args, "heads", "hidden"));
     if (image % least != 0)
         return MPL_REFUSE(ctx, "swin: image=%" PRId64 " is no multiple of %" PRId64, image, least);
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     x = mpl_net_conv(&net, "patch", mpl_net_image(&net, 3), s.features, MPL_WINDOW(PATCH, PATCH, 0),
                      1, true);
     x = as_rows(&s, "patch.rows", mpl_net_transpose(&net, "patch.tokens", x, "0231"));
@@ -223,15 +223,11 @@ static mpl_status build_swin(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
                        out);
 }
 
-static const mpl_zoo_param params[] = {
-    MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 32),
-    {"window", 7, 1, 64, "height and width of a window [token]", NULL},
-    {"layers", 6, 1, 100000, "of the third stage; the others have 2", NULL},
-    {"hidden", 96, 1, 65536, "features of a token of the first stage", NULL},
-    {"heads", 3, 1, 1024, "of the first stage; they divide hidden", NULL},
-    MPL_PARAM_CLASSES(1000),
-    MPL_PARAM_END,
-};
-
-MPL_ZOO(swin, "attention in shifted windows (Liu et al. 2021), T", params, build_swin);
+MPL_ZOO(swin, "attention in shifted windows (Liu et al. 2021), T",
+        MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32),
+                   {"window", 7, 1, 64, "height and width of a window [token]", NULL},
+                   {"layers", 6, 1, 100000, "of the third stage; the others have 2", NULL},
+                   {"hidden", 96, 1, 65536, "features of a token of the first stage", NULL},
+                   {"heads", 3, 1, 1024, "of the first stage; they divide hidden", NULL},
+                   MPL_PARAM_CLASSES(1000)),
+        build_swin);

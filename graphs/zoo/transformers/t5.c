@@ -265,7 +265,7 @@ static mpl_status build_encoder_decoder(mpl_ctx *ctx, const mpl_zoo_args *args, 
     mpl_net net;
 
     MPL_PASS(mpl_zoo_divides(ctx, args, "heads", "hidden"));
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     return mpl_net_end(&net, both_stacks(&net, 0, 0, 0), out);
 }
 
@@ -277,7 +277,7 @@ static mpl_status build_moe(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
     MPL_PASS(mpl_zoo_divides(ctx, args, "heads", "hidden"));
     if (topk > experts)
         return MPL_REFUSE(ctx, "moe: topk=%" PRId64 " of experts=%" PRId64, topk, experts);
-    mpl_net_begin(&net, ctx, args);
+    net = mpl_net_begin(ctx, args);
     return mpl_net_end(&net, both_stacks(&net, experts, topk, mpl_zoo_arg(args, "capacity")), out);
 }
 
@@ -292,18 +292,12 @@ static mpl_status build_moe(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **
     MPL_PARAM_VOCAB(32128)
 /* clang-format on */
 
-static const mpl_zoo_param encoder_decoder_params[] = {SIZES, MPL_PARAM_END};
-
-static const mpl_zoo_param moe_params[] = {
-    SIZES,
-    {"experts", 8, 1, 4096, "of every second layer", NULL},
-    {"topk", 1, 1, 64, "experts that a token asks", NULL},
-    {"capacity", 125, 1, 100000, "places of an expert, per cent of its even share", NULL},
-    MPL_PARAM_END,
-};
-
 MPL_ZOO(encoder_decoder, "text to text with relative positions (Raffel et al. 2020), T5 base",
-        encoder_decoder_params, build_encoder_decoder);
+        MPL_PARAMS(SIZES), build_encoder_decoder);
 
-MPL_ZOO(moe, "T5 with experts of bounded capacity (Fedus et al. 2022), Switch base 8", moe_params,
+MPL_ZOO(moe, "T5 with experts of bounded capacity (Fedus et al. 2022), Switch base 8",
+        MPL_PARAMS(SIZES, {"experts", 8, 1, 4096, "of every second layer", NULL},
+                   {"topk", 1, 1, 64, "experts that a token asks", NULL},
+                   {"capacity", 125, 1, 100000, "places of an expert, per cent of its even share",
+                    NULL}),
         build_moe);
