@@ -597,14 +597,13 @@ mpl_status mpl_order_search_model(mpl_order_run *run, uint32_t left_out, const m
     return MPL_OK;
 }
 
-static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_out, mpl_op *order)
+mpl_status mpl_order_search_flat(mpl_order_run *run, const mpl_graph *g, uint32_t left_out,
+                                 mpl_op *order)
 {
     mpl_status st = MPL_OK;
     mpl_order_model *m = NULL;
     planner x;
 
-    if (g->n_blocks > 1)
-        return mpl_order_search_program(run, left_out, g, order);
     MPL_TRY(begin_search(run, left_out, g->n_ops, order, &x));
     MPL_TRY(run->copy_splits ? mpl_order_model_relaxed(run->ctx, g, run->options, &m)
                              : mpl_order_model_new(run->ctx, g, run->options, &m));
@@ -634,24 +633,4 @@ mpl_status mpl_order_arena_holds(mpl_order_run *run, const mpl_graph *g, const m
 out:
     mpl_order_model_free(run->ctx, m);
     return st;
-}
-
-static uint32_t bit(mpl_order_rule rule)
-{
-    return UINT32_C(1) << rule;
-}
-
-mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
-{
-    return search(run, g, bit(MPL_ORDER_RULE_anneal), order);
-}
-
-mpl_status mpl_order_search_beam(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
-{
-    return search(run, g, bit(MPL_ORDER_RULE_search) | bit(MPL_ORDER_RULE_anneal), order);
-}
-
-mpl_status mpl_order_search_anneal(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
-{
-    return search(run, g, bit(MPL_ORDER_RULE_search) | bit(MPL_ORDER_RULE_beam), order);
 }

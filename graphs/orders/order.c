@@ -10,9 +10,8 @@
 #define SEARCH(name, about, params)                                                                \
     static mpl_status make_##name(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order)                 \
     {                                                                                              \
-        mpl_order_run run;                                                                         \
+        mpl_order_run run = mpl_order_run_default(ctx);                                            \
                                                                                                    \
-        run = mpl_order_run_default(ctx);                                                          \
         return mpl_order_search_##name(&run, g, order);                                            \
     }                                                                                              \
     static const mpl_order_kind order_##name = {#name, about, make_##name, params,                 \
@@ -50,14 +49,6 @@ static bool has_param(const char *params, const char *key)
     return false;
 }
 
-/* how: the mpl_order_kind. */
-static mpl_status make_block(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, void *how,
-                             mpl_op *order)
-{
-    (void)block;
-    return ((const mpl_order_kind *)how)->make(ctx, g, order);
-}
-
 mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const mpl_graph *g,
                           mpl_op *order)
 {
@@ -73,7 +64,7 @@ mpl_status mpl_order_make(mpl_order_run *run, const mpl_order_kind *kind, const 
     if (kind->search != NULL)
         MPL_PASS(kind->search(run, g, order));
     else if (kind->make != mpl_order_given)
-        MPL_PASS(mpl_order_by_blocks(run->ctx, g, false, make_block, (void *)kind, order));
+        MPL_PASS(mpl_order_each_block(run->ctx, g, kind->make, order));
     else
         MPL_PASS(mpl_order_given(run->ctx, g, order));
     return MPL_OK;

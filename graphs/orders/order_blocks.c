@@ -214,3 +214,17 @@ out:
     mpl_free_each(ctx, local, one, begin, at);
     return st;
 }
+
+/* how: the mpl_plain_order, by address. */
+static mpl_status make_plain(mpl_ctx *ctx, const mpl_graph *g, uint32_t block, void *how,
+                             mpl_op *order)
+{
+    (void)block;
+    return (*(mpl_plain_order **)how)(ctx, g, order);
+}
+
+mpl_status mpl_order_each_block(mpl_ctx *ctx, const mpl_graph *g, mpl_plain_order *make,
+                                mpl_op *order)
+{
+    return mpl_order_by_blocks(ctx, g, false, make_plain, &make, order);
+}

@@ -14,6 +14,11 @@ typedef mpl_status mpl_block_order(mpl_ctx *ctx, const mpl_graph *g, uint32_t bl
 mpl_status mpl_order_by_blocks(mpl_ctx *ctx, const mpl_graph *g, bool nested_first,
                                mpl_block_order *make, void *how, mpl_op *order);
 
+/* The same by an order that needs no more than the graph. */
+typedef mpl_status mpl_plain_order(mpl_ctx *ctx, const mpl_graph *g, mpl_op *order);
+mpl_status mpl_order_each_block(mpl_ctx *ctx, const mpl_graph *g, mpl_plain_order *make,
+                                mpl_op *order);
+
 /* waits[op], zero before: operands that an operation makes, counted once per read; only of
  * operations in `needed` (NULL: all). */
 void mpl_count_waits(const mpl_graph *g, const uint8_t *needed, uint32_t *waits);

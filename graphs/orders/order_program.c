@@ -51,7 +51,7 @@ out:
 static mpl_status compare_plain(program *x, const mpl_problem_options *o, mpl_op *order,
                                 uint64_t *live)
 {
-    static const char *const plain[] = {"given", "greedy", "dfs"};
+    static mpl_plain_order *const plain[] = {mpl_order_greedy, mpl_order_dfs};
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = x->run->ctx;
     mpl_op *other = NULL;
@@ -60,8 +60,9 @@ static mpl_status compare_plain(program *x, const mpl_problem_options *o, mpl_op
 
     MPL_TRY(mpl_new_each(ctx, x->g->n_ops, other, shared));
     MPL_TRY(mpl_order_live(ctx, x->g, o, order, shared, live));
-    for (size_t i = 0; x->models->need[0] < *live && i < sizeof plain / sizeof *plain; i++) {
-        MPL_TRY(mpl_order_of(ctx, x->g, mpl_order_find(plain[i]), other));
+    for (size_t i = 0; x->models->need[0] < *live && i <= sizeof plain / sizeof *plain; i++) {
+        MPL_TRY(i == 0 ? mpl_order_given(ctx, x->g, other)
+                       : mpl_order_each_block(ctx, x->g, plain[i - 1], other));
         MPL_TRY(mpl_order_live(ctx, x->g, o, other, shared, &peak));
         x->ticks += x->g->n_ops;
         if (peak >= *live)
@@ -83,8 +84,8 @@ static const char *scope_of(const mpl_graph *g)
     return "all orders of every block";
 }
 
-mpl_status mpl_order_search_program(mpl_order_run *run, uint32_t left_out, const mpl_graph *g,
-                                    mpl_op *order)
+static mpl_status search_program(mpl_order_run *run, const mpl_graph *g, uint32_t left_out,
+                                 mpl_op *order)
 {
     mpl_status st = MPL_OK;
     program x = {.run = run, .left_out = left_out, .g = g, .budget = run->budget_ticks};
@@ -100,4 +101,30 @@ mpl_status mpl_order_search_program(mpl_order_run *run, uint32_t left_out, const
 out:
     mpl_block_models_free(x.models);
     return st;
+}
+
+static mpl_status search(mpl_order_run *run, const mpl_graph *g, uint32_t left_out, mpl_op *order)
+{
+    return g->n_blocks > 1 ? search_program(run, g, left_out, order)
+                           : mpl_order_search_flat(run, g, left_out, order);
+}
+
+static uint32_t bit(mpl_order_rule rule)
+{
+    return UINT32_C(1) << rule;
+}
+
+mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
+{
+    return search(run, g, bit(MPL_ORDER_RULE_anneal), order);
+}
+
+mpl_status mpl_order_search_beam(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
+{
+    return search(run, g, bit(MPL_ORDER_RULE_search) | bit(MPL_ORDER_RULE_anneal), order);
+}
+
+mpl_status mpl_order_search_anneal(mpl_order_run *run, const mpl_graph *g, mpl_op *order)
+{
+    return search(run, g, bit(MPL_ORDER_RULE_search) | bit(MPL_ORDER_RULE_beam), order);
 }

@@ -88,10 +88,9 @@ mpl_status mpl_order_live(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_op
 mpl_status mpl_order_search_model(mpl_order_run *run, uint32_t left_out, const mpl_order_model *m,
                                   const mpl_graph *g, mpl_op *order);
 
-/* order_program.c: the same for a graph with control flow, block by block; writes all of the run.
- */
-mpl_status mpl_order_search_program(mpl_order_run *run, uint32_t left_out, const mpl_graph *g,
-                                    mpl_op *order);
+/* The same for a graph without control flow; writes all of the run. */
+mpl_status mpl_order_search_flat(mpl_order_run *run, const mpl_graph *g, uint32_t left_out,
+                                 mpl_op *order);
 
 /* Orders of orders.def that search. */
 mpl_status mpl_order_search_least_peak(mpl_order_run *run, const mpl_graph *g, mpl_op *order);

@@ -100,7 +100,7 @@ static mpl_status build_pair(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph *
 
     MPL_TRY(mpl_graph_new(ctx, mpl_zoo_name(args, name), &g));
     for (int k = 0; k < 2; k++) {
-        MPL_TRY(mpl_zoo_build(ctx, sides[mpl_zoo_arg(args, key[k])], &side));
+        MPL_TRY(args->any(ctx, sides[mpl_zoo_arg(args, key[k])], &side));
         MPL_TRY(add_side(ctx, side, key[k], g));
         mpl_graph_free(ctx, side), side = NULL;
     }

@@ -251,7 +251,7 @@ mpl_status mpl_zoo_build(mpl_ctx *ctx, const char *text, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
     size_t n = strcspn(text, ":");
-    spec s = {.args = {.entry = mpl_zoo_find(text, n)}};
+    spec s = {.args = {.entry = mpl_zoo_find(text, n), .any = mpl_zoo_build}};
     mpl_graph *network = NULL;
 
     if (s.args.entry == NULL)

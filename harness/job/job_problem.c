@@ -235,6 +235,14 @@ out:
     return st;
 }
 
+uint32_t mpl_job_threads(const mpl_options *options, const mpl_machine *machine)
+{
+    uint64_t all = options->threads > 0 ? options->threads : machine->n_cores;
+
+    return options->workers > 1 ? (uint32_t)mpl_max_u64(all / options->workers, 1)
+                                : (uint32_t)options->threads;
+}
+
 mpl_status mpl_job_ask_workspaces(mpl_ctx *ctx, const mpl_options *options,
                                   const mpl_backend *backend, const mpl_job *job,
                                   uint64_t **workspace_bytes)

@@ -303,14 +303,6 @@ mpl_status mpl_job_default_safety(mpl_ctx *ctx, mpl_command_id command, mpl_opti
                                 : MPL_OK;
 }
 
-uint32_t mpl_job_threads(const mpl_options *options, const mpl_machine *machine)
-{
-    uint64_t all = options->threads > 0 ? options->threads : machine->n_cores;
-
-    return options->workers > 1 ? (uint32_t)mpl_max_u64(all / options->workers, 1)
-                                : (uint32_t)options->threads;
-}
-
 mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
 {
     mpl_status st = MPL_OK;

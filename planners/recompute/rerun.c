@@ -74,23 +74,6 @@ uint32_t mpl_n_repeat_reads(const mpl_graph *g, mpl_op op)
 
 /* ---- one operation of a run ---- */
 
-const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char *base,
-                            const char *suffix, uint32_t *number, char *text)
-{
-    uint32_t from = 1, *k = number != NULL ? number : &from;
-
-    do {
-        if (*k <= 1)
-            snprintf(text, MPL_REPEAT_NAME, "%.200s%.16s", base, suffix);
-        else
-            snprintf(text, MPL_REPEAT_NAME, "%.200s%.16s%u", base, suffix, *k);
-        ++*k;
-    } while (mpl_graph_find(to, text) != MPL_NONE || mpl_graph_find(g, text) != MPL_NONE ||
-             mpl_graph_find_block(to, text) != MPL_NONE ||
-             mpl_graph_find_block(g, text) != MPL_NONE);
-    return text;
-}
-
 /* The update of a weight waits for every copy that reads it. */
 static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
 {

@@ -268,3 +268,104 @@ out:
     mpl_free(n->m->ctx, v);
     return st;
 }
+
+/* ---- operators without a rule ---- */
+
+/* What an opaque operation makes: its outputs, and memory of its own. */
+typedef struct made {
+    uint32_t n, *tensor;
+    const char **name;
+    mpl_value *value;
+    int64_t *dims; /* of each, rank and dims */
+    uint32_t n_dims;
+    char *types; /* parted by blanks */
+} made;
+
+static void put_made(const tfl_model *m, uint32_t tensor, made *out)
+{
+    const tfl_tensor *t = &m->tensor[tensor];
+
+    out->tensor[out->n] = tensor;
+    out->name[out->n++] = t->name;
+    sprintf(out->types + strlen(out->types), "%s ", mpl_type_name(t->type));
+    out->dims[out->n_dims++] = t->shape.rank;
+    for (uint32_t d = 0; d < t->shape.rank; d++)
+        out->dims[out->n_dims++] = t->shape.dim[d];
+}
+
+/* Whether tensor k of the operator's inputs is memory that it works in: nothing makes it. */
+static bool is_scratch(const tfl_node *n, uint32_t k)
+{
+    const tfl_tensor *t = tfl_in(n, k);
+
+    return t != NULL && t->value == MPL_NONE && t->data == NULL && !t->variable &&
+           t->birth == MPL_NONE;
+}
+
+/* Whether the file itself puts this scratch memory into an earlier one of the operator. */
+static bool is_inside(const tfl_node *n, uint32_t k)
+{
+    const int64_t *offset = n->m->offset;
+    uint32_t id = n->op->in[k];
+
+    for (uint32_t i = 0; i < k && i < TFL_SCRATCH_INPUTS && offset != NULL && offset[id] >= 0;
+         i++) {
+        uint32_t other = n->op->in[i];
+
+        if (is_scratch(n, i) && offset[other] >= 0 && offset[other] <= offset[id] &&
+            (uint64_t)(offset[id] - offset[other]) + n->m->tensor[id].bytes <=
+                n->m->tensor[other].bytes)
+            return true;
+    }
+    return false;
+}
+
+static mpl_status add_opaque(tfl_node *n, made *out)
+{
+    mpl_status st = MPL_OK;
+    const tfl_operator *op = n->op;
+    mpl_value *in = NULL;
+    uint32_t n_in = 0;
+    tfl_operand operand;
+
+    MPL_TRY(mpl_new(n->m->ctx, in, op->n_in));
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        if (tfl_in(n, k) == NULL)
+            continue;
+        if (is_scratch(n, k)) {
+            if (!is_inside(n, k))
+                put_made(n->m, op->in[k], out);
+            continue;
+        }
+        MPL_TRY(tfl_operand_of(n, k, TFL_PLAIN, &operand));
+        in[n_in++] = operand.v;
+    }
+    n->n_attr = 0;
+    tfl_set(n, MPL_TEXT(to, out->types));
+    tfl_set(n, MPL_INTS(shape, out->n_dims, out->dims));
+    tfl_set(n, MPL_TEXT(opcode, n->kind));
+    MPL_TRY(tfl_add_all(n, MPL_OP_opaque, n_in, in, out->n, out->name, out->value));
+    for (uint32_t i = 0; i < out->n; i++)
+        n->m->tensor[out->tensor[i]].value = out->value[i];
+out:
+    mpl_free(n->m->ctx, in);
+    return st;
+}
+
+mpl_status tfl_opaque(tfl_node *n)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = n->m->ctx;
+    size_t most = (size_t)n->op->n_in + n->op->n_out;
+    made out = {0};
+
+    MPL_TRY(mpl_new_each(ctx, most, out.tensor, out.name, out.value));
+    MPL_TRY(mpl_new(ctx, out.dims, most * (MPL_MAX_RANK + 1)));
+    MPL_TRY(mpl_new(ctx, out.types, most * 16 + 1));
+    for (uint32_t k = 0; k < n->op->n_out; k++)
+        put_made(n->m, n->op->out[k], &out);
+    MPL_TRY(add_opaque(n, &out));
+out:
+    mpl_free_each(ctx, out.tensor, out.name, out.value, out.dims, out.types);
+    return st;
+}

@@ -13,6 +13,8 @@ typedef struct mpl_zoo_args {
     const mpl_zoo_entry *entry;
     int64_t value[MPL_ZOO_MAX_PARAMS]; /* in the order of entry->params, each in its range */
     bool train;                        /* if the entry has own_loss, build the loss */
+    /* any network of the zoo, for those made of others */
+    mpl_status (*any)(mpl_ctx *ctx, const char *spec, mpl_graph **out);
 } mpl_zoo_args;
 
 /* MPL_ZOO(key, about, params, build, ..): mpl_zoo_<key>; `.field = value` adds fields. */
