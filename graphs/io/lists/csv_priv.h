@@ -27,8 +27,12 @@ typedef struct mpl_csv_reader {
     size_t name_cap, lower_cap, upper_cap, size_cap, offset_cap, align_cap, row_line_cap;
 } mpl_csv_reader;
 
+extern const char *const mpl_csv_label[N_COLS]; /* names in messages */
+
 /* The next line that is not blank, without its newline; false: end of file. */
 bool mpl_csv_next_line(mpl_csv_reader *r, mpl_csv_field *line);
+/* Splits the next field off a line, without the blanks around it; false: none is left. */
+bool mpl_csv_next_field(mpl_csv_field *line, mpl_csv_field *out);
 /* Fills row[]. MPL_EINPUT: another number of fields than the header has, or no id. */
 mpl_status mpl_csv_split(mpl_csv_reader *r, mpl_csv_field line);
 static inline mpl_csv_field mpl_csv_at(const mpl_csv_reader *r, int col)
