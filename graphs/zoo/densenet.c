@@ -86,10 +86,9 @@ static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 #define DENSENET(layers)                                                                           \
     MPL_ZOO(densenet##layers,                                                                      \
             "densely connected network of " #layers " layers, growth 32 (Huang et al. 2017)",      \
-            MPL_PARAMS(MPL_PARAM_BATCH(1),
-    MPL_PARAM_IMAGE(224, 32),
-    MPL_PARAM_CLASSES(1000)), build)
+            MPL_PARAMS(MPL_PARAM_BATCH(1), MPL_PARAM_IMAGE(224, 32), MPL_PARAM_CLASSES(1000)),     \
+            build)
 
 DENSENET(121);
-    DENSENET(169);
-    DENSENET(201);
+DENSENET(169);
+DENSENET(201);
