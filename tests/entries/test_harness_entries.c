@@ -8,11 +8,6 @@
 #include "harness/entries/entries.h"
 #include "planners/verify/verify.h"
 
-static int begin(void)
-{
-    return program_begin("entries");
-}
-
 /* ---- a model through the same steps as the program's ---- */
 
 typedef struct model {
@@ -599,10 +594,11 @@ TEST(wrong_commands_get_one_line)
     }
 }
 
-TESTS_WITHIN(begin, folder_remove, any_sequence_of_calls_computes_what_each_computes_alone,
-             exact_finds_the_least_arena, plans_that_lose_a_state_are_refused,
-             a_state_takes_no_memory_before_it_is_made_anew,
-             writes_over_what_is_still_read_are_refused, states_in_other_places_are_refused,
-             outputs_are_made_in_place_where_they_can_be, a_lack_of_memory_is_a_failure_and_no_leak,
-             a_cache_that_grows_is_planned_at_its_maximum_and_not_copied, two_files_share_a_state,
-             a_plan_file_is_enough, wrong_commands_get_one_line)
+TESTS_OF_PROGRAM("entries", any_sequence_of_calls_computes_what_each_computes_alone,
+                 exact_finds_the_least_arena, plans_that_lose_a_state_are_refused,
+                 a_state_takes_no_memory_before_it_is_made_anew,
+                 writes_over_what_is_still_read_are_refused, states_in_other_places_are_refused,
+                 outputs_are_made_in_place_where_they_can_be,
+                 a_lack_of_memory_is_a_failure_and_no_leak,
+                 a_cache_that_grows_is_planned_at_its_maximum_and_not_copied,
+                 two_files_share_a_state, a_plan_file_is_enough, wrong_commands_get_one_line)

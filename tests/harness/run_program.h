@@ -14,6 +14,12 @@ static inline int program_begin(const char *what)
     return folder_make(what) != 0;
 }
 
+#define TESTS_OF_PROGRAM(what, ...)                                                                \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        return program_begin(what) != 0 || RUN_TESTS(NULL, folder_remove, __VA_ARGS__) != 0;       \
+    }
+
 /* Exit status of `memplan ARGUMENTS` (@: the test's folder); a signal is 128 + its number. one_log:
  * `out` holds both outputs interleaved. */
 static inline int run_logged(const char *arguments, bool one_log)

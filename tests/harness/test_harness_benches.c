@@ -13,11 +13,6 @@
 #define TRAINED "mlp:layers=4,batch=16,hidden=32,mode=train"
 #define SMALL   "mlp:layers=1,input=4,hidden=4,classes=2"
 
-static int begin(void)
-{
-    return program_begin("benches");
-}
-
 /* ---- benches ---- */
 
 /* Tables that the bench prints, and the same tables from its rows. */
@@ -319,6 +314,6 @@ TEST(data_folders)
     assert_int_equal(run("bench @/lists.suite -q --data @/nowhere"), 2);
 }
 
-TESTS_WITHIN(begin, folder_remove, tables_from_rows, failures_are_rows, own_options,
-             tables_of_unlike_rows_are_apart, times_are_drawn, only_executed_rows_are_drawn,
-             folded_weights, weights_outlive_passes, data_folders)
+TESTS_OF_PROGRAM("benches", tables_from_rows, failures_are_rows, own_options,
+                 tables_of_unlike_rows_are_apart, times_are_drawn, only_executed_rows_are_drawn,
+                 folded_weights, weights_outlive_passes, data_folders)

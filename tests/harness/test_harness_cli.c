@@ -12,11 +12,6 @@
 #define TRAINED "mlp:layers=4,batch=16,hidden=32,mode=train"
 #define SMALL   "mlp:layers=1,input=4,hidden=4,classes=2"
 
-static int begin(void)
-{
-    return program_begin("cli");
-}
-
 /* ---- wrong input ---- */
 
 static const struct {
@@ -374,6 +369,6 @@ TEST(lists_name_what_there_is)
         strstr(out, "form=unroll  a cell for each step, or a loop over the cell (unroll|while)"));
 }
 
-TESTS_WITHIN(begin, folder_remove, wrong_input_is_one_line, limits_are_lifted, damaged_onnx,
-             bound_inputs_by_index, help_of_everything, documents_are_up_to_date,
-             lists_name_what_there_is)
+TESTS_OF_PROGRAM("cli", wrong_input_is_one_line, limits_are_lifted, damaged_onnx,
+                 bound_inputs_by_index, help_of_everything, documents_are_up_to_date,
+                 lists_name_what_there_is)

@@ -7,11 +7,6 @@
 
 #define SMALL "lstm:layers=1,steps=3,hidden=8,batch=2"
 
-static int begin(void)
-{
-    return program_begin("least");
-}
-
 /* Runs it and reads the row. The caller frees the row (json_decref). */
 static json_t *least(const char *arguments)
 {
@@ -412,6 +407,6 @@ TEST(the_best_so_far_is_written)
     json_decref(row);
 }
 
-TESTS_WITHIN(begin, folder_remove, rows_say_over_what, no_other_plan_is_lower, plans_survive_files,
-             wrong_choices_are_refused, copied_splits_are_read, the_same_twice,
-             freedoms_have_their_price, wrong_freedoms_are_refused, the_best_so_far_is_written)
+TESTS_OF_PROGRAM("least", rows_say_over_what, no_other_plan_is_lower, plans_survive_files,
+                 wrong_choices_are_refused, copied_splits_are_read, the_same_twice,
+                 freedoms_have_their_price, wrong_freedoms_are_refused, the_best_so_far_is_written)

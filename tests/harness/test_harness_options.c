@@ -4,11 +4,6 @@
 
 #include "harness/rows/record.h"
 
-static int begin(void)
-{
-    return program_begin("options");
-}
-
 static void check_run(int status, const char *says)
 {
     if (status != 0 || (strstr(out, says) == NULL && strstr(err, says) == NULL))
@@ -180,5 +175,5 @@ TEST(a_run_says_that_it_is_in_order)
     mpl_record_free(ctx, row);
 }
 
-TESTS_WITHIN(begin, folder_remove, searched_orders_are_never_worse, proofs_say_over_what,
-             the_kept_order_is_executed, a_gap_ends_a_search, a_run_says_that_it_is_in_order)
+TESTS_OF_PROGRAM("options", searched_orders_are_never_worse, proofs_say_over_what,
+                 the_kept_order_is_executed, a_gap_ends_a_search, a_run_says_that_it_is_in_order)

@@ -13,11 +13,6 @@
 #define TRAINED "mlp:layers=4,batch=16,hidden=32,mode=train"
 #define SMALL   "mlp:layers=1,input=4,hidden=4,classes=2"
 
-static int begin(void)
-{
-    return program_begin("plans");
-}
-
 /* ---- plans ---- */
 
 /* Changes the first number after the `skip`-th following `key` in a plan file. */
@@ -443,8 +438,7 @@ TEST(export_onnx)
     assert_int_equal(run("export " SMALL " -f onnx --weights x -o @/x.onnx"), 2);
 }
 
-TESTS_WITHIN(begin, folder_remove, plans_survive_files, plans_that_need_no_pair,
-             tampered_plans_are_refused, tampered_bindings_are_refused,
-             plan_files_are_replaced_whole, runs_report_what_they_did, expected_outputs,
-             rows_of_a_loop_that_ends_early, rows_of_all_kinds_of_loops, export_and_plot,
-             export_onnx)
+TESTS_OF_PROGRAM("plans", plans_survive_files, plans_that_need_no_pair, tampered_plans_are_refused,
+                 tampered_bindings_are_refused, plan_files_are_replaced_whole,
+                 runs_report_what_they_did, expected_outputs, rows_of_a_loop_that_ends_early,
+                 rows_of_all_kinds_of_loops, export_and_plot, export_onnx)

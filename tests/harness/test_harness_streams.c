@@ -3,11 +3,6 @@
  */
 #include "tests/harness/run_program.h"
 
-static int begin(void)
-{
-    return program_begin("streams");
-}
-
 /* The whole number behind the text `key` in `out`. */
 static uint64_t number_behind(const char *key)
 {
@@ -156,5 +151,5 @@ TEST(least_under_streams)
     assert_int_equal(run("verify " GRAPH " @/least.json"), 0);
 }
 
-TESTS_WITHIN(begin, folder_remove, between_serial_and_parallel, the_ends_are_serial_and_parallel,
-             files_hold_the_streams, refusals, least_under_streams)
+TESTS_OF_PROGRAM("streams", between_serial_and_parallel, the_ends_are_serial_and_parallel,
+                 files_hold_the_streams, refusals, least_under_streams)

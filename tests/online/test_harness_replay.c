@@ -17,11 +17,6 @@ static void drop_rows(void)
         json_decref(rows[--n_rows]);
 }
 
-static int begin(void)
-{
-    return program_begin("replay");
-}
-
 /* Runs it and reads the rows. */
 static void replay(const char *arguments)
 {
@@ -243,5 +238,5 @@ TEST(what_is_wrong_is_said)
         assert_non_null(strstr(err, "malloc: it held"));
 }
 
-TESTS_WITHIN(begin, folder_remove, values_are_those_by_hand, rows_hold_to_each_other,
-             graphs_are_played_as_their_lists, runs_repeat, what_is_wrong_is_said)
+TESTS_OF_PROGRAM("replay", values_are_those_by_hand, rows_hold_to_each_other,
+                 graphs_are_played_as_their_lists, runs_repeat, what_is_wrong_is_said)

@@ -575,11 +575,6 @@ TEST(what_the_command_says)
     assert_non_null(strstr(out, "\"exit_status\": 1}"));
 }
 
-static int begin(void)
-{
-    return program_begin("audit");
-}
-
-TESTS_WITHIN(begin, folder_remove, pairs_of_rows, random_rows_as_each_with_each,
-             odd_values_say_less, nothing_is_compared_with_nothing, altered_rows_of_real_plans,
-             what_the_command_says)
+TESTS_OF_PROGRAM("audit", pairs_of_rows, random_rows_as_each_with_each, odd_values_say_less,
+                 nothing_is_compared_with_nothing, altered_rows_of_real_plans,
+                 what_the_command_says)
