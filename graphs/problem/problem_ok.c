@@ -90,9 +90,8 @@ static bool conflicts_ok(const mpl_problem *p)
 bool mpl_problem_ok(const mpl_problem *p)
 {
     mpl_ctx ctx = mpl_ctx_default();
-    mpl_status st;
+    mpl_status st = mpl_problem_check(&ctx, p);
 
-    st = mpl_problem_check(&ctx, p);
     if (st != MPL_OK && st != MPL_EMEM)
         return mpl_broken("%s", ctx.message);
     return (p->before == NULL || closure_ok(p->before)) &&

@@ -546,9 +546,8 @@ static void classify(mpl_net *net, mpl_value regions, mpl_value *prob, mpl_value
                      mpl_value *shifts)
 {
     int64_t n = mpl_net_dim(net, regions, 0), classes = mpl_zoo_arg(net->args, "classes");
-    mpl_value x;
+    mpl_value x = conv_relu(net, "whole", regions, 1024, MPL_WINDOW(7, 1, 0));
 
-    x = conv_relu(net, "whole", regions, 1024, MPL_WINDOW(7, 1, 0));
     x = conv_relu(net, "mixed", x, 1024, MPL_WINDOW(1, 1, 0));
     x = mpl_net_flatten(net, "flat", x);
     *logits = mpl_net_dense(net, "class", x, classes);

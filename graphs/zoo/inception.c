@@ -345,9 +345,8 @@ static mpl_value classify_v1(mpl_net *net, mpl_value x)
 static mpl_status build_v1(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
+    mpl_value x = mpl_net_image(&net, 3);
 
-    x = mpl_net_image(&net, 3);
     for (size_t i = 0; i < sizeof v1 / sizeof *v1; i++)
         x = apply_module(&net, &v1[i], x, false);
     return mpl_net_end(&net, classify_v1(&net, x), out);

@@ -205,9 +205,9 @@ static mpl_value gate(mpl_net *net, const gru *g, int i, mpl_op_kind activation,
 {
     static const char *const name[N_GATES][3] = {
         {"xz", "hz", "z"}, {"xr", "hr", "r"}, {"xn", "hn", "n"}};
-    mpl_value sum;
+    mpl_value sum =
+        mpl_net_op(net, MPL_OP_gemm, name[i][0], 3, (mpl_value[]){x, g->w[i], g->b[i]}, 0, NULL);
 
-    sum = mpl_net_op(net, MPL_OP_gemm, name[i][0], 3, (mpl_value[]){x, g->w[i], g->b[i]}, 0, NULL);
     sum = mpl_net_op(net, MPL_OP_gemm, name[i][1], 3, (mpl_value[]){h, g->u[i], sum}, 0, NULL);
     return mpl_net_unary(net, activation, name[i][2], sum);
 }

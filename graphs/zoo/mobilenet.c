@@ -39,9 +39,8 @@ static mpl_value conv_relu(mpl_net *net, const char *name, mpl_value x, int64_t 
 static mpl_status build_v1(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
+    mpl_value x = conv_relu(&net, "stem", mpl_net_image(&net, 3), 32, MPL_WINDOW(3, 2, 1), 1);
 
-    x = conv_relu(&net, "stem", mpl_net_image(&net, 3), 32, MPL_WINDOW(3, 2, 1), 1);
     for (int i = 0; i < 13; i++) {
         mpl_net_scope(&net, "pair%d", i + 1);
         x = conv_relu(&net, "depth", x, mpl_net_dim(&net, x, 1), MPL_WINDOW(3, pairs[i][1], 1),
@@ -112,11 +111,9 @@ static bounds add_bounds(mpl_net *net)
 static mpl_status build_v2(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
-    bounds b;
+    mpl_value x = mpl_net_image(&net, 3);
+    bounds b = add_bounds(&net);
 
-    x = mpl_net_image(&net, 3);
-    b = add_bounds(&net);
     x = conv_clip(&net, &b, "stem", x, at_width(args, 32), MPL_WINDOW(3, 2, 1), 1);
     for (int stage = 0; stage < 7; stage++)
         for (int i = 0; i < stages[stage][2]; i++) {
@@ -144,11 +141,9 @@ static const block mcu_blocks[] = {
 static mpl_status build_mcunet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
-    bounds b;
+    mpl_value x = mpl_net_image(&net, 3);
+    bounds b = add_bounds(&net);
 
-    x = mpl_net_image(&net, 3);
-    b = add_bounds(&net);
     x = conv_clip(&net, &b, "stem", x, 16, MPL_WINDOW(3, 2, 1), 1);
     for (size_t i = 0; i < sizeof mcu_blocks / sizeof *mcu_blocks; i++) {
         mpl_net_scope(&net, "block%d", (int)i + 1);

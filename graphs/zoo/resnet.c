@@ -124,9 +124,9 @@ static const mpl_zoo_param bottleneck_params[] = {
 static mpl_status build_cifar(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
+    mpl_value x =
+        mpl_net_conv_relu(&net, "stem", mpl_net_image(&net, 3), 16, MPL_WINDOW(3, 1, 1), epsilon);
 
-    x = mpl_net_conv_relu(&net, "stem", mpl_net_image(&net, 3), 16, MPL_WINDOW(3, 1, 1), epsilon);
     for (int i = 0; i < 3; i++)
         for (int64_t k = 0; k < mpl_zoo_arg(args, "blocks"); k++) {
             mpl_net_scope(&net, "res%d_%" PRId64, i + 1, k);

@@ -73,9 +73,8 @@ static mpl_status build_shufflenet(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_g
 {
     const int16_t *to = channels[mpl_zoo_arg(args, "width")];
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
+    mpl_value x = conv_relu(&net, "stem", mpl_net_image(&net, 3), 24, MPL_WINDOW(3, 2, 1));
 
-    x = conv_relu(&net, "stem", mpl_net_image(&net, 3), 24, MPL_WINDOW(3, 2, 1));
     x = mpl_net_pool(&net, MPL_OP_max_pool, "stem.pool", x, MPL_WINDOW(3, 2, 1));
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < repeats[stage]; i++) {

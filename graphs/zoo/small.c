@@ -8,10 +8,9 @@
 static mpl_status build_mlp(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
+    mpl_value x = mpl_net_input(
+        &net, "data", 2, (int64_t[]){mpl_zoo_arg(args, "batch"), mpl_zoo_arg(args, "input")});
 
-    x = mpl_net_input(&net, "data", 2,
-                      (int64_t[]){mpl_zoo_arg(args, "batch"), mpl_zoo_arg(args, "input")});
     for (int64_t i = 1; i <= mpl_zoo_arg(args, "layers"); i++) {
         mpl_net_scope(&net, "hidden%" PRId64, i);
         x = mpl_net_dense(&net, "gemm", x, mpl_zoo_arg(args, "hidden"));
@@ -33,9 +32,9 @@ MPL_ZOO(mlp, "dense layers with relu, then softmax",
 static mpl_status build_mnist_conv(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
+    mpl_value x =
+        mpl_net_conv(&net, "conv", mpl_net_image(&net, 1), 32, MPL_WINDOW(5, 1, 2), 1, true);
 
-    x = mpl_net_conv(&net, "conv", mpl_net_image(&net, 1), 32, MPL_WINDOW(5, 1, 2), 1, true);
     x = mpl_net_unary(&net, MPL_OP_relu, "conv.relu", x);
     x = mpl_net_pool(&net, MPL_OP_max_pool, "pool", x, MPL_WINDOW(2, 2, 0));
     x = mpl_net_unary(&net, MPL_OP_dropout, "dropout", x);

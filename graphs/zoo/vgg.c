@@ -13,10 +13,9 @@ static const int16_t layers[] = {64,   64,  POOL, 128, 128,  POOL, 256, 256, 256
 static mpl_status build(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     mpl_net net = mpl_net_begin(ctx, args);
-    mpl_value x;
     int group = 1, i = 1;
+    mpl_value x = mpl_net_image(&net, 3);
 
-    x = mpl_net_image(&net, 3);
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) {
         if (layers[l] == POOL) {
             mpl_net_scope(&net, "conv%d", group++);

@@ -185,10 +185,9 @@ static mpl_status try_least(mpl_ctx *ctx, const task *t, uint32_t i)
 static void try_one(const task *t, uint32_t i)
 {
     bool least = t->changes->change[i].command == MPL_CMD_least;
-    mpl_status st;
     mpl_ctx ctx = mpl_ctx_default();
+    mpl_status st = least ? try_least(&ctx, t, i) : try_plan(&ctx, t, i);
 
-    st = least ? try_least(&ctx, t, i) : try_plan(&ctx, t, i);
     t->trial[i].state = st == MPL_OK ? MPL_TRIAL_PLANNED : MPL_TRIAL_NONE;
 }
 

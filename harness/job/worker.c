@@ -99,10 +99,9 @@ static void child(const mpl_worker_task *task, report *out, int fd)
     mpl_exec *exec = NULL;
     mpl_malloced *malloced = NULL;
     uint64_t turn = 0;
-    mpl_status st;
     char byte;
+    mpl_status st = prepare(&ctx, task, out, &exec, &malloced);
 
-    st = prepare(&ctx, task, out, &exec, &malloced);
     out->measured.rss_bytes = mpl_rss_peak();
     say(fd, &ctx, st, out);
     while (recv(fd, &byte, 1, 0) == 1) {

@@ -274,10 +274,9 @@ static mpl_exact_verdict probe(worker *w, uint32_t k)
 {
     const crowd *g = w->of;
     mpl_exact_search *q = &w->q;
-    const uint32_t *order;
     mpl_rng rng = mpl_rng_of(g->o->seed + (uint64_t)g->depth * UINT64_C(0x632be59bd9b4e019) + k);
+    const uint32_t *order = g->o->rank[mpl_rng_below(&rng, MPL_EXACT_ORDERS)];
 
-    order = g->o->rank[mpl_rng_below(&rng, MPL_EXACT_ORDERS)];
     for (int32_t i = 0; i < g->c->n; i++)
         w->rank[i] = order[i] + (uint32_t)mpl_rng_below(&rng, PROBE_NOISE + 1);
     q->pick = (mpl_exact_pick)mpl_rng_below(&rng, MPL_PICK_LOW + 1);

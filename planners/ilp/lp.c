@@ -279,9 +279,8 @@ static void solve(call *c)
     mpl_lp_answer *answer = c->answer;
     glp_iocp param;
     int code, status;
-    bool relaxed;
+    bool relaxed = relax(c);
 
-    relaxed = relax(c);
     answer->n_pivots = pivots(c);
     if (!relaxed)
         return;

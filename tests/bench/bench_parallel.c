@@ -87,9 +87,8 @@ static int in_child(uint32_t n)
     pid = fork();
     if (pid == 0) {
         mpl_ctx ctx = mpl_ctx_default();
-        mpl_status st;
+        mpl_status st = one_size(&ctx, n);
 
-        st = one_size(&ctx, n);
         if (st != MPL_OK)
             fprintf(stderr, "bench_parallel: %s\n", ctx.message);
         fflush(stdout);

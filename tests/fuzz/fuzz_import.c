@@ -39,9 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mpl_ctx ctx = mpl_ctx_default();
     mpl_import got = {0};
-    mpl_problem *beside;
+    mpl_problem *beside = make_beside(&ctx);
 
-    beside = make_beside(&ctx);
     if (mpl_plan_import(&ctx, fuzz_file(data, size), beside, &got) == MPL_OK)
         try_plan(&ctx, got.problem != NULL ? got.problem : beside, &got);
     else

@@ -68,11 +68,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mpl_ctx ctx = mpl_ctx_default();
     const struct known *from = &known[size > 0 ? data[0] % KNOWN : 0];
     uint64_t more = size > 0 ? data[0] / KNOWN % 4 : 0; /* bytes above the largest true claim */
-    mpl_problem *p;
     mpl_plan *plan = NULL;
     mpl_certified proved;
+    mpl_problem *p = make(&ctx, from);
 
-    p = make(&ctx, from);
     /* the same as a partial order */
     if (size > 0 && data[0] / KNOWN / 4 % 2 == 1 && from->n_pairs == 0)
         must(mpl_problem_as_parallel(&ctx, p) == MPL_OK, &ctx);

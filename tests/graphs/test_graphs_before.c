@@ -160,10 +160,9 @@ TEST(antichain_is_heaviest)
 
 TEST(sums_past_a_double_are_refused)
 {
-    owned_problem *p;
     uint64_t bytes;
+    owned_problem *p = parallel_problem(ctx, 2, 0, NULL, NULL);
 
-    p = parallel_problem(ctx, 2, 0, NULL, NULL);
     p->bytes[0] = p->bytes[1] = UINT64_C(1) << 52;
     assert_status(ctx, mpl_antichain(ctx, p, 0, &bytes, NULL), MPL_EINPUT);
     p->bytes[1]--;

@@ -400,9 +400,8 @@ TEST(parameters)
         {"anneal", "rounds", "1x", MPL_EINPUT}, {"anneal", "rounds", "10", MPL_OK},
         {"given", "width", "2", MPL_EINPUT}, {"least_peak", "without", "cut+mend+search", MPL_OK},
         {"least_peak", "without", "cut+all", MPL_EINPUT});
-    owned_graph *g;
+    owned_graph *g = random_graph(ctx, 5, 30, 5);
 
-    g = random_graph(ctx, 5, 30, 5);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_order_run run = mpl_order_run_default(ctx);
         mpl_op order[64];

@@ -183,11 +183,10 @@ static mpl_graph *random_patterns(mpl_ctx *ctx, uint64_t seed)
 {
     char text[8000];
     int n = snprintf(text, sizeof text, "%s", head);
-    uint32_t n_lines;
     mpl_rng rng = mpl_rng_of(seed);
     mpl_graph *g = NULL;
+    uint32_t n_lines = 3 + (uint32_t)mpl_rng_below(&rng, 25);
 
-    n_lines = 3 + (uint32_t)mpl_rng_below(&rng, 25);
     for (uint32_t i = 0; i < n_lines; i++)
         n += random_line(&rng, i, text + n, sizeof text - (size_t)n);
     n += snprintf(text + n, sizeof text - (size_t)n, "output v%u\noutput v%u\n", n_lines - 1,

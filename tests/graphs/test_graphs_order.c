@@ -389,9 +389,8 @@ TEST(torn_blocks_are_refused)
 
 TEST(survive_lost_memory)
 {
-    owned_graph *g;
+    owned_graph *g = NULL;
 
-    g = NULL;
     assert_ok(ctx, mpl_text_read(ctx, "tests/data/control.graph", &g));
     for (size_t i = 0; mpl_orders[i] != NULL; i++) {
         mpl_op order[64];

@@ -196,10 +196,9 @@ TEST(bound_plainly)
 
 TEST(refuse_sums_that_overflow)
 {
-    owned_problem *p;
     uint64_t bytes = 7;
+    owned_problem *p = three(ctx);
 
-    p = three(ctx);
     p->n_in_place = 0;
     p->bytes[0] = p->bytes[1] = INT64_MAX;
     assert_status(ctx, mpl_peak_live(ctx, p, 0, &bytes, NULL, NULL), MPL_EINPUT);

@@ -52,13 +52,12 @@ static mpl_record *row_of(mpl_ctx *ctx, const char *fake, const char *arguments,
 
 TEST(a_row_names_the_device)
 {
-    mpl_record *row;
     int64_t ns = 0;
     uint64_t planned = 0, workspace = 0;
     double tolerance = 0;
+    mpl_record *row = row_of(
+        ctx, "", "run " NET " --backend cuda --json --repeat 3 --device graph=both,tf32=on", 0);
 
-    row = row_of(ctx, "",
-                 "run " NET " --backend cuda --json --repeat 3 --device graph=both,tf32=on", 0);
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_math), "tf32");
     assert_true(mpl_record_get_real(row, MPL_FIELD_tolerance, &tolerance) && tolerance > 1e-3);
     assert_string_equal(mpl_record_get_text(row, MPL_FIELD_outputs), "equal");

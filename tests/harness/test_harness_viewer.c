@@ -185,13 +185,11 @@ TEST(test_conflicts)
     for (unsigned round = 0; round < 12; round++) {
         owned_problem *p = random_problem(
             ctx, &rng, 12, RANDOM_POOLS | RANDOM_PAIRS | (round % 2 ? RANDOM_PARALLEL : 0));
-        owned_plan *plan;
-        char *page;
         size_t size;
         FILE *f;
+        owned_plan *plan = planned_by(ctx, "greedy_size", p);
+        char *page = page_of(ctx, p, plan, &size);
 
-        plan = planned_by(ctx, "greedy_size", p);
-        page = page_of(ctx, p, plan, &size);
         assert_int_equal(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, page, size, 0), size);
         f = popen(command, "r");
@@ -372,13 +370,10 @@ TEST(test_trace)
 TEST(test_memory_runs_out)
 {
     mpl_rng rng = mpl_rng_of(3);
-    mpl_problem *p;
-    mpl_plan *plan;
-    int64_t live;
+    mpl_problem *p = random_problem(ctx, &rng, 6, RANDOM_PARALLEL);
+    mpl_plan *plan = planned_by(ctx, "greedy_size", p);
+    int64_t live = ctx->n_live;
 
-    p = random_problem(ctx, &rng, 6, RANDOM_PARALLEL);
-    plan = planned_by(ctx, "greedy_size", p);
-    live = ctx->n_live;
     for (int64_t k = 0;; k++) {
         mpl_job job = {.text = "list", .problem = p};
         FILE *f = fopen("/dev/null", "w");

@@ -393,15 +393,14 @@ TEST(inputs_that_decide_shapes)
 {
     static float pixels[6];
     mpl_graph *g = NULL;
-    message m;
     char text[200];
     const mpl_tensor given[] =
         ROW({MPL_TYPE_i64, {1, {1}}, &(int64_t){-1}}, {MPL_TYPE_f32, {2, {2, 3}}, pixels},
             {MPL_TYPE_i64, {1, {1}}, &(int64_t){2}}, {MPL_TYPE_i64, {1, {1}}, &(int64_t){2}});
     mpl_read_options options = {
         .n_inputs = 3, .input_index = (const uint32_t[]){0, 1, 2}, .input_tensor = given};
+    message m = onnx_model(bound_model);
 
-    m = onnx_model(bound_model);
     assert_refused(ctx, &m, NULL, "--input n=FILE");
     options.n_inputs = 1;
     assert_refused(ctx, &m, &options, "--input k=FILE");

@@ -252,9 +252,8 @@ TEST(test_lstm_cell)
             {"step1.layer0.h", "step1.layer0.o", "step1.layer0.tanh"},
             {"step1.layer0.hf", "step0.layer0.h", "layer0.uf"},
             {"step1.layer1.xf", "step1.layer0.h", "layer1.wf"});
-    owned_graph *g;
+    owned_graph *g = build(ctx, "lstm:steps=2,hidden=4,batch=1");
 
-    g = build(ctx, "lstm:steps=2,hidden=4,batch=1");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         mpl_op op = g->value_op[mpl_graph_find(g, edges[i][0])];
 
@@ -390,11 +389,10 @@ static float product(const float *a, const float *w, uint32_t n, uint32_t j)
 TEST(test_gru_cell)
 {
     enum { H = 3 };
-    interpreter it;
     float z[H], r[H], rh[H], want[H];
     owned_graph *g = build(ctx, "gru:form=while,layers=1,steps=1,hidden=3,batch=1");
+    interpreter it = interpret_begin(ctx, g);
 
-    it = interpret_begin(ctx, g);
     fill_all(&it, 1);
 #define OF(name) ((const float *)it.data[mpl_graph_find(g, name)])
     for (uint32_t j = 0; j < H; j++) {
@@ -761,10 +759,9 @@ static void assert_regions(const interpreter *it, const char *from, const char *
 
 TEST(test_mask_rcnn)
 {
-    interpreter it;
     owned_graph *g = build(ctx, "mask_rcnn:image=64,rois=6,detections=2,classes=3");
+    interpreter it = interpret_begin(ctx, g);
 
-    it = interpret_begin(ctx, g);
     fill_deep(&it);
     assert_ok(ctx, interpret(&it));
     assert_proposals(&it, 6);

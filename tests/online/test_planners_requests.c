@@ -112,13 +112,12 @@ TEST(requests_follow_lifetimes)
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         owned_map *map = NULL;
-        owned_problem *p;
         owned_memory mpl_request *request = NULL;
         uint32_t n = 0;
         uint64_t peak = 0;
         mpl_online_facts f;
+        owned_problem *p = problem_of(ctx, names[i], &map, false);
 
-        p = problem_of(ctx, names[i], &map, false);
         assert_ok(ctx, mpl_requests_make(ctx, p, 0, &request, &n));
         assert_ok(ctx, mpl_requests_play(ctx, request, n, caching(), UINT64_MAX, &f, NULL));
         for (uint32_t s = 0; s < p->n_steps; s++) {

@@ -547,9 +547,8 @@ TEST(budgets_prove_nothing)
 {
     small hard = roots[1];
     uint32_t optimum = brute_optimum(&hard);
-    owned_problem *p;
+    owned_problem *p = problem_of(ctx, &hard);
 
-    p = problem_of(ctx, &hard);
     for (uint64_t ticks = 1; ticks < 2000; ticks += 1 + ticks / 8) {
         mpl_run run;
         mpl_plan *plan;
@@ -616,9 +615,8 @@ static void assert_memory_may_run_out(mpl_ctx *ctx, const mpl_problem *p)
 TEST(memory_runs_out)
 {
     small hard = roots[1];
-    mpl_problem *p;
+    mpl_problem *p = problem_of(ctx, &hard);
 
-    p = problem_of(ctx, &hard);
     assert_memory_may_run_out(ctx, p);
     mpl_problem_free(ctx, p);
     assert_ok(ctx, mpl_problem_synthetic_guillotine(ctx, 200, 7, &p));

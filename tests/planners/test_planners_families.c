@@ -451,9 +451,8 @@ TEST(survive_lost_memory)
     static const char *const names[] = {"exact", "ilp",       "greedy_size", "owl",
                                         "beam",  "portfolio", "none"};
     mpl_rng rng = mpl_rng_of(23);
-    owned_problem *p;
+    owned_problem *p = random_families(ctx, &rng, 8, RANDOM_PAIRS);
 
-    p = random_families(ctx, &rng, 8, RANDOM_PAIRS);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int64_t live = ctx->n_live;
         mpl_status st = MPL_EMEM;

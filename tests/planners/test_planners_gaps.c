@@ -305,9 +305,8 @@ TEST(keep_quiet)
 TEST(survive_lost_memory)
 {
     mpl_rng rng = mpl_rng_of(11);
-    owned_problem *p;
+    owned_problem *p = random_problem(ctx, &rng, 12, RANDOM_GAPS);
 
-    p = random_problem(ctx, &rng, 12, RANDOM_GAPS);
     for (int what = 0; what < 4; what++) {
         EACH_ALLOCATION_FAILS (ctx, st) {
             owned_problem *folded = NULL;

@@ -548,10 +548,9 @@ TEST(refutations_are_confirmed)
  * infeasible. Deterministic. */
 TEST(budgets_prove_nothing)
 {
-    owned_problem *p;
     uint64_t best, bound;
+    owned_problem *p = problem_of(ctx, &roots[1], 0);
 
-    p = problem_of(ctx, &roots[1], 0);
     best = optimum(ctx, p, &bound);
     assert_true(best > bound);
     for (uint64_t ticks = 0; ticks < 2000; ticks += 1 + ticks / 2) {
@@ -621,13 +620,12 @@ static mpl_lp *some_program(mpl_ctx *ctx, uint32_t n)
 /* GLPK exits the process when memory runs out, unless prevented. */
 TEST(glpk_may_run_out_of_memory)
 {
-    mpl_lp *lp;
     mpl_lp_answer answer;
     double *x = calloc(20000, sizeof *x);
     mpl_lp_limits limits = ROW(.max_nodes = 10, .max_pivots = 1000000, .max_mib = 1,
                                .deadline_ns = INT64_MAX, .enough = -1);
+    mpl_lp *lp = some_program(ctx, 20000);
 
-    lp = some_program(ctx, 20000);
     assert_status(ctx, mpl_lp_solve(lp, &limits, &answer, x), MPL_EMEM);
     assert_status(ctx, mpl_lp_write(lp, 1, "build/ilp-test.lp"), MPL_EMEM);
     assert_int_not_equal(access("build/ilp-test.lp", F_OK), 0);
@@ -643,9 +641,8 @@ TEST(glpk_may_run_out_of_memory)
 
 TEST(our_memory_runs_out)
 {
-    owned_problem *p;
+    owned_problem *p = problem_of(ctx, &roots[1], PAIRS);
 
-    p = problem_of(ctx, &roots[1], PAIRS);
     EACH_ALLOCATION_FAILS (ctx, st) {
         owned_plan *plan = NULL;
 

@@ -52,10 +52,9 @@ static void unload(mpl_ctx *ctx, loaded *l)
 
 static uint64_t planned(mpl_ctx *ctx, const mpl_problem *p, const char *planner)
 {
-    uint64_t bytes;
     owned_plan *plan = planned_by(ctx, planner, p);
+    uint64_t bytes = plan->pool_bytes[0];
 
-    bytes = plan->pool_bytes[0];
     return bytes;
 }
 

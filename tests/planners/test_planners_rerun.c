@@ -248,9 +248,8 @@ TEST(work_is_counted)
     } rows[] = ROW({"conv", 2 * 32 * 64 * 2 * 25},     /* each of 2*32*8*8 results: 25 pairs */
                    {"conv.relu", 2 * 4 * 2 * 32 * 64}, /* read and written */
                    {"flat", 0}, {"fc1", 2 * 2 * 1024 * 512});
-    owned_graph *g;
+    owned_graph *g = zoo_graph(ctx, "mnist_conv:batch=2,image=8");
 
-    g = zoo_graph(ctx, "mnist_conv:batch=2,image=8");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mpl_value v = mpl_graph_find(g, rows[i].op);
 

@@ -431,10 +431,9 @@ TEST(budgets_are_used)
 /* Control flow has no parallel safety, and its carried values need not fit within the bound. */
 static bool has_blocks(mpl_ctx *ctx, const char *network)
 {
-    bool blocks;
     owned_graph *g = zoo_graph(ctx, network);
+    bool blocks = g->n_blocks > 1;
 
-    blocks = g->n_blocks > 1;
     return blocks;
 }
 

@@ -659,11 +659,9 @@ static void planned_on(const char *backend)
         skip_without(backend);
     for (size_t i = 0; i < sizeof trained_networks / sizeof *trained_networks; i++) {
         mpl_graph *g = trained_network(&b.ctx, trained_networks[i]);
-        mpl_op *order;
-        mpl_exec *apart;
+        mpl_op *order = order_by(&b.ctx, g, "given");
+        mpl_exec *apart = run(&b, g, 0);
 
-        order = order_by(&b.ctx, g, "given");
-        apart = run(&b, g, 0);
         check_plan(&b, g, order, false, apart);
         check_plan(&b, g, order, true, apart);
         mpl_exec_free(&b.ctx, apart);

@@ -360,12 +360,11 @@ static inline mpl_graph *random_program(mpl_ctx *ctx, uint64_t seed)
     mpl_graph *g = NULL;
     mpl_rng rng = mpl_rng_of(seed);
     mpl_value v, scalar, in[2];
-    mpl_type type;
     char name[24];
     uint32_t n_steps;
     int64_t two = 0;
+    mpl_type type = types[program_draw(&rng, 6)];
 
-    type = types[program_draw(&rng, 6)];
     mpl_put(type, &two, 0, 2);
     assert_ok(ctx, mpl_graph_new(ctx, "random", &g));
     g->program = true;

@@ -239,9 +239,8 @@ TEST(loose_texts_are_refused)
                                            "z0,", "z0,0", "c0,0 r0,0,730000000000000000 z0"),
                              *const right[] = {"z0", "c0,0 r0,0,719999999999999999 z0"};
     small from = {.n = 1, .death = {1}, .size = {2}, .align = {1}, .fixed = {-1}};
-    owned_problem *p;
+    owned_problem *p = problem_of(ctx, &from);
 
-    p = problem_of(ctx, &from);
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
         owned_plan *plan = refuted(ctx, p, 1, texts[k]);
         mpl_certified proved;
@@ -259,13 +258,11 @@ TEST(loose_texts_are_refused)
 TEST(splits_and_children_are_neighbours)
 {
     small hard = roots[0];
-    owned_problem *p;
-    owned_plan *plan;
     mpl_certified proved;
     char *steps, *first;
+    owned_problem *p = problem_of(ctx, &hard);
+    owned_plan *plan = planned_by(ctx, "exact", p);
 
-    p = problem_of(ctx, &hard);
-    plan = planned_by(ctx, "exact", p);
     assert_non_null(first = strchr(plan->refutation.steps, 'b'));
     assert_non_null(first = strchr(first, ' '));
     assert_ok(ctx, mpl_new(ctx, steps, strlen(plan->refutation.steps) + 4));
@@ -606,11 +603,9 @@ TEST(mutants_prove_nothing_false)
 TEST(memory_runs_out)
 {
     small hard = roots[1];
-    owned_problem *p;
-    owned_plan *plan;
+    owned_problem *p = problem_of(ctx, &hard);
+    owned_plan *plan = planned_by(ctx, "exact", p);
 
-    p = problem_of(ctx, &hard);
-    plan = planned_by(ctx, "exact", p);
     EACH_ALLOCATION_FAILS (ctx, st) {
         mpl_certified proved;
 

@@ -199,12 +199,10 @@ static mpl_problem *three(mpl_ctx *ctx)
 
 TEST(refuse_tampered_files)
 {
-    owned_problem *p;
-    owned_plan *plan;
     char *text, *changed;
+    owned_problem *p = three(ctx);
+    owned_plan *plan = plain_plan(ctx, p);
 
-    p = three(ctx);
-    plan = plain_plan(ctx, p);
     assert_ok(ctx, mpl_verify(ctx, p, plan));
     assert_ok(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, NULL));
     text = slurp(FILE_NAME);
@@ -244,12 +242,10 @@ TEST(refuse_tampered_files)
 /* A failed write leaves the old file and no temporary file. */
 TEST(write_whole_or_not)
 {
-    owned_problem *p;
-    owned_plan *plan;
     char *before, *after;
+    owned_problem *p = three(ctx);
+    owned_plan *plan = plain_plan(ctx, p);
 
-    p = three(ctx);
-    plan = plain_plan(ctx, p);
     assert_ok(ctx, mpl_verify(ctx, p, plan));
     assert_ok(ctx, mpl_plan_write(ctx, FILE_NAME, p, plan, NULL));
     before = slurp(FILE_NAME);

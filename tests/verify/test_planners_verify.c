@@ -189,9 +189,8 @@ typedef struct witness_case {
 static void judge_witnesses_of(const plan_case *what, const witness_case *rows)
 {
     mpl_ctx ctx = mpl_ctx_default();
-    mpl_problem *p;
+    mpl_problem *p = case_problem(&ctx, what);
 
-    p = case_problem(&ctx, what);
     for (size_t i = 0; rows[i].n > 0; i++) {
         mpl_plan *plan = NULL;
         mpl_status st;

@@ -42,12 +42,11 @@ uint32_t mpl_fused_arity(mpl_op_kind kind)
 static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
 {
     char word[24] = "", *end;
-    size_t n;
     uint32_t arity;
     unsigned long load;
     mpl_op_kind kind;
+    size_t n = strcspn(*at, ",");
 
-    n = strcspn(*at, ",");
     if (n == 0 || n >= sizeof word || f->n_steps == MPL_FUSED_STEPS)
         return false;
     memcpy(word, *at, n);

@@ -44,11 +44,10 @@ mpl_status mpl_eval_gather(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const mpl_shape *in = &call->in[0].shape;
     int64_t outer, n = mpl_count(&call->in[1].shape), at = 0;
-    uint32_t axis;
     size_t row;
     char *to = call->out[0].data;
+    uint32_t axis = mpl_axis_of(call, 0, in->rank);
 
-    axis = mpl_axis_of(call, 0, in->rank);
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
     outer = mpl_count_dims(in, 0, axis);
