@@ -188,8 +188,7 @@ static mpl_status grow(memplan_task *t, uint32_t n)
     MPL_PASS(mpl_reserve(ctx, p->birth, t->cap[3], all));
     MPL_PASS(mpl_reserve(ctx, p->death, t->cap[4], all));
     MPL_PASS(mpl_reserve(ctx, p->buffer_name, t->cap[5], all));
-    MPL_PASS(mpl_reserve(ctx, p->fixed, t->cap[6], all));
-    return MPL_OK;
+    return mpl_reserve(ctx, p->fixed, t->cap[6], all);
 }
 
 /* Into room made by grow. */

@@ -1,38 +1,19 @@
 /* fuzz_onnx.c -- ONNX models: any bytes are refused with one line that names the file, or give a
  * complete graph whose problem is valid. A model that needs dims or contents of inputs is read
  * again with some, to reach the code that depends on them. */
-#include "graphs/problem/bounds/bounds.h"
-#include "graphs/problem/derive/from_graph.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_graph.h"
 
 #include "graphs/source.h"
 
 static const mpl_tensor pair = {MPL_TYPE_i64, {1, {2}}, (int64_t[]){2, 3}};
 static const mpl_tensor one = {MPL_TYPE_i64, {1, {1}}, (int64_t[]){2}};
 
-/* Uses the graph as `show` and `plan` do: any order, the problem, its bound. Too large a problem is
- * refused. */
 static void use(mpl_ctx *ctx, const mpl_graph *g)
 {
-    mpl_problem_options options = mpl_problem_options_default();
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_op *order = NULL;
-    uint64_t peak;
-
     must(mpl_graph_ok(g) && g->n_outputs > 0, ctx);
     for (uint32_t i = 0; i < g->n_inputs + g->n_bound; i++)
         must(mpl_graph_file_input(g, i) != MPL_NONE, ctx);
-    must(mpl_new(ctx, order, g->n_ops) == MPL_OK, ctx);
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
-    if (mpl_problem_from_graph(ctx, g, order, &options, &p, &map) == MPL_OK) {
-        must(mpl_problem_check(ctx, p) == MPL_OK, ctx);
-        (void)mpl_peak_live(ctx, p, 0, &peak, NULL, NULL);
-    }
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
-    mpl_free(ctx, order);
+    fuzz_plan(ctx, g);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,33 +1,11 @@
 /* fuzz_tflite.c -- TensorFlow Lite models: any bytes are refused with one line that names the file,
  * or give a complete graph whose problem is valid, and which a small run computes; the producer's
  * own plan likewise. */
-#include "graphs/problem/bounds/bounds.h"
-#include "graphs/problem/derive/from_graph.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_graph.h"
 
 #include "graphs/source.h"
 
 enum { MOST_BYTES = 1 << 16, MOST_WORK = 1 << 20 };
-
-static void plan(mpl_ctx *ctx, const mpl_graph *g)
-{
-    mpl_problem_options options = mpl_problem_options_default();
-    mpl_problem *p = NULL;
-    mpl_value_map *map = NULL;
-    mpl_op *order = NULL;
-    uint64_t peak;
-
-    must(mpl_new(ctx, order, g->n_ops) == MPL_OK, ctx);
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
-    if (mpl_problem_from_graph(ctx, g, order, &options, &p, &map) == MPL_OK) {
-        must(mpl_problem_check(ctx, p) == MPL_OK, ctx);
-        (void)mpl_peak_live(ctx, p, 0, &peak, NULL, NULL);
-    }
-    mpl_problem_free(ctx, p);
-    mpl_value_map_free(ctx, map);
-    mpl_free(ctx, order);
-}
 
 /* Whether all values are small, and no operation multiplies large windows. */
 static bool is_small(const mpl_graph *g)
@@ -104,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         refused(&ctx);
     } else {
         must(mpl_graph_ok(g) && g->n_outputs > 0, &ctx);
-        plan(&ctx, g);
+        fuzz_plan(&ctx, g);
         if (is_small(g))
             compute(&ctx, g);
     }
