@@ -200,8 +200,8 @@ static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
                           i, out, p->bytes[out], p->bytes[in], in);
     if (p->before == NULL &&
         (p->birth[out] != step || p->death[in] - 1 != step || p->birth[in] >= step))
-        return MPL_ERROR(
-            ctx, MPL_EINPUT,
+        return MPL_REFUSE(
+            ctx,
             "in-place pair %u at step %u: buffer %u lives from step %u, and buffer %u in [%u, %u), "
             "which does not "
             "end there",

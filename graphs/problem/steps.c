@@ -19,8 +19,8 @@ static mpl_status check_blocks(mpl_ctx *ctx, const mpl_graph *g, const uint32_t 
             uint32_t b = g->op_body[k], n = g->block_op_end[b] - g->block_op_begin[b];
 
             if (n > to || !fills(g, b, step_of, to - n, to))
-                return MPL_ERROR(
-                    ctx, MPL_EINPUT,
+                return MPL_REFUSE(
+                    ctx,
                     "the order does not have block '%.100s' in one piece before operation '%.100s'",
                     g->block_name[b], g->op_name[op]);
             to -= n;

@@ -20,8 +20,8 @@ static mpl_status parse_algorithms(mpl_ctx *ctx, const mpl_options *options, alg
     if (*which == PEAK)
         MPL_PASS(mpl_parse_bytes(ctx, "--algorithms peak", text + sizeof peak - 1, limit));
     if (options->workspaces != MPL_workspaces_plan)
-        return MPL_ERROR(
-            ctx, MPL_EINPUT,
+        return MPL_REFUSE(
+            ctx,
             "--algorithms %s: workspaces count only where they are planned; add --workspaces plan",
             text);
     if (options->changed != NULL)

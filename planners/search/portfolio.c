@@ -256,8 +256,8 @@ static mpl_status check_members(const contest *s)
             known = known || (strlen(one->name) == n && strncmp(at, one->name, n) == 0);
         }
         if (!known)
-            return MPL_ERROR(
-                s->run->ctx, MPL_EINPUT,
+            return MPL_REFUSE(
+                s->run->ctx,
                 "parameter members=%.60s: '%.*s' is none of greedy_size, greedy_breadth, best_fit, "
                 "first_fit, "
                 "exact, local_search, nnc_arena",

@@ -60,8 +60,8 @@ static mpl_status weigh(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint6
             continue;
         weight[v] = mpl_align_up(p->bytes[v], grain); /* bytes that no other buffer can use */
         if (!mpl_add_bytes(*sum, weight[v], sum) || *sum >= UINT64_C(1) << 53)
-            return MPL_ERROR(
-                ctx, MPL_EINPUT,
+            return MPL_REFUSE(
+                ctx,
                 "the sizes up to buffer '%s' add up to 2^53 bytes or more: too much for a flow",
                 mpl_buffer_label(p, v, label));
     }
