@@ -1,7 +1,6 @@
 /* live_sets.h -- which values and buffers are needed at the same time: sets around each operation,
  * and the interference graph. */
-#ifndef MPL_LIVE_SETS_H
-#define MPL_LIVE_SETS_H
+#pragma once
 
 #include "harness/job/job.h"
 
@@ -15,5 +14,3 @@ mpl_status mpl_live_sets_show(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *or
 /* Writes the interference graph: a node a buffer, an edge two buffers that conflict. As DOT if the
  * path ends in .dot or .gv, else as CSV: a line `a,b,a_bytes,b_bytes` an edge. O(n^2). */
 mpl_status mpl_interference_write(mpl_ctx *ctx, const mpl_problem *p, const char *path);
-
-#endif

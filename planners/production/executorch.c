@@ -64,8 +64,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     mpl_buffer *order = NULL;
 
     MPL_TRY(mpl_run_param_int(run, "overlap", 0, 1, 1, &overlap));
-    MPL_TRY(mpl_new(run->ctx, out->block, p->n));
-    MPL_TRY(mpl_new(run->ctx, order, p->n));
+    MPL_TRY(mpl_new_each(run->ctx, p->n, out->block, order));
     MPL_TRY(mpl_objects_new(run->ctx, p, &o));
     MPL_TRY(mpl_production_order(run->ctx, p, mpl_key_larger, by_later, order));
     for (uint32_t i = 0; i < p->n; i++) {

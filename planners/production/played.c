@@ -96,8 +96,7 @@ mpl_status mpl_production_play(mpl_run *run, const mpl_problem *p, const mpl_all
     player s = {.run = run, .p = p, .out = out, .in_place = in_place};
     uint64_t *unit = NULL;
 
-    MPL_TRY(mpl_new(run->ctx, s.online, p->n_pools));
-    MPL_TRY(mpl_new(run->ctx, unit, p->n_pools));
+    MPL_TRY(mpl_new_each(run->ctx, p->n_pools, s.online, unit));
     MPL_TRY(mpl_new_each(run->ctx, p->n, s.by_birth, s.by_death, s.block, s.handed_on));
     MPL_TRY(mpl_production_units(run->ctx, p, unit));
     for (uint32_t pool = 0; pool < p->n_pools; pool++)

@@ -156,7 +156,7 @@ static mpl_status set_ties(const mpl_run *run, chooser *c, uint32_t n)
     MPL_PASS(mpl_run_param_int(run, "shuffle", 0, INT64_MAX, 1, &seed));
     for (uint32_t b = 0; b < n; b++)
         c->tie[b] = ties != NULL && strcmp(ties, "reversed") == 0 ? n - 1 - b : b;
-    mpl_rng_init(&rng, (uint64_t)seed);
+    rng = mpl_rng_of((uint64_t)seed);
     for (uint32_t i = n; ties != NULL && strcmp(ties, "shuffled") == 0 && i > 1; i--) {
         uint32_t k = (uint32_t)mpl_rng_below(&rng, i), held = c->tie[i - 1];
 

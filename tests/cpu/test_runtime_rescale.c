@@ -103,9 +103,8 @@ static void check(mpl_ctx *ctx, const mpl_backend *cpu, mpl_device *dev, uint64_
     uint64_t workspace = 0;
     uint32_t n_in, n_out;
     owned_graph *g = NULL;
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(seed);
 
-    mpl_rng_init(&rng, seed);
     g = build(ctx, r, &rng, &n_in);
     n_out = g->op_out_begin[1];
     assert_ok(ctx, cpu->prepare(dev, g, 0, &p, &workspace, &how));

@@ -14,8 +14,7 @@ static size_t random_arcs(mpl_rng *rng, uint32_t n, uint32_t *from, uint32_t *to
     size_t n_arcs = 0;
     uint32_t odds = 2 + (uint32_t)mpl_rng_below(rng, 6);
 
-    for (uint32_t i = 0; i < n; i++)
-        name[i] = i;
+    count_up(n, name);
     for (uint32_t i = n; i > 1; i--) {
         uint32_t k = (uint32_t)mpl_rng_below(rng, i), swap = name[i - 1];
 

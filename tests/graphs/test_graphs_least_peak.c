@@ -17,8 +17,7 @@ TEST(least_of_all_orders)
         uint64_t n_orders, least = least_live_peak(ctx, g, &o, 0, &n_orders);
         mpl_op order[16], given[16];
 
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            given[op] = op;
+        count_up(g->n_ops, given);
         for (size_t k = 0; k < sizeof searching / sizeof *searching; k++) {
             mpl_order_run run = mpl_order_run_default(ctx);
             uint64_t peak;
@@ -72,8 +71,7 @@ static void search_alone(mpl_ctx *ctx, const mpl_order_model *m, size_t states, 
     mpl_effort effort = {.budget = budget, .deadline_ns = INT64_MAX};
     uint32_t order[64];
 
-    for (uint32_t v = 0; v < m->n; v++)
-        order[v] = v;
+    count_up(m->n, order);
     *peak = peak_of(ctx, m, order);
     assert_ok(ctx, mpl_order_best_first(ctx, m, 0, states, &effort, order, peak, bound, done));
     assert_int_equal(*peak, peak_of(ctx, m, order));
@@ -93,8 +91,7 @@ static void check_parts(mpl_ctx *ctx, const mpl_order_model *m, uint64_t least,
     uint64_t peak, bound, given;
     bool done;
 
-    for (uint32_t v = 0; v < m->n; v++)
-        order[v] = v;
+    count_up(m->n, order);
     given = peak_of(ctx, m, order);
     assert_ok(ctx, mpl_order_cut_bound(ctx, m, order, 0, &effort, &bound));
     assert_true(bound <= least);
@@ -127,8 +124,7 @@ static void check_parts(mpl_ctx *ctx, const mpl_order_model *m, uint64_t least,
         }
     }
     for (int way = 0; way < 2; way++) {
-        for (uint32_t v = 0; v < m->n; v++)
-            order[v] = v;
+        count_up(m->n, order);
         peak = given;
         if (way == 0)
             assert_ok(ctx, mpl_order_beam(ctx, m, 0, 3, &effort, order, &peak));
@@ -235,8 +231,7 @@ TEST(larger_trees)
         run.param_key = (const char *const[]){"without"};
         run.param_value = (const char *const[]){"plain+beam+search"};
         assert_ok(ctx, mpl_order_make(&run, mpl_order_find("least_peak"), g, order));
-        for (uint32_t v = 0; v < m->n; v++)
-            order[v] = v;
+        count_up(m->n, order);
         better += run.live_bytes < peak_of(ctx, m, order);
         proved += run.bound_bytes == run.live_bytes;
         search_alone(ctx, m, 1000000, UINT64_MAX, &least, &bound, &done);

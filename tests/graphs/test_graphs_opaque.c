@@ -43,8 +43,7 @@ TEST(bytes_and_pairs)
 
         snprintf(text, sizeof text, "%s%s", INPUTS, rows[i].text);
         g = text_graph(ctx, text);
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            order[op] = op;
+        count_up(g->n_ops, order);
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
         for (mpl_buffer b = 0; b < p->n; b++)
             bytes += p->bytes[b];

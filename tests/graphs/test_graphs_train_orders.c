@@ -96,8 +96,7 @@ TEST(least_of_all_orders)
         uint64_t n_orders, least = least_live_peak(ctx, g, &o, most, &n_orders);
         mpl_op given[32];
 
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            given[op] = op;
+        count_up(g->n_ops, given);
         if (n_orders < most) {
             check_least(ctx, g, &o, least);
             better += least < live_peak(ctx, g, given, &o);
@@ -240,8 +239,7 @@ TEST(parts_lie_with_their_sum)
 
         order = calloc(g->n_ops, sizeof *order);
         assert_non_null(order);
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            order[op] = op;
+        count_up(g->n_ops, order);
         for (int own = 0; own < 2; own++) {
             owned_problem *p = NULL;
             owned_map *map = NULL;
@@ -278,8 +276,7 @@ TEST(survive_lost_memory)
             mpl_order_run run;
 
             assert_true(g->n_ops <= 400);
-            for (mpl_op op = 0; op < g->n_ops; op++)
-                order[op] = op;
+            count_up(g->n_ops, order);
             run = mpl_order_run_default(ctx);
             ctx->n_allocs = 0, ctx->fail_after = k;
             st = what == 0 ? mpl_order_make(&run, mpl_order_find("least_peak"), g, order)

@@ -30,8 +30,7 @@ static inline hlo_case hlo_open(mpl_ctx *ctx, const char *path)
     c.g = c.source.graph;
     assert_non_null(c.g);
     assert_ok(ctx, mpl_new(ctx, order, (size_t)c.g->n_ops + 1));
-    for (mpl_op op = 0; op < c.g->n_ops; op++)
-        order[op] = op;
+    count_up(c.g->n_ops, order);
     assert_ok(ctx, mpl_problem_from_graph(ctx, c.g, order, &o, &c.p, &c.map));
     return c;
 }

@@ -72,8 +72,7 @@ TEST(light_networks)
         assert_int_equal(n_kind, net->n_kind);
         assert_string_equal(mpl_shape_text(&g->value_shape[g->output[0]], text), net->output);
         order = calloc(g->n_ops, sizeof *order);
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            order[op] = op;
+        count_up(g->n_ops, order);
         options.in_place = options.views = options.pin_outputs = false;
         assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
         assert_ok(ctx, mpl_peak_live(ctx, p, 0, &peak, NULL, NULL));

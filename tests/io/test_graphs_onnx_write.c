@@ -111,8 +111,7 @@ static uint64_t problem_hash(mpl_ctx *ctx, const mpl_graph *g, bool parallel)
 
     options.parallel = parallel;
     assert_ok(ctx, mpl_new(ctx, order, g->n_ops));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
+    count_up(g->n_ops, order);
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &options, &p, &map));
     hash = mpl_problem_hash(p);
     return hash;

@@ -58,8 +58,7 @@ static void run_model(mpl_ctx *ctx, size_t k, const char *backend_name, const ch
     assert_ok(ctx, mpl_graph_optimise(ctx, &g, &set, NULL, NULL));
     assert_ok(ctx, backend->open(ctx, &(mpl_device_options){.n_threads = 1}, &dev));
     order = mpl_alloc(ctx, g->n_ops, sizeof *order);
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
+    count_up(g->n_ops, order);
     assert_ok(ctx, mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL, &options, &exec));
     for (uint32_t j = 0; j < g->n_inputs; j++)
         for (uint32_t i = 0; i < models[k].n_in; i++)

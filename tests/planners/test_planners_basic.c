@@ -334,8 +334,7 @@ static void expect_oracle(mpl_ctx *ctx, const mpl_problem *p)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         owned_plan *plan = NULL, *want = NULL;
 
-        for (mpl_buffer b = 0; b < p->n; b++)
-            order[b] = b;
+        count_up(p->n, order);
         qsort(order, p->n, sizeof *order, kinds[i].compare);
         assert_ok(ctx, mpl_plan_new(ctx, p, &want));
         oracle_place(p, order, kinds[i].best, want);

@@ -191,8 +191,7 @@ TEST(listed_orders_suffice)
         bool found = true, ended = false;
 
         o.pin_inputs = true;
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            order[op] = op;
+        count_up(g->n_ops, order);
         assert_ok(ctx, mpl_order_list_new(ctx, g, &o, order, &list));
         while (found) {
             assert_ok(ctx, mpl_order_list_next(list, UINT64_MAX / 4, UINT64_MAX, &ticks, order,

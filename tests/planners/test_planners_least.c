@@ -176,8 +176,7 @@ static void add_choices(mpl_ctx *ctx, const mpl_graph *g, truth *t, const uint8_
     mpl_op order[SHARING_MOST_OPS];
     uint32_t n, from = 0;
 
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
+    count_up(g->n_ops, order);
     o.split_copied = copied;
     if (o.concat == MPL_CONCAT_AUTO)
         o.concat = MPL_CONCAT_SHARE;

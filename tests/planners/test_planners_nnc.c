@@ -224,9 +224,8 @@ static uint64_t planned_with(mpl_ctx *ctx, const mpl_problem *p, const char *key
 {
     const char *keys[] = {key, "pairs"}, *values[] = {value, pairs};
     owned_plan *plan = NULL;
-    mpl_run run;
+    mpl_run run = mpl_run_default(ctx);
 
-    mpl_run_init(&run, ctx);
     run.n_params = 2;
     run.param_key = keys;
     run.param_value = values;
@@ -256,10 +255,9 @@ TEST(text_and_code_by_hand)
 TEST(ties)
 {
     static const char *const rules[] = {"id", "reversed", "shuffled"};
-    mpl_rng rng;
+    mpl_rng rng = mpl_rng_of(11);
     uint32_t differ = 0;
 
-    mpl_rng_init(&rng, 11);
     for (int round = 0; round < 100; round++) {
         owned_problem *p = random_problem(ctx, &rng);
         uint64_t got[3];

@@ -461,8 +461,7 @@ static void make_map(made *m)
     mpl_op *order = NULL;
 
     assert_ok(m->ctx, mpl_new(m->ctx, order, g->n_ops));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
+    count_up(g->n_ops, order);
     assert_ok(m->ctx, mpl_program_new(m->ctx, g, order, &m->program));
     mpl_free(m->ctx, order);
     m->map = (mpl_value_map){

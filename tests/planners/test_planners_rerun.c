@@ -216,8 +216,7 @@ TEST(bad_runs_are_refused)
     g = zoo_graph(ctx, "mnist_conv:batch=2,image=8,mode=train,update=adam");
     n = g->n_ops;
     run = malloc((n + 1) * sizeof *run);
-    for (mpl_op op = 0; op < n; op++)
-        run[op] = op;
+    count_up(n, run);
     /* one is missing */
     assert_status(ctx, mpl_rerun(ctx, g, n - 1, run, &made, NULL), MPL_EINPUT);
     run[0] = 1, run[1] = 0;

@@ -233,8 +233,7 @@ TEST(refusals_hold_within_their_room)
         s.capacity[0] = s.capacity[2] = optimum - 1;
         s.capacity[1] = optimum;
         assert_ok(ctx, mpl_new(ctx, own, p->n));
-        for (mpl_buffer b = 0; b < p->n; b++)
-            own[b] = b;
+        count_up(p->n, own);
         assert_ok(ctx, mpl_spill_part_init(&s, own, p->n, &part));
         assert_int_equal(put_all(ctx, &part, 0), MPL_SPILL_NEVER);
         assert_int_equal(put_all(ctx, &part, 1), MPL_SPILL_FITS);

@@ -58,8 +58,7 @@ static void make(instance *x, uint64_t seed)
     x->ctx = mpl_ctx_default();
     rng = mpl_rng_of(seed + 1000);
     x->g = random_graph(&x->ctx, seed, 2 + (uint32_t)(seed % (MOST_OPS - 1)), 3);
-    for (mpl_op op = 0; op < x->g->n_ops; op++)
-        x->order[op] = op;
+    count_up(x->g->n_ops, x->order);
     x->options.align = 4; /* whole slots: no rounding, which depends on ties */
     x->options.parallel = seed % 2 == 1;
     x->ways = random_ways(&x->ctx, x->g->n_ops, &rng);

@@ -57,8 +57,7 @@ static void run_graph(mpl_ctx *ctx, const mpl_graph *g, mpl_exec_facts *facts)
     uint64_t workspace[MOST_OPS];
 
     assert_true(g->n_ops <= MOST_OPS);
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
+    count_up(g->n_ops, order);
     assert_ok(ctx, b.open(ctx, &(mpl_device_options){0}, &dev));
     assert_ok(ctx, mpl_exec_workspaces(ctx, &b, dev, g, workspace));
     assert_ok(

@@ -324,8 +324,7 @@ static bool run(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *dev, const
     bool good = want->n == file_outputs(g);
 
     snprintf(why, n_why, "it has %u outputs; %u are expected", file_outputs(g), want->n);
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        order[op] = op;
+    count_up(g->n_ops, order);
     if (good &&
         (mpl_exec_new(ctx, backend, dev, g, order, NULL, NULL, NULL, &options, &exec) != MPL_OK ||
          set_inputs(exec, g, in) != MPL_OK || mpl_exec_run(exec, NULL) != MPL_OK)) {

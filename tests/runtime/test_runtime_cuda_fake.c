@@ -646,8 +646,7 @@ TEST(streams_keep_every_edge)
         owned_graph *g = graph_of(ctx, shapes[i].ops, skipped);
         mpl_cuda_streams *s = NULL;
 
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            order[op] = op;
+        count_up(g->n_ops, order);
         assert_ok(ctx, mpl_cuda_streams_new(ctx, g, order, skipped, shapes[i].most, &s));
         check_covered(g, order, skipped, s);
         if (s->n_streams != shapes[i].n_streams || s->wait_begin[g->n_ops] != shapes[i].n_waits)
@@ -683,8 +682,7 @@ TEST(streams_keep_every_edge_of_random_graphs)
             }
         }
         g = graph_of(ctx, text, skipped);
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            order[op] = op;
+        count_up(g->n_ops, order);
         assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
         assert_ok(ctx,
                   mpl_cuda_streams_new(ctx, g, order, skipped, 1 + (uint32_t)(seed >> 40) % 6, &s));

@@ -33,8 +33,7 @@ static void set_up(const char *spec, bool parallel, things *t)
     ctx = mpl_ctx_default();
     assert_ok(&ctx, mpl_zoo_build(&ctx, spec, &t->g));
     assert_ok(&ctx, mpl_new(&ctx, t->order, t->g->n_ops));
-    for (mpl_op op = 0; op < t->g->n_ops; op++)
-        t->order[op] = op;
+    count_up(t->g->n_ops, t->order);
     options.parallel = parallel;
     assert_ok(&ctx, mpl_problem_from_graph(&ctx, t->g, t->order, &options, &t->p, &map));
     mpl_value_map_free(&ctx, map);

@@ -58,8 +58,7 @@ static void begin(mpl_ctx *ctx, size_t model, const char *backend, session *s)
     s->order = mpl_alloc(ctx, s->g->n_ops, sizeof *s->order);
     workspace = mpl_alloc(ctx, s->g->n_ops, sizeof *workspace);
     assert_true(s->order != NULL && workspace != NULL);
-    for (mpl_op op = 0; op < s->g->n_ops; op++)
-        s->order[op] = op;
+    count_up(s->g->n_ops, s->order);
     assert_ok(ctx, mpl_exec_workspaces(ctx, s->backend, s->dev, s->g, workspace));
     options.op_workspace_bytes = workspace;
     assert_ok(ctx, mpl_problem_from_graph(ctx, s->g, s->order, &options, &s->p, &s->map));

@@ -122,8 +122,7 @@ static inline bool brute_fits(const small *p, uint32_t cap)
     brute f = {.p = p, .cap = cap};
 
     find_conflicts(p, f.conflict);
-    for (uint32_t i = 0; i < p->n; i++)
-        f.body[i] = i;
+    count_up(p->n, f.body);
     return brute_pairs(p, 0, &f);
 }
 

@@ -66,6 +66,13 @@ static inline void free_owned_map(mpl_value_map **map)
     mpl_value_map_free(test_ctx, *map);
 }
 
+/* id[i] = i, for n of them: the order of the file. */
+static inline void count_up(uint32_t n, uint32_t *id)
+{
+    for (uint32_t i = 0; i < n; i++)
+        id[i] = i;
+}
+
 /* What most tests begin with; the caller frees it. */
 static inline mpl_graph *text_graph(mpl_ctx *ctx, const char *text)
 {

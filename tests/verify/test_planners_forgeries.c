@@ -114,8 +114,7 @@ static mpl_problem *make_problem(mpl_ctx *ctx, const world *w)
     if (w->part != w->of) {
         assert_ok(ctx, mpl_new(ctx, p->inside, p->n));
         assert_ok(ctx, mpl_new(ctx, p->inside_at, p->n));
-        for (mpl_buffer b = 0; b < p->n; b++)
-            p->inside[b] = b;
+        count_up(p->n, p->inside);
         p->inside[w->part] = w->of, p->inside_at[w->part] = w->at;
     }
     if (w->gap > 0) {
