@@ -26,7 +26,7 @@ typedef struct check {
     uint64_t *under;   /* row b: buffers below b by relations */
     mpl_buffer *order; /* [n] roots, each after those below it */
     uint32_t n_order;
-    uint32_t *rule_begin, *rule; /* relations by the root above */
+    uint32_t *rule_begin, *rule; /* relations by the place of the root above in `order` */
     uint64_t *align;             /* [n] of a root: the largest of its members [byte] */
     uint64_t *grain;             /* [n] divides every end of b [byte] */
     uint8_t *uneven;             /* [n] of a root: the alignment may add bytes */
@@ -60,41 +60,33 @@ static bool may_share(const check *c, mpl_buffer a, mpl_buffer b)
 /* The boxes are in the range, apart, and as large as it together. */
 static mpl_status check_boxes(check *c)
 {
-    const mpl_exprs *x = c->sp->x;
-    double whole = 1, sum = 0;
+    wide left = 1;
 
-    for (uint32_t s = 0; s < mpl_exprs_n_symbols(x); s++) {
-        const mpl_symbol *symbol = mpl_exprs_symbol(x, s);
+    for (uint32_t k = 0; k <= c->t->n_cells; k++) { /* the range itself, then the cells */
+        const mpl_box *a = k > 0 ? &c->t->cell[k - 1].box : NULL;
+        wide size = 1;
 
-        whole *= (double)((symbol->last - symbol->first) / symbol->step + 1);
-    }
-    for (uint32_t k = 0; k < c->t->n_cells; k++) {
-        const mpl_box *a = &c->t->cell[k].box;
-        double size = 1;
+        for (uint32_t s = 0; s < mpl_exprs_n_symbols(c->sp->x); s++) {
+            const mpl_symbol *v = mpl_exprs_symbol(c->sp->x, s);
+            int64_t low = a != NULL ? a->low[s] : 0, last = (v->last - v->first) / v->step,
+                    high = a != NULL ? a->high[s] : last;
 
-        for (uint32_t s = 0; s < a->n; s++) {
-            const mpl_symbol *symbol = mpl_exprs_symbol(x, s);
-
-            if (a->low[s] < 0 || a->low[s] > a->high[s] ||
-                a->high[s] > (symbol->last - symbol->first) / symbol->step)
-                return REFUSE(c, "cell %u leaves the range of '%.60s'", k, symbol->name);
-            size *= (double)(a->high[s] - a->low[s] + 1);
+            if (low < 0 || low > high || high > last ||
+                __builtin_mul_overflow(size, high - low + 1, &size))
+                return REFUSE(c, "cell %u leaves the range of '%.60s'", k, v->name);
         }
-        sum += size;
-        for (uint32_t i = 0; i < k; i++) {
+        left = k == 0 ? size : left - size;
+        for (uint32_t i = 0; i + 1 < k; i++) {
             const mpl_box *b = &c->t->cell[i].box;
             bool apart = false;
 
             for (uint32_t s = 0; s < a->n; s++)
                 apart = apart || a->high[s] < b->low[s] || b->high[s] < a->low[s];
             if (!apart)
-                return REFUSE(c, "cells %u and %u share shapes", i, k);
+                return REFUSE(c, "cells %u and %u share shapes", i, k - 1);
         }
     }
-    /* whole numbers below 2^53, or too many shapes to tell */
-    if (whole > 0x1p53 || sum != whole)
-        return REFUSE(c, "the cells hold %.0f of the %.0f shapes of the range", sum, whole);
-    return MPL_OK;
+    return left == 0 ? MPL_OK : REFUSE(c, "the cells do not hold all shapes of the range");
 }
 
 /* Finds where each buffer lies in what moves with it; checks pairs and alignment there. */
@@ -132,70 +124,69 @@ static mpl_status find_bodies(check *c)
     return MPL_OK;
 }
 
-/* Orders the roots by the relations, and finds what divides the ends of their buffers. */
-static mpl_status find_order(check *c)
-{
-    const mpl_template_cell *cell = c->cell;
-    uint32_t n = c->p->n, begin;
-    uint8_t *placed = c->uneven; /* 2: placed; overwritten below */
-
-    memset(placed, 0, n);
-    c->n_order = 0;
-    do {
-        begin = c->n_order;
-        for (uint32_t i = 0; i < cell->n_relations; i++)
-            if (placed[c->root[cell->below[i]]] != 2)
-                placed[c->root[cell->above[i]]] |= 1; /* waits */
-        for (mpl_buffer r = 0; r < n; r++)
-            if (c->root[r] == r && placed[r] == 0)
-                c->order[c->n_order++] = r, placed[r] = 2;
-        for (mpl_buffer r = 0; r < n; r++)
-            placed[r] &= 2;
-    } while (c->n_order > begin);
-    for (mpl_buffer r = 0; r < n; r++)
-        if (c->root[r] == r && placed[r] != 2)
-            return REFUSE(c, "cell %u: relations run in a circle through buffer %u", c->k, r);
-    return MPL_OK;
-}
-
-/* Closes the relations, and finds what divides the ends of buffers. */
-static mpl_status close_relations(check *c)
+/* Places root r in the order: closes the relations into its body, and finds what divides its ends.
+ */
+static void place_root(check *c, mpl_buffer r)
 {
     const mpl_template_cell *cell = c->cell;
     const mpl_exprs *x = c->sp->x;
-    uint32_t n = c->p->n, *key = NULL;
+    uint32_t n_rules = c->rule_begin[c->n_order];
+    uint64_t start = 0;
+
+    for (uint32_t i = 0; i < cell->n_relations; i++) {
+        mpl_buffer a = cell->below[i], b = cell->above[i];
+        uint64_t *row = c->under + (size_t)b * c->n_words;
+
+        if (c->root[b] != r)
+            continue;
+        c->rule[n_rules++] = i;
+        mpl_bit_add(row, a);
+        for (uint32_t w = 0; w < c->n_words; w++)
+            row[w] |= c->under[(size_t)a * c->n_words + w];
+        start = mpl_divisor(start, mpl_divisor(c->grain[a], mpl_expr_divisor(x, c->away[b])));
+    }
+    c->uneven[r] = start % c->align[r] != 0;
+    for (mpl_buffer b = 0; b < c->p->n; b++)
+        if (c->root[b] == r)
+            c->grain[b] = mpl_divisor(
+                c->uneven[r] ? c->align[r] : start,
+                mpl_divisor(mpl_expr_divisor(x, c->away[b]), mpl_expr_divisor(x, c->sp->bytes[b])));
+    c->order[c->n_order++] = r;
+    c->rule_begin[c->n_order] = n_rules;
+}
+
+/* Closes the relations: each root after those below it. */
+static mpl_status close_relations(check *c)
+{
+    const mpl_template_cell *cell = c->cell;
+    uint32_t n = c->p->n, begin, *waits = NULL; /* by root; MPL_NONE: placed */
     mpl_status st = MPL_OK;
 
-    MPL_TRY(mpl_new(c->ctx, key, cell->n_relations));
-    for (uint32_t i = 0; i < cell->n_relations; i++)
-        key[i] = c->root[cell->above[i]];
-    mpl_free_each(c->ctx, c->rule_begin, c->rule);
-    c->rule_begin = c->rule = NULL;
-    MPL_TRY(mpl_lists_new(c->ctx, n, cell->n_relations, key, NULL, &c->rule_begin, &c->rule));
-    MPL_TRY(find_order(c));
+    mpl_free(c->ctx, c->rule);
+    c->rule = NULL;
+    MPL_TRY(mpl_new(c->ctx, c->rule, cell->n_relations));
+    MPL_TRY(mpl_new(c->ctx, waits, n));
     memset(c->under, 0, (size_t)n * c->n_words * sizeof *c->under);
-    for (uint32_t k = 0; k < c->n_order; k++) {
-        mpl_buffer r = c->order[k];
-        uint64_t start = 0;
-
-        for (uint32_t i = c->rule_begin[r]; i < c->rule_begin[r + 1]; i++) {
-            mpl_buffer a = cell->below[c->rule[i]], b = cell->above[c->rule[i]];
-            uint64_t *row = c->under + (size_t)b * c->n_words;
-
-            mpl_bit_add(row, a);
-            for (uint32_t w = 0; w < c->n_words; w++)
-                row[w] |= c->under[(size_t)a * c->n_words + w];
-            start = mpl_divisor(start, mpl_divisor(c->grain[a], mpl_expr_divisor(x, c->away[b])));
-        }
-        c->uneven[r] = start % c->align[r] != 0;
-        for (mpl_buffer b = 0; b < n; b++)
-            if (c->root[b] == r)
-                c->grain[b] = mpl_divisor(c->uneven[r] ? c->align[r] : start,
-                                          mpl_divisor(mpl_expr_divisor(x, c->away[b]),
-                                                      mpl_expr_divisor(x, c->sp->bytes[b])));
-    }
+    c->n_order = c->rule_begin[0] = 0;
+    do {
+        begin = c->n_order;
+        for (uint32_t i = 0; i < cell->n_relations; i++)
+            if (waits[c->root[cell->below[i]]] != MPL_NONE && waits[c->root[cell->above[i]]] == 0)
+                waits[c->root[cell->above[i]]] = 1;
+        for (mpl_buffer r = 0; r < n; r++)
+            if (c->root[r] == r && waits[r] == 0) {
+                place_root(c, r);
+                waits[r] = MPL_NONE;
+            } else if (waits[r] == 1) {
+                waits[r] = 0;
+            }
+    } while (c->n_order > begin);
+    for (mpl_buffer r = 0; r < n; r++)
+        if (c->root[r] == r && waits[r] != MPL_NONE)
+            MPL_FAIL(c->ctx, MPL_EINVALID, "cell %u: relations run in a circle through buffer %u",
+                     c->k, r);
 out:
-    mpl_free(c->ctx, key);
+    mpl_free(c->ctx, waits);
     return st;
 }
 
@@ -275,7 +266,7 @@ static int64_t height_at(check *c, uint32_t j, bool point)
         mpl_buffer r = c->order[k];
         int64_t at = 0, align = (int64_t)c->align[r];
 
-        for (uint32_t i = c->rule_begin[r]; i < c->rule_begin[r + 1]; i++) {
+        for (uint32_t i = c->rule_begin[k]; i < c->rule_begin[k + 1]; i++) {
             mpl_buffer a = c->cell->below[c->rule[i]], b = c->cell->above[c->rule[i]];
             int64_t from = c->start[c->root[a]] + high[a * n_points] + high[(n + a) * n_points] -
                            low[b * n_points];
@@ -319,29 +310,12 @@ static int64_t load_at(const check *c, uint32_t k, uint32_t j, bool point)
     return sum - spare;
 }
 
-/* Whether arena <= most * (mean of loads by weight) at all points; *worst: where it is not. */
-static bool means_suffice(const check *c, uint32_t n_points, uint32_t *worst)
-{
-    wide total = 0, most_over = 0;
-
-    for (uint32_t k = 0; k < c->t->n_loads; k++)
-        total += c->weight[k];
-    for (uint32_t j = 0; j < n_points; j++) {
-        wide sum = 0, over;
-
-        for (uint32_t k = 0; k < c->t->n_loads; k++)
-            sum += (wide)c->weight[k] * c->load[(size_t)k * n_points + j];
-        over = c->arena[j] * total * (wide)MPL_REGRET_ONE - sum * (wide)c->cell->regret.most;
-        if (over > most_over)
-            most_over = over, *worst = j;
-    }
-    return most_over == 0;
-}
-
-/* Whether no shape of the box is proved above the regret, by a mean of at most 40 loads. */
+/* Whether no shape of the box is above the regret: at each control point, the arena is at most that
+ * of a mean of loads, which gets the best load of the worst point, up to 40 times. */
 static bool box_holds(check *c, const mpl_box *box, bool point)
 {
     uint32_t n_points = point ? 1 : mpl_controls_points(c->controls), worst = 0;
+    wide over = 1;
 
     if (!mpl_controls_of(c->controls, box, c->low, c->high))
         return false;
@@ -353,17 +327,26 @@ static bool box_holds(check *c, const mpl_box *box, bool point)
         worst = c->arena[j] > c->arena[worst] ? j : worst;
     }
     memset(c->weight, 0, c->t->n_loads * sizeof *c->weight);
-    for (uint32_t round = 0; round < 40; round++) {
-        uint32_t best = 0;
+    for (int64_t total = 1; total <= 40 && over > 0; total++) {
+        uint32_t best = 0, at = worst;
 
         for (uint32_t k = 1; k < c->t->n_loads; k++)
-            if (c->load[(size_t)k * n_points + worst] > c->load[(size_t)best * n_points + worst])
+            if (c->load[(size_t)k * n_points + at] > c->load[(size_t)best * n_points + at])
                 best = k;
         c->weight[best]++;
-        if (means_suffice(c, n_points, &worst))
-            return true;
+        over = 0;
+        for (uint32_t j = 0; j < n_points; j++) {
+            wide sum = 0, more;
+
+            for (uint32_t k = 0; k < c->t->n_loads; k++)
+                sum += (wide)c->weight[k] * c->load[(size_t)k * n_points + j];
+            more = (wide)c->arena[j] * total * (int64_t)MPL_REGRET_ONE -
+                   sum * (int64_t)c->cell->regret.most;
+            if (more > over)
+                over = more, worst = j;
+        }
     }
-    return false;
+    return over == 0;
 }
 
 static mpl_status check_box(check *c, const mpl_box *given, uint32_t depth)
@@ -426,26 +409,31 @@ out:
     return st;
 }
 
-static mpl_status check_regret(check *c)
+static mpl_status open_controls(check *c)
 {
     size_t n = 2 * (size_t)c->p->n, n_points;
 
+    mpl_controls_free(c->ctx, c->controls);
+    mpl_free_each(c->ctx, c->low, c->high, c->load, c->arena, c->weight);
+    c->controls = NULL, c->weight = NULL;
+    c->low = c->high = c->load = c->arena = NULL;
+    MPL_PASS(mpl_controls_new(c->ctx, c->sp->x, (uint32_t)n, c->away, &c->controls));
+    n_points = mpl_controls_points(c->controls);
+    MPL_PASS(mpl_new_each(c->ctx, n * n_points, c->low, c->high));
+    MPL_PASS(mpl_new(c->ctx, c->load, c->t->n_loads * n_points));
+    MPL_PASS(mpl_new(c->ctx, c->arena, n_points));
+    return mpl_new(c->ctx, c->weight, c->t->n_loads);
+}
+
+static mpl_status check_regret(check *c)
+{
     if (c->cell->regret.at != NULL && c->cell->regret.bound > 0)
         MPL_PASS(check_shape(c));
     if (c->cell->regret.most == UINT64_MAX)
         return MPL_OK;
     if (c->t->n_loads == 0)
         return REFUSE(c, "a regret is stated, and no loads to prove it");
-    mpl_controls_free(c->ctx, c->controls);
-    c->controls = NULL;
-    mpl_free_each(c->ctx, c->low, c->high, c->load, c->arena, c->weight);
-    c->low = c->high = c->load = c->arena = NULL, c->weight = NULL;
-    MPL_PASS(mpl_controls_new(c->ctx, c->sp->x, (uint32_t)n, c->away, &c->controls));
-    n_points = mpl_controls_points(c->controls);
-    MPL_PASS(mpl_new_each(c->ctx, n * n_points, c->low, c->high));
-    MPL_PASS(mpl_new(c->ctx, c->load, c->t->n_loads * n_points));
-    MPL_PASS(mpl_new(c->ctx, c->arena, n_points));
-    MPL_PASS(mpl_new(c->ctx, c->weight, c->t->n_loads));
+    MPL_PASS(open_controls(c));
     return check_box(c, &c->cell->box, 0);
 }
 
@@ -457,6 +445,7 @@ mpl_status mpl_verify_template(mpl_ctx *ctx, const mpl_template *t, uint32_t mos
     check c = {.ctx = ctx, .t = t, .sp = sp, .p = sp->at, .n_words = (n + 63) / 64};
 
     MPL_TRY(mpl_new_each(ctx, n, c.root, c.order, c.align, c.grain, c.uneven, c.start));
+    MPL_TRY(mpl_new(ctx, c.rule_begin, n + 1));
     MPL_TRY(mpl_new(ctx, c.away, 2 * (size_t)n));
     MPL_TRY(mpl_new(ctx, c.under, (size_t)n * c.n_words));
     MPL_TRY(check_boxes(&c));

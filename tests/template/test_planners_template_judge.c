@@ -213,7 +213,7 @@ static uint32_t judge(mpl_ctx *ctx, uint32_t seed, uint32_t n_changes)
 TEST(no_changed_template_is_accepted_wrongly)
 {
     const char *asked = getenv("MPL_JUDGED");
-    uint32_t n = asked != NULL ? (uint32_t)strtoul(asked, NULL, 10) : draws(12000), accepted = 0;
+    uint32_t n = asked != NULL ? (uint32_t)strtoul(asked, NULL, 10) : draws(80000), accepted = 0;
 
     for (uint32_t done = 0; done < n; done += CHANGES)
         accepted += judge(ctx, done / CHANGES, n - done < CHANGES ? n - done : CHANGES);
