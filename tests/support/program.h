@@ -252,7 +252,8 @@ static inline void program_add_view(mpl_ctx *ctx, mpl_rng *rng, mpl_graph *g, co
     const char *names[2] = {name, other};
 
     snprintf(other, sizeof other, "%s_", name);
-    count_up(shape.rank, ints);
+    for (uint32_t i = 0; i < shape.rank; i++)
+        ints[i] = i;
     switch (program_draw(rng, 8)) {
     case 0: /* transpose */
         for (uint32_t i = shape.rank; i > 1; i--) {
