@@ -20,6 +20,26 @@ out:
     return st;
 }
 
+/* --near FILE[:P%] as the planner near with its parameters. */
+static mpl_status near_planner(mpl_ctx *ctx, const char *text, mpl_planner_spec *out)
+{
+    const char *colon = strrchr(text, ':');
+    bool percent = colon != NULL && text[strlen(text) - 1] == '%';
+    int length = percent ? (int)(colon - text) : (int)strlen(text);
+    uint64_t parts = 10000;
+    char spec[1200];
+
+    if (percent)
+        MPL_PASS(mpl_parse_percent(ctx, "--near", colon + 1, &parts));
+    if (length > 1000 || strchr(text, ',') != NULL)
+        return MPL_REFUSE(ctx, "--near %.100s: a path of at most 1000 bytes without ',' is needed",
+                          text);
+    if (parts > 1000000)
+        return MPL_REFUSE(ctx, "--near %.100s: at most 100%% can be added", text);
+    snprintf(spec, sizeof spec, "near:old=%.*s,most=%" PRIu64, length, text, parts / 100);
+    return mpl_planner_spec_parse(ctx, spec, out);
+}
+
 mpl_status mpl_make(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_stage last,
                     mpl_made *made)
 {
@@ -29,11 +49,18 @@ mpl_status mpl_make(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_s
 
     if (options->planner != NULL && options->plan != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "one of --planner P and --plan FILE is needed, not both");
+    if (options->near != NULL && (options->planner != NULL || options->plan != NULL))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--near keeps an older plan's offsets by the planner near: give "
+                 "neither --planner nor --plan with it");
     if (options->plan != NULL) {
         MPL_TRY(take_plan_file(ctx, options, graph, made));
     } else {
-        MPL_TRY(mpl_planner_spec_parse(
-            ctx, options->planner != NULL ? options->planner : "portfolio", &planner));
+        MPL_TRY(
+            options->near != NULL
+                ? near_planner(ctx, options->near, &planner)
+                : mpl_planner_spec_parse(
+                      ctx, options->planner != NULL ? options->planner : "portfolio", &planner));
         MPL_TRY(mpl_job_read(ctx, options, graph, job)); /* FILE or NAME -> graph */
         if (last == MPL_TO_RUN && job->source.graph != NULL)
             MPL_TRY(mpl_graph_check_computed(ctx, job->source.graph));

@@ -1,0 +1,387 @@
+/* near.c -- keeps the offsets of an older plan: as few buffers as possible lie elsewhere, within a
+ * few per cent of what a plan from nothing needs.
+ *
+ * Idea     Buffers of the same name and pool keep their offsets where they fit. What is new, larger
+ *          or in the way takes a gap among them, or the place that drives out the fewest; last,
+ * what was driven out returns where its place is free. Source   this project Differs  - Cost O(n
+ * log n + n * conflicts in address) for a few changes; a driven-out buffer costs O(n^2).
+ *          complete=1: up to 16 buffers, sets of moved ones by number, each by the exact search.
+ * Limits   A family moves as a whole buffer. Within the limit, not the least bytes.
+ */
+#include <stdlib.h>
+
+#include "planners/exact/exact.h"
+#include "planners/place/placement.h"
+#include "planners/place/sort.h"
+
+enum { COMPLETE_MOST = 16, COMPLETE_TICKS = 200000 };
+
+extern const mpl_planner mpl_planner_greedy_size;
+
+typedef struct nearer {
+    mpl_run *run;
+    const mpl_problem *p;
+    uint64_t *old;    /* [n] offset in the older plan, MPL_UNFIXED: none that may be kept */
+    uint64_t *at;     /* [n] offset, MPL_UNFIXED: not placed */
+    uint64_t *limit;  /* [n_pools] */
+    mpl_buffer *wait; /* [n_wait] to be placed, first come first served */
+    uint8_t *moved;   /* [n] was driven out, stays where it comes to lie */
+    uint32_t n_wait, n_done;
+} nearer;
+
+typedef struct named {
+    const char *name;
+    uint32_t pool;
+    mpl_buffer id;
+} named;
+
+static int by_name(const void *left, const void *right)
+{
+    const named *x = left, *y = right;
+    int order = strcmp(x->name, y->name);
+
+    if (order != 0)
+        return order;
+    if (x->pool != y->pool)
+        return x->pool < y->pool ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static mpl_status sorted_names(mpl_ctx *ctx, const mpl_problem *p, named **list)
+{
+    MPL_PASS(mpl_new(ctx, *list, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        (*list)[b] = (named){p->buffer_name != NULL ? p->buffer_name[b] : "", p->pool[b], b};
+    qsort(*list, p->n, sizeof **list, by_name);
+    return MPL_OK;
+}
+
+/* Takes over the offsets of buffers of the same name; lists without names go by id. */
+static mpl_status take_old(nearer *s, const mpl_problem *q, const mpl_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    named *mine = NULL, *theirs = NULL;
+
+    if (p->buffer_name == NULL || q->buffer_name == NULL) {
+        for (mpl_buffer b = 0; b < p->n && b < q->n; b++)
+            s->old[b] = p->pool[b] == q->pool[b] ? plan->offset[b] : MPL_UNFIXED;
+        return MPL_OK;
+    }
+    MPL_TRY(sorted_names(s->run->ctx, p, &mine));
+    MPL_TRY(sorted_names(s->run->ctx, q, &theirs));
+    for (uint32_t i = 0, k = 0; i < p->n && k < q->n;) {
+        int order = strcmp(mine[i].name, theirs[k].name);
+
+        if (order == 0 && mine[i].pool == theirs[k].pool)
+            s->old[mine[i].id] = plan->offset[theirs[k].id];
+        i += order <= 0;
+        k += order >= 0;
+    }
+out:
+    mpl_free_each(s->run->ctx, mine, theirs);
+    return st;
+}
+
+static bool may_share(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
+{
+    for (uint32_t i = 0; i < p->n_in_place; i++)
+        if ((p->in_place_in[i] == a && p->in_place_out[i] == b) ||
+            (p->in_place_in[i] == b && p->in_place_out[i] == a))
+            return true;
+    return false;
+}
+
+/* Whether b at offset `at` would overlap `other`, where that lies, in memory and time. */
+static bool meets(const nearer *s, mpl_buffer b, uint64_t at, mpl_buffer other)
+{
+    const mpl_problem *p = s->p;
+    uint64_t from = s->at[other];
+
+    return other != b && from != MPL_UNFIXED && from < at + p->bytes[b] &&
+           at < from + p->bytes[other] && mpl_conflict(p, b, other) &&
+           !(from == at && may_share(p, b, other));
+}
+
+/* Whether b may lie at `at`: aligned, and within the limit. */
+static bool is_within(const nearer *s, mpl_buffer b, uint64_t at)
+{
+    uint64_t end;
+
+    return at % s->p->align[b] == 0 && mpl_add_bytes(at, s->p->bytes[b], &end) &&
+           end <= s->limit[s->p->pool[b]];
+}
+
+static bool is_fixed(const mpl_problem *p, mpl_buffer b)
+{
+    return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
+}
+
+/* What b at `at` drives out: buffers and their bytes; UINT32_MAX if one of them must stay. */
+static uint32_t driven_out(const nearer *s, mpl_buffer b, uint64_t at, uint64_t *bytes)
+{
+    uint32_t n = 0;
+
+    *bytes = 0;
+    for (mpl_buffer other = 0; other < s->p->n; other++) {
+        if (!meets(s, b, at, other))
+            continue;
+        if (s->moved[other] || is_fixed(s->p, other))
+            return UINT32_MAX;
+        n++;
+        *bytes += s->p->bytes[other];
+    }
+    return n;
+}
+
+/* Chooses the offset for b that drives out the fewest, then the fewest bytes, then the lowest;
+ * false: there is none within the limit. Candidates: 0, ends of conflicting buffers, their starts
+ * less b's bytes. */
+static bool choose(const nearer *s, mpl_buffer b, uint64_t *chosen)
+{
+    const mpl_problem *p = s->p;
+    uint32_t fewest = UINT32_MAX;
+    uint64_t least = 0;
+
+    for (mpl_buffer other = 0; other <= p->n; other++)
+        for (int side = 0; side < 3; side++) {
+            uint64_t at = 0, bytes;
+            uint32_t n;
+
+            if (other < p->n) {
+                if (other == b || s->at[other] == MPL_UNFIXED || p->pool[other] != p->pool[b] ||
+                    !mpl_conflict(p, b, other))
+                    continue;
+                at = side == 0 ? s->at[other] + p->bytes[other]
+                               : s->at[other] - (side == 2 ? p->bytes[b] : 0);
+                if (side == 2 && s->at[other] < p->bytes[b])
+                    continue;
+                if (side == 2)
+                    at -= at % p->align[b];
+                else if (!mpl_align_bytes(at, p->align[b], &at))
+                    continue;
+            }
+            if (!is_within(s, b, at))
+                continue;
+            n = driven_out(s, b, at, &bytes);
+            s->run->ticks += p->n;
+            if (n < fewest || (n == fewest && n != UINT32_MAX &&
+                               (bytes < least || (bytes == least && at < *chosen)))) {
+                fewest = n, least = bytes, *chosen = at;
+            }
+        }
+    return fewest != UINT32_MAX;
+}
+
+/* Places what waits, and what that drives out; false: something finds no place. Each buffer is
+ * driven out at most once, so this ends. */
+static bool place_waiting(nearer *s)
+{
+    for (; s->n_done < s->n_wait; s->n_done++) {
+        mpl_buffer b = s->wait[s->n_done];
+        uint64_t at = 0;
+
+        if (!choose(s, b, &at))
+            return false;
+        for (mpl_buffer other = 0; other < s->p->n; other++)
+            if (meets(s, b, at, other)) {
+                s->at[other] = MPL_UNFIXED;
+                s->moved[other] = 1;
+                s->wait[s->n_wait++] = other;
+            }
+        s->at[b] = at;
+        s->moved[b] = 1;
+    }
+    return true;
+}
+
+/* Puts back what was moved and whose old place is free, until nothing changes. */
+static void put_back(nearer *s)
+{
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (mpl_buffer b = 0; b < s->p->n; b++) {
+            bool is_free = s->old[b] != MPL_UNFIXED && s->at[b] != s->old[b] &&
+                           !is_fixed(s->p, b) && is_within(s, b, s->old[b]);
+
+            for (mpl_buffer other = 0; is_free && other < s->p->n; other++)
+                is_free = !meets(s, b, s->old[b], other);
+            if (is_free)
+                s->at[b] = s->old[b], changed = true;
+        }
+    }
+}
+
+/* Keeps old offsets, largest buffers first, where nothing kept is in the way; the rest waits. */
+static mpl_status keep(nearer *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    mpl_buffer *order = NULL;
+    uint64_t *key = NULL;
+
+    MPL_TRY(mpl_new_each(s->run->ctx, p->n, order, key));
+    mpl_ids_ascending(p->n, order);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        key[b] = UINT64_MAX - p->bytes[b];
+    MPL_TRY(mpl_sort_ids(s->run->ctx, p->n, order, key));
+    for (int turn = 0; turn < 2; turn++) /* what must lie at an offset goes first */
+        for (uint32_t i = 0; i < p->n; i++) {
+            mpl_buffer b = order[i];
+            uint64_t at = is_fixed(p, b) ? p->fixed[b] : s->old[b];
+            bool fits = at != MPL_UNFIXED && is_within(s, b, at);
+
+            if (is_fixed(p, b) != (turn == 0))
+                continue;
+            for (uint32_t k = 0; turn > 0 && fits && k < (p->fixed != NULL ? p->n : i); k++)
+                fits = !meets(s, b, at, order[k]);
+            if (fits || turn == 0)
+                s->at[b] = at;
+            else
+                s->wait[s->n_wait++] = b;
+        }
+out:
+    mpl_free_each(s->run->ctx, order, key);
+    return st;
+}
+
+static uint32_t count_moved(const nearer *s, const uint64_t *offset)
+{
+    uint32_t n = 0;
+
+    for (mpl_buffer b = 0; b < s->p->n; b++)
+        n += s->old[b] != MPL_UNFIXED && offset[b] != s->old[b];
+    return n;
+}
+
+/* Whether a plan exists in which all but the buffers of `set` lie where they lay; writes it. */
+static mpl_status try_set(const nearer *s, uint32_t set, uint64_t *fixed, mpl_plan *out,
+                          bool *found)
+{
+    mpl_problem q = *s->p; /* borrows all but what is changed */
+    mpl_run run = *s->run;
+    mpl_plan *plan = NULL;
+    mpl_exact_options options = {0};
+    mpl_status st;
+
+    *found = false;
+    for (mpl_buffer b = 0; b < q.n; b++) {
+        bool stays = s->old[b] != MPL_UNFIXED && ((set >> b) & 1) == 0;
+
+        fixed[b] = is_fixed(s->p, b) ? s->p->fixed[b] : stays ? s->old[b] : MPL_UNFIXED;
+        if (fixed[b] != MPL_UNFIXED && !is_within(s, b, fixed[b]))
+            return MPL_OK;
+        for (mpl_buffer a = 0; a < b && fixed[b] != MPL_UNFIXED; a++)
+            if (fixed[a] != MPL_UNFIXED && mpl_conflict(s->p, a, b) &&
+                fixed[a] < fixed[b] + q.bytes[b] && fixed[b] < fixed[a] + q.bytes[a] &&
+                !(fixed[a] == fixed[b] && may_share(s->p, a, b)))
+                return MPL_OK;
+    }
+    q.fixed = fixed;
+    q.pool_capacity = s->limit;
+    run.budget_ticks = COMPLETE_TICKS;
+    run.start_offsets = NULL;
+    MPL_PASS(mpl_plan_new(run.ctx, &q, &plan));
+    st = mpl_exact_plan(&run, &q, &options, plan);
+    *found = st == MPL_OK && plan->claim != MPL_INFEASIBLE;
+    for (uint32_t k = 0; *found && k < q.n_pools; k++)
+        *found = mpl_pool_height(&q, k, plan->offset) <= s->limit[k];
+    for (mpl_buffer b = 0; *found && b < q.n; b++)
+        *found = fixed[b] == MPL_UNFIXED || plan->offset[b] == fixed[b];
+    if (*found)
+        memcpy(out->offset, plan->offset, q.n * sizeof *out->offset);
+    mpl_plan_free(run.ctx, plan);
+    return st == MPL_ELIMIT ? MPL_OK : st;
+}
+
+/* Tries sets of moved buffers that are smaller than that of out, by number, then as numbers. */
+static mpl_status search_sets(nearer *s, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *fixed = NULL;
+    uint32_t most = count_moved(s, out->offset), n = s->p->n;
+    bool found = false;
+
+    MPL_TRY(mpl_new(s->run->ctx, fixed, n));
+    for (uint32_t size = 0; size < most && !found; size++)
+        for (uint32_t set = 0; set < (1u << n) && !found; set++)
+            if ((uint32_t)__builtin_popcount(set) == size)
+                MPL_TRY(try_set(s, set, fixed, out, &found));
+out:
+    mpl_free(s->run->ctx, fixed);
+    return st;
+}
+
+/* The limit of each pool: `most` hundredths of a per cent above the plan in out, and no more than
+ * the capacity. */
+static void set_limits(nearer *s, const mpl_plan *out, uint64_t most)
+{
+    for (uint32_t k = 0; k < s->p->n_pools; k++) {
+        uint64_t height = mpl_pool_height(s->p, k, out->offset), more;
+
+        more = height / 10000 * most + height % 10000 * most / 10000;
+        s->limit[k] = mpl_min_u64(s->p->pool_capacity[k], height + more);
+    }
+}
+
+static mpl_status read_old(nearer *s, const char *path)
+{
+    mpl_status st = MPL_OK;
+    mpl_plan_file file = {0};
+
+    for (mpl_buffer b = 0; b < s->p->n; b++)
+        s->old[b] = s->at[b] = MPL_UNFIXED;
+    if (path == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_plan_read(s->run->ctx, path, &file));
+    MPL_TRY(take_old(s, file.problem, file.plan));
+out:
+    mpl_plan_file_fini(s->run->ctx, &file);
+    return st;
+}
+
+/* Writes the plan that keeps old offsets over the one in out, unless something finds no place. */
+static mpl_status plan_near(nearer *s, mpl_plan *out)
+{
+    const char *complete = mpl_run_param(s->run, "complete");
+    int64_t most;
+
+    MPL_PASS(mpl_run_param_int(s->run, "most", 0, 10000, 100, &most));
+    set_limits(s, out, (uint64_t)most);
+    MPL_PASS(keep(s));
+    if (place_waiting(s)) {
+        put_back(s);
+        memcpy(out->offset, s->at, s->p->n * sizeof *s->at);
+    }
+    if (complete != NULL && strcmp(complete, "1") == 0 && s->p->n <= COMPLETE_MOST)
+        MPL_PASS(search_sets(s, out));
+    return MPL_OK;
+}
+
+static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
+{
+    mpl_status st = MPL_OK;
+    nearer s = {.run = run, .p = p};
+
+    MPL_TRY(mpl_new_each(run->ctx, p->n, s.old, s.at, s.wait, s.moved));
+    MPL_TRY(mpl_new(run->ctx, s.limit, p->n_pools));
+    MPL_TRY(read_old(&s, mpl_run_param(run, "old")));
+    MPL_TRY(mpl_planner_greedy_size.plan(run, p, out));
+    if (mpl_run_param(run, "old") != NULL)
+        MPL_TRY(plan_near(&s, out));
+    out->claim = MPL_FEASIBLE;
+out:
+    mpl_free_each(run->ctx, s.old, s.at, s.wait, s.moved, s.limit);
+    return st;
+}
+
+const mpl_planner mpl_planner_near = {
+    .name = "near",
+    .about = "keeps the offsets of an older plan, largest first without one",
+    .source = "this project",
+    .params = "old=FILE,most=N,complete=0|1",
+    .traits = MPL_USES_IN_PLACE,
+    .plan = plan,
+};
