@@ -97,6 +97,18 @@ typedef struct mpl_tflite_plan {
 mpl_status mpl_tflite_offsets(mpl_ctx *ctx, const char *path, const void *data, size_t size,
                               mpl_tflite_plan *out);
 void mpl_tflite_plan_fini(mpl_ctx *ctx, mpl_tflite_plan *plan);
+/* What TensorFlow Lite Micro's planner places, in units of 16 bytes: tensors, and the scratch that
+ * reference kernels ask for; tensor[(*out)->n]: their numbers, MPL_NONE for scratch. The caller
+ * frees both. MPL_EINPUT: malformed, or no such tensor. MPL_EUNAVAIL: several subgraphs, or tensors
+ * inside the scratch of a compiled operator. */
+mpl_status mpl_tflite_problem(mpl_ctx *ctx, const char *path, const void *data, size_t size,
+                              mpl_problem **out, uint32_t **tensor);
+/* The same model with the offsets of n tensors in its metadata; *out is freed by the caller. No
+ * other byte of its tables and contents changes; those may move by a multiple of 64 bytes.
+ * MPL_EINPUT: an offset is beyond 2^31 - 1. MPL_EUNAVAIL: also, contents behind the tables. */
+mpl_status mpl_tflite_place(mpl_ctx *ctx, const char *path, const void *data, size_t size,
+                            uint32_t n, const uint32_t *tensor, const uint64_t *offset,
+                            uint8_t **out, size_t *out_size);
 
 /* ---- the text format ---- */
 

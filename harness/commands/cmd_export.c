@@ -2,7 +2,7 @@
 #include "graphs/core/file.h"
 #include "graphs/io/lists/lists.h"
 #include "harness/cli/command.h"
-#include "harness/commands/export.h"
+#include "harness/export/export.h"
 #include "harness/view/live_sets.h"
 #include "planners/place/handover.h"
 
@@ -116,21 +116,28 @@ static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *pa
 
 const mpl_export_format mpl_export_formats[] = {
     {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false,
-     write_csv},
-    {"graph", "the graph in memplan's text format", true, false, write_graph},
+     write_csv, NULL},
+    {"graph", "the graph in memplan's text format", true, false, write_graph, NULL},
     {"dot", "as a Graphviz graph: the operations; with a plan, who hands which bytes to whom",
-     false, false, write_dot},
-    {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, mpl_export_trace},
+     false, false, write_dot, NULL},
+    {"trace", "a plan as a Chrome or Perfetto trace (JSON)", false, true, mpl_export_trace, NULL},
     {"onnx",
      "the graph as an ONNX model, weights from --weights; with a plan, its offsets as metadata",
-     true, false, mpl_export_onnx},
+     true, false, mpl_export_onnx, NULL},
     {"onnx-metadata", "an ONNX file as it is, with a plan's offsets as metadata", true, true,
-     mpl_export_onnx_metadata},
+     mpl_export_onnx_metadata, NULL},
     {"offline", "a plan's offsets alone, as OfflineMemoryAllocation of TFLite Micro (JSON)", false,
-     true, mpl_export_offline},
+     true, mpl_export_offline, NULL},
     {"interference", "which buffers conflict: CSV, or DOT to a file .dot or .gv", false, false,
-     write_interference},
-    {NULL, NULL, false, false, NULL},
+     write_interference, NULL},
+    {"tflite", "a .tflite model as it is, with offsets for TFLite Micro's planner as metadata",
+     false, true, NULL, mpl_export_tflite},
+    {"json", "a plan's offsets, arena and bound", false, true, mpl_export_json, NULL},
+    {"c-header", "a plan's offsets and the arena's size as macros of C", false, true,
+     mpl_export_c_header, NULL},
+    {"mlir", "a plan's offsets as attributes of an MLIR module", false, true, mpl_export_mlir,
+     NULL},
+    {NULL, NULL, false, false, NULL, NULL},
 };
 
 /* Notes that a format cannot express the bindings of a plan with loops, only its offsets. */
@@ -162,6 +169,10 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
     if (format->name == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "export: no format '%s'; see memplan list formats",
                  options->format);
+    if (format->plan != NULL) {
+        MPL_TRY(format->plan(ctx, options, path));
+        goto out;
+    }
     if (format->needs_plan || options->planner != NULL || options->plan != NULL) {
         MPL_TRY(mpl_make(ctx, options, options->args.item[0], MPL_TO_PLAN, &made));
     } else {

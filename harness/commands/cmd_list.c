@@ -2,7 +2,7 @@
 #include "graphs/ir/counts.h"
 #include "harness/cli/command.h"
 #include "harness/bench/suite.h"
-#include "harness/commands/export.h"
+#include "harness/export/export.h"
 #include "harness/report/table.h"
 #include "planners/import/import.h"
 #include "planners/search/joint.h"

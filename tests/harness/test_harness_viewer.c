@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "harness/commands/export.h"
+#include "harness/export/export.h"
 #include "harness/view/unroll.h"
 #include "harness/view/viewer.h"
 #include "tests/support/random_problem.h"

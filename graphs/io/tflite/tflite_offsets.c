@@ -43,14 +43,13 @@ mpl_status tfl_offsets(tfl_model *m, int64_t **offset)
     return MPL_OK;
 }
 
-/* Whether a tensor's memory is planned: not a constant, nor state, nor left unused. */
-static bool is_planned(const tfl_tensor *t)
+bool tfl_is_planned(const tfl_tensor *t)
 {
     return t->data == NULL && !t->variable && t->bytes > 0 &&
            (t->birth != MPL_NONE || t->last != MPL_NONE || (t->is_input && t->is_output));
 }
 
-static void set_life(const tfl_model *m, const tfl_tensor *t, mpl_tflite_tensor *out)
+void tfl_set_life(const tfl_model *m, const tfl_tensor *t, mpl_tflite_tensor *out)
 {
     uint32_t end = m->n_operators > 0 ? m->n_operators : 1;
 
@@ -62,7 +61,7 @@ static void set_life(const tfl_model *m, const tfl_tensor *t, mpl_tflite_tensor 
 
 /* Whether operator `op` works in scratch memory, and the file puts the tensor inside it: its place
  * is then the operator's own. Two of one size lie in each other; the first counts. */
-static bool is_part(const tfl_model *m, uint32_t op, uint32_t id)
+static bool is_part_of(const tfl_model *m, uint32_t op, uint32_t id)
 {
     const tfl_tensor *part = &m->tensor[id];
     const tfl_operator *o = op != MPL_NONE ? &m->op[op] : NULL;
@@ -72,12 +71,17 @@ static bool is_part(const tfl_model *m, uint32_t op, uint32_t id)
         const tfl_tensor *t = &m->tensor[other != MPL_NONE ? other : id];
         int64_t at = m->offset[other != MPL_NONE ? other : id];
 
-        if (t != part && is_planned(t) && t->birth == MPL_NONE && !t->is_input && at >= 0 &&
+        if (t != part && tfl_is_planned(t) && t->birth == MPL_NONE && !t->is_input && at >= 0 &&
             (part->bytes < t->bytes || (part->bytes == t->bytes && other < id)) &&
             m->offset[id] >= at && (uint64_t)(m->offset[id] - at) + part->bytes <= t->bytes)
             return true;
     }
     return false;
+}
+
+bool tfl_is_part(const tfl_model *m, uint32_t id)
+{
+    return is_part_of(m, m->tensor[id].birth, id) || is_part_of(m, m->tensor[id].last, id);
 }
 
 mpl_status mpl_tflite_offsets(mpl_ctx *ctx, const char *path, const void *data, size_t size,
@@ -96,10 +100,9 @@ mpl_status mpl_tflite_offsets(mpl_ctx *ctx, const char *path, const void *data, 
     for (uint32_t i = 0; i < m.n_tensors; i++) {
         mpl_tflite_tensor *t = &plan.tensor[plan.n];
 
-        if (!is_planned(&m.tensor[i]))
+        if (!tfl_is_planned(&m.tensor[i]))
             continue;
-        if (m.offset[i] < 0 || is_part(&m, m.tensor[i].birth, i) ||
-            is_part(&m, m.tensor[i].last, i)) {
+        if (m.offset[i] < 0 || tfl_is_part(&m, i)) {
             plan.n_open += m.offset[i] < 0;
             plan.n_inside += m.offset[i] >= 0;
             continue;
@@ -108,7 +111,7 @@ mpl_status mpl_tflite_offsets(mpl_ctx *ctx, const char *path, const void *data, 
         m.tensor[i].name = NULL;
         t->bytes = m.tensor[i].bytes;
         t->offset = (uint64_t)m.offset[i];
-        set_life(&m, &m.tensor[i], t);
+        tfl_set_life(&m, &m.tensor[i], t);
         plan.n++;
     }
     *out = plan;

@@ -167,3 +167,10 @@ enum { TFL_SCRATCH_INPUTS = 16 };
 /* *offset[n_tensors], freed by the caller: bytes from the arena's base, -1: to be planned. NULL:
  * the file has no plan. MPL_EINPUT: it is none of this subgraph. */
 mpl_status tfl_offsets(tfl_model *m, int64_t **offset);
+/* Whether a tensor's memory is planned: not a constant, nor state, nor left unused. */
+bool tfl_is_planned(const tfl_tensor *t);
+/* Writes birth and death. */
+void tfl_set_life(const tfl_model *m, const tfl_tensor *t, mpl_tflite_tensor *out);
+/* Whether the file puts the tensor inside the scratch memory of an operator that makes or reads it.
+ */
+bool tfl_is_part(const tfl_model *m, uint32_t id);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "harness/job/measure.h"
-#include "harness/commands/export.h"
+#include "harness/export/export.h"
 
 #define PREFIX "memplan."
 
@@ -26,7 +26,7 @@ typedef struct notes {
     char *plan;
 } notes;
 
-static mpl_status write_offsets(mpl_ctx *ctx, const mpl_export *what, FILE *to)
+mpl_status mpl_export_offsets(mpl_ctx *ctx, const mpl_export *what, FILE *to)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = what->job->source.graph;
@@ -78,7 +78,7 @@ static mpl_status make_notes(mpl_ctx *ctx, const mpl_export *what, notes *list)
     MPL_TRY(mpl_job_add_members(ctx, what->job, &fields));
     MPL_TRY(mpl_plan_text(ctx, what->job->problem, what->plan, fields, &list->plan));
     MPL_TRY((stream = open_memstream(&list->offsets, &size)) != NULL ? MPL_OK : MPL_EMEM);
-    MPL_TRY(write_offsets(ctx, what, stream));
+    MPL_TRY(mpl_export_offsets(ctx, what, stream));
     st = fclose(stream) == 0 ? MPL_OK : MPL_EMEM;
     stream = NULL;
     MPL_TRY(st);

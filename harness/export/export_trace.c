@@ -6,7 +6,7 @@
  * Source   "Trace Event Format", the events M (metadata), X (complete) and C (counter) */
 #include "graphs/core/file.h"
 #include "graphs/problem/bounds/bounds.h"
-#include "harness/commands/export.h"
+#include "harness/export/export.h"
 #include "harness/view/viewer.h"
 
 /* Last step at which the trace shows a buffer. If another takes it over in place, it ends where

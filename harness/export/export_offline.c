@@ -1,7 +1,7 @@
 /* export_offline.c -- only a plan's offsets, as TFLite Micro's OfflineMemoryAllocation.
  * planners/import/offline.c has the format and its source. */
 #include "graphs/core/file.h"
-#include "harness/commands/export.h"
+#include "harness/export/export.h"
 
 enum { A_LINE = 16 };
 
