@@ -1,6 +1,7 @@
 /* cmd_certify.c -- memplan certify: runs only the checker of certificates. */
 #include "harness/cli/command.h"
 #include "harness/job/job.h"
+#include "harness/shapes/template_job.h"
 #include "planners/verify/certify.h"
 
 static void print_proved(const char *path, const mpl_plan_file *file, const mpl_certified *proved)
@@ -63,6 +64,15 @@ mpl_status mpl_cmd_certify(mpl_ctx *ctx, mpl_options *options)
         if (options->given[i] && i != MPL_OPT_json && i != MPL_OPT_quiet)
             MPL_FAIL(ctx, MPL_EINPUT, "certify: --%s is of a GRAPH, and none is given",
                      mpl_option_name(i, name));
+    if (mpl_template_named(ctx, path)) {
+        if (!alone)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "certify: %s is a template, certified by itself; run GRAPH --plan %s --shapes "
+                     "N compares it with a graph",
+                     path, path);
+        MPL_TRY(mpl_template_certify(ctx, options, path));
+        goto out;
+    }
     if (alone) {
         MPL_TRY(mpl_plan_read(ctx, path, &file));
         MPL_TRY(file.fields_json == NULL

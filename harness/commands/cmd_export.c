@@ -4,6 +4,7 @@
 #include "harness/cli/command.h"
 #include "harness/export/export.h"
 #include "harness/view/live_sets.h"
+#include "harness/shapes/template_job.h"
 #include "planners/place/handover.h"
 
 static mpl_status write_csv(mpl_ctx *ctx, const mpl_export *what, const char *path)
@@ -114,6 +115,23 @@ static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *pa
     return write_operations(ctx, what, path);
 }
 
+/* Templates are in files alone: T.json, or GRAPH --plan T.json. */
+static mpl_status export_template(mpl_ctx *ctx, const mpl_options *options, const char *to)
+{
+    mpl_status st = MPL_OK;
+    const char *path = options->plan != NULL ? options->plan : options->args.item[0];
+    mpl_template_opened opened = {0};
+
+    if (!mpl_template_named(ctx, path))
+        return MPL_REFUSE(ctx, "export c-template: %s is no template: a file of plan over ranges",
+                          path);
+    MPL_TRY(mpl_template_open(ctx, path, &opened));
+    MPL_TRY(mpl_template_export_c(ctx, &opened, to));
+out:
+    mpl_template_opened_fini(ctx, &opened);
+    return st;
+}
+
 const mpl_export_format mpl_export_formats[] = {
     {"csv", "buffers as MiniMalloc reads them; with a plan, their offsets too", false, false,
      write_csv, NULL},
@@ -137,6 +155,8 @@ const mpl_export_format mpl_export_formats[] = {
      mpl_export_c_header, NULL},
     {"mlir", "a plan's offsets as attributes of an MLIR module", false, true, mpl_export_mlir,
      NULL},
+    {"c-template", "a template, for every shape of its range, as a C function", false, true, NULL,
+     export_template},
     {NULL, NULL, false, false, NULL, NULL},
 };
 

@@ -7,6 +7,7 @@
 #include "harness/entries/entries.h"
 #include "harness/report/grid.h"
 #include "harness/job/job.h"
+#include "harness/shapes/template_job.h"
 #include "planners/ilp/ilp.h"
 
 /* Prints the memories of pool 0 if it has several; they have no bounds. */
@@ -151,6 +152,26 @@ static mpl_status plan_watched(mpl_ctx *ctx, mpl_options *options, const char *g
     return st;
 }
 
+/* A template: one plan for every shape of the ranges. */
+static mpl_status plan_ranges(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    mpl_template_job job;
+
+    MPL_TRY(mpl_template_job_plan(ctx, options, &job));
+    if (options->reproducible)
+        mpl_row_forget_origin(job.row);
+    if (options->output != NULL)
+        MPL_TRY(mpl_template_job_write(ctx, &job, options->output));
+    if (options->json)
+        MPL_TRY(mpl_record_write(ctx, job.row, &options->result));
+    else if (!options->quiet)
+        mpl_template_job_print(&job);
+out:
+    mpl_template_job_fini(ctx, &job);
+    return st;
+}
+
 mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -159,6 +180,8 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
     char *json = NULL;
     const char *graph = options->args.item[0];
 
+    if (options->args.n == 1 && mpl_ranges_asked(options, graph))
+        return plan_ranges(ctx, options);
     MPL_TRY(mpl_entries_start(ctx, options, options->args.n, &graph, &entries));
     st = plan_watched(ctx, options, graph, &made);
     if (st != MPL_OK && options->json && made.row != NULL)

@@ -5,6 +5,7 @@
 #include "harness/entries/entries.h"
 #include "harness/job/execute.h"
 #include "harness/job/train.h"
+#include "harness/shapes/template_job.h"
 
 static void print_device(const mpl_measured *m)
 {
@@ -93,6 +94,24 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_e
         print_device(&o->measured);
 }
 
+/* By a template: one shape, or several that are drawn. */
+static mpl_status run_template(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    mpl_shapes_run run;
+
+    MPL_TRY(mpl_shapes_execute(ctx, options, options->args.item[0], &run));
+    if (options->json)
+        MPL_TRY(mpl_record_write(ctx, run.row, &options->result));
+    else if (!options->quiet && options->shapes == NULL)
+        print_outcome(&run.at.job, run.row, &run.executed);
+    else if (!options->quiet)
+        mpl_shapes_print(options, &run);
+out:
+    mpl_shapes_run_fini(ctx, &run);
+    return st;
+}
+
 mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -101,6 +120,11 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
     const char *graph = options->args.item[0];
     bool train = options->given[MPL_OPT_iterations];
 
+    if (options->plan != NULL && options->args.n == 1 && mpl_template_named(ctx, options->plan))
+        return run_template(ctx, options);
+    if (options->shapes != NULL)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "run: --shapes is for a template: --plan FILE of plan over ranges");
     if (options->backend == NULL && options->plan == NULL)
         options->backend = mpl_backend_default()->name;
     if (options->plan == NULL)

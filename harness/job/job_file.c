@@ -44,9 +44,7 @@ static void adopt_set(mpl_options *o, mpl_option_id id, const mpl_record *row, m
                (mpl_record_has_item(row, field, mpl_word_text[word]) ? 1u << k : 0);
 }
 
-/* Adopts the plan's values of options not given on the command line; texts point into the row. */
-static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
-                        const mpl_record *row)
+mpl_status mpl_job_adopt(mpl_ctx *ctx, mpl_options *o, bool in_place, const mpl_record *row)
 {
     static const struct {
         mpl_option_id option;
@@ -68,8 +66,8 @@ static mpl_status adopt(mpl_ctx *ctx, mpl_options *o, const mpl_plan_file *file,
     if (!o->given[MPL_OPT_order] && (mpl_record_is(row, MPL_FIELD_order_kept, "given") ||
                                      mpl_record_is(row, MPL_FIELD_order, MPL_ORDER_LEAST)))
         o->order = "given";
-    if (!o->given[MPL_OPT_in_place]) /* the file lists the pairs itself */
-        o->in_place = file->problem->n_in_place > 0;
+    if (!o->given[MPL_OPT_in_place])
+        o->in_place = in_place;
     if (!o->given[MPL_OPT_seed]) /* seed of a random order */
         mpl_record_get_int(row, MPL_FIELD_seed, &o->seed);
     if (!o->given[MPL_OPT_views])
@@ -146,7 +144,7 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
     else
         MPL_PASS(mpl_record_read(ctx, path, file->fields_json, strlen(file->fields_json), row));
     if (file->fields_json != NULL)
-        MPL_PASS(adopt(ctx, options, file, *row));
+        MPL_PASS(mpl_job_adopt(ctx, options, file->problem->n_in_place > 0, *row));
     forget_search(*row);
     MPL_PASS(open_again(ctx, options, graph, path, file, job));
     if (!options->in_place && !options->given[MPL_OPT_in_place] &&

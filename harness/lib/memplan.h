@@ -141,6 +141,25 @@ MEMPLAN_API uint64_t memplan_peak_bytes(const memplan_plan *plan); /* size of th
 MEMPLAN_API uint64_t memplan_bound_bytes(const memplan_plan *plan);
 MEMPLAN_API memplan_claim memplan_claim_of(const memplan_plan *plan);
 
+/* ---- templates: one plan for every shape of a range ---- */
+
+typedef struct memplan_template memplan_template;
+
+/* Reads a template of memplan plan over ranges. MEMPLAN_EINVALID: it is not right for every shape.
+ * Free templates before their context. */
+MEMPLAN_API memplan_status memplan_template_read(memplan_ctx *ctx, const char *path,
+                                                 memplan_template **out);
+MEMPLAN_API void memplan_template_free(memplan_template *template_);
+MEMPLAN_API uint32_t memplan_template_count(const memplan_template *template_); /* buffers */
+/* NULL: no name, or no such buffer. */
+MEMPLAN_API const char *memplan_template_name(const memplan_template *template_, uint32_t buffer);
+/* Name of the i-th size; NULL after the last. */
+MEMPLAN_API const char *memplan_template_dim(const memplan_template *template_, uint32_t i);
+/* Offsets of all buffers, each in its pool, at the shape dims[]: a value of each size. Returns the
+ * size of the arena, or MEMPLAN_NO_OFFSET: the shape is outside of the range. Allocates nothing. */
+MEMPLAN_API uint64_t memplan_template_offsets(const memplan_template *template_,
+                                              const int64_t *dims, uint64_t *offsets);
+
 /* Name of the i-th planner, in the order of every report; NULL after the last. */
 MEMPLAN_API const char *memplan_planner_name(uint32_t i);
 

@@ -1,0 +1,74 @@
+/* template_opened.c -- opens template files, and certifies them. See template_job.h. */
+#include "graphs/core/file.h"
+#include "harness/cli/quote.h"
+#include "harness/shapes/template_job.h"
+
+bool mpl_template_named(mpl_ctx *ctx, const char *path)
+{
+    static const char mark[] = "\"kind\":\"template\"";
+    char *text = NULL;
+    size_t n = 0;
+    bool found = false;
+
+    if (mpl_file_read(ctx, path, &text, &n) == MPL_OK)
+        found = memmem(text, n < 4096 ? n : 4096, mark, sizeof mark - 1) != NULL;
+    mpl_free(ctx, text);
+    return found;
+}
+
+mpl_status mpl_template_open(mpl_ctx *ctx, const char *path, mpl_template_opened *out)
+{
+    memset(out, 0, sizeof *out);
+    out->path = path;
+    MPL_PASS(mpl_template_read(ctx, path, &out->t, &out->fields_json));
+    return mpl_record_read(ctx, path, out->fields_json, strlen(out->fields_json), &out->row);
+}
+
+void mpl_template_opened_fini(mpl_ctx *ctx, mpl_template_opened *o)
+{
+    mpl_template_free(ctx, o->t);
+    mpl_record_free(ctx, o->row);
+    mpl_free(ctx, o->fields_json);
+    memset(o, 0, sizeof *o);
+}
+
+static void print_certified(const char *path, const mpl_template *t)
+{
+    char text[MPL_SHAPE_TEXT];
+    uint32_t worst = 0;
+    uint64_t most = mpl_template_most(t, &worst);
+    const mpl_regret *r = &t->cell[worst].regret;
+
+    printf("%s: certified: %" PRIu32 " buffers keep apart at every shape, in %" PRIu32 " cell%s",
+           mpl_shown(path), t->problem->at->n, t->n_cells, t->n_cells == 1 ? "" : "s");
+    if (r->at != NULL && r->bound > 0)
+        printf("; %.4f of the bound at %s", (double)r->arena / (double)r->bound,
+               mpl_shape_words(t->problem->x, r->at, text));
+    if (most != UINT64_MAX)
+        printf(", nowhere more than %.4f", (double)most / (double)MPL_REGRET_ONE);
+    printf("\n");
+}
+
+mpl_status mpl_template_certify(mpl_ctx *ctx, mpl_options *options, const char *path)
+{
+    mpl_status st = MPL_OK, judged;
+    mpl_template_opened o = {0};
+    char message[sizeof ctx->message];
+
+    MPL_TRY(mpl_template_open(ctx, path, &o));
+    judged = mpl_verify_template(ctx, o.t, MPL_TEMPLATE_BOXES);
+    memcpy(message, ctx->message, sizeof message);
+    if (options->json) {
+        mpl_regret_fields(o.t, o.row);
+        if (judged != MPL_OK)
+            mpl_row_fail(o.row, mpl_row_status(judged), message);
+        MPL_TRY(mpl_record_write(ctx, o.row, &options->result));
+    } else if (judged == MPL_OK && !options->quiet) {
+        print_certified(path, o.t);
+    }
+    if (judged != MPL_OK)
+        MPL_FAIL(ctx, judged, "%.100s: %.400s", path, message);
+out:
+    mpl_template_opened_fini(ctx, &o);
+    return st;
+}
