@@ -116,7 +116,7 @@ static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *pa
 }
 
 /* Templates are in files alone: T.json, or GRAPH --plan T.json. */
-static mpl_status export_template(mpl_ctx *ctx, const mpl_options *options, const char *to)
+static mpl_status export_template(mpl_ctx *ctx, mpl_options *options, const char *to)
 {
     mpl_status st = MPL_OK;
     const char *path = options->plan != NULL ? options->plan : options->args.item[0];

@@ -1,0 +1,162 @@
+/* test_harness_templates.c -- plans for ranges of sizes as a user has them: made, certified,
+ * executed at drawn shapes, exported as C, evaluated by the library; what is refused. Fault: a
+ * shape outside of the range evaluated, another graph's template run, C that differs. */
+#include "tests/harness/run_program.h"
+
+#include "graphs/core/rng.h"
+#include "harness/lib/memplan.h"
+
+#include <dlfcn.h>
+
+enum { MOST_BUFFERS = 400, SHAPES = 200 };
+
+typedef int offsets_of_shape(const int64_t *dim, uint64_t *offset, uint64_t *pool_bytes);
+
+/* A network, its ranges, and a bound on its regret in ten thousandths. */
+static const struct {
+    const char *graph, *ranges, *run, *backend;
+    double most;
+} nets[] = {
+    {"mlp", "--dim batch=1..64", "", "cpu", 1.001},
+    {"unet:levels=2,channels=8", "--dim image=32..64:16", "", "ref", 1.001},
+    {"bert:layers=1,hidden=32,heads=2,vocab=50", "--dim batch=1..8 --dim seq=1..32", "", "cpu",
+     1.01},
+    {"lstm:form=while,layers=1", "--dim batch=1..8 --dim steps=1..12", "", "ref", 1.001},
+    {"resnet18", "--dim batch=1..2 --dim image=32..64:32", "", "cpu", 1.001},
+};
+
+static double number_of(const char *key)
+{
+    const char *at = strstr(out, key);
+
+    if (at == NULL)
+        fail_msg("no %s in %s", key, out);
+    return strtod(at + strlen(key), NULL);
+}
+
+TEST(made_certified_and_run)
+{
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        if (run("plan %s %s -o @/t.json --json --shapes 50", nets[i].graph, nets[i].ranges) != 0)
+            fail_msg("%s: %s", nets[i].graph, err);
+        assert_true(number_of("\"regret_most\":") <= nets[i].most);
+        assert_true(number_of("\"drawn_worst\":") <= number_of("\"regret_most\":") + 1e-4);
+        assert_int_equal(run("certify @/t.json"), 0);
+        if (run("run %s --plan @/t.json --shapes 3 --seed 5 --backend %s", nets[i].graph,
+                nets[i].backend) != 0)
+            fail_msg("%s: %s", nets[i].graph, err);
+        assert_non_null(strstr(out, "equal to the run that shares nothing, at each of 3 shapes"));
+    }
+}
+
+TEST(one_shape)
+{
+    assert_int_equal(run("plan mlp --dim batch=1..64 -o @/mlp.json"), 0);
+    assert_int_equal(run("run mlp --dim batch=9 --plan @/mlp.json --backend ref --checked"), 0);
+    assert_int_equal(run("run mlp:batch=9 --plan @/mlp.json --backend ref"), 0);
+    assert_int_equal(run("run mlp --dim batch=65 --plan @/mlp.json"), 2);
+    check_error("run outside of the range");
+    assert_int_equal(run("run mnist_conv --dim batch=9 --plan @/mlp.json"), 2);
+    check_error("run of another graph");
+    assert_int_equal(run("run mlp:hidden=17 --dim batch=9 --plan @/mlp.json"), 2);
+    check_error("run of another size");
+    assert_non_null(strstr(err, "another graph"));
+}
+
+TEST(refused)
+{
+    static const char *const ranges[] = {"batch=5..2", "batch=0..4",   "batch=-3..4", "foo=1..3",
+                                         "batch=1..",  "batch=1..4:0", "batch<=0"};
+
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (run("plan mlp --dim batch=1..4 --dim '%s' -o @/x.json", ranges[i]) != 2 &&
+            run("plan mlp --dim '%s' -o @/x.json", ranges[i]) != 2)
+            fail_msg("%s was taken: %s", ranges[i], out);
+        check_error(ranges[i]);
+    }
+    assert_int_equal(run("plan mlp --dim batch=1..4 --planner replan -o @/x.json"), 2);
+    check_error("a file of replan");
+    folder_put_text("cut.json", "{\"kind\": \"template\", \"schema\": 1");
+    assert_int_equal(run("certify @/cut.json"), 2);
+    check_error("a cut file");
+}
+
+/* What others do over ranges stands above the template. */
+TEST(baselines)
+{
+    double most;
+
+    assert_int_equal(run("plan mlp --dim batch=1..64 --json"), 0);
+    most = number_of("\"regret_most\":");
+    for (int i = 0; i < 3; i++) {
+        static const char *const way[] = {"--planner upper", "--planner equal", "--constant"};
+
+        assert_int_equal(run("plan mlp --dim batch=1..64 --json --shapes 20 %s", way[i]), 0);
+        assert_true(number_of("\"drawn_worst\":") > most);
+    }
+    assert_int_equal(run("plan mlp --dim batch=1..64 --json --shapes 20 --planner replan"), 0);
+    assert_true(number_of("\"drawn_worst\":") <= most);
+}
+
+static offsets_of_shape *compiled(void **handle)
+{
+    char command[1200], path[600];
+
+    snprintf(path, sizeof path, "%s/t.so", folder);
+    snprintf(command, sizeof command,
+             "${CC:-cc} -std=c11 -Wall -Wextra -Werror -shared -fPIC -o %s %s/t.c", path, folder);
+    assert_int_equal(system(command), 0);
+    assert_non_null(*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL));
+    return (offsets_of_shape *)(uintptr_t)dlsym(*handle, "memplan_offsets");
+}
+
+/* The exported C function and the library say the same of every drawn shape; both refuse shapes
+ * that a relation leaves out. */
+TEST(as_c_and_as_library)
+{
+    memplan_ctx *library = memplan_ctx_new();
+    memplan_template *t = NULL;
+    uint64_t ours[MOST_BUFFERS], theirs[MOST_BUFFERS], pools[4];
+    uint32_t inside = 0;
+    char path[600];
+    void *handle;
+    offsets_of_shape *evaluate;
+    mpl_rng rng = mpl_rng_of(3);
+
+    assert_int_equal(run("plan bert:layers=1,hidden=32,heads=2,vocab=50 --dim batch=1..9 "
+                         "--dim seq=2..40:2 --dim 'batch+seq<=30' --cells 2 -o @/t.json"),
+                     0);
+    assert_int_equal(run("export @/t.json --format c-template -o @/t.c"), 0);
+    evaluate = compiled(&handle);
+    snprintf(path, sizeof path, "%s/t.json", folder);
+    assert_int_equal(memplan_template_read(library, path, &t), MEMPLAN_OK);
+    assert_true(memplan_template_count(t) <= MOST_BUFFERS);
+    assert_string_equal(memplan_template_dim(t, 0), "batch");
+    assert_string_equal(memplan_template_dim(t, 1), "seq");
+    for (uint32_t i = 0; i < SHAPES; i++) {
+        int64_t dim[2] = {(int64_t)mpl_rng_below(&rng, 11), (int64_t)mpl_rng_below(&rng, 43)};
+        bool allowed = dim[0] >= 1 && dim[0] <= 9 && dim[1] >= 2 && dim[1] <= 40 &&
+                       dim[1] % 2 == 0 && dim[0] + dim[1] <= 30;
+        uint64_t bytes = memplan_template_offsets(t, dim, ours);
+
+        assert_int_equal(bytes != MEMPLAN_NO_OFFSET, allowed);
+        assert_int_equal(evaluate(dim, theirs, pools) == 0, allowed);
+        if (!allowed)
+            continue;
+        inside++;
+        assert_int_equal(pools[0], bytes);
+        assert_memory_equal(ours, theirs, memplan_template_count(t) * sizeof *ours);
+    }
+    assert_true(inside > SHAPES / 10);
+    dlclose(handle);
+    memplan_template_free(t);
+    memplan_ctx_free(library);
+}
+
+static int begin(void)
+{
+    return program_begin("templates");
+}
+
+TESTS_WITHIN(begin, folder_remove, made_certified_and_run, one_shape, refused, baselines,
+             as_c_and_as_library)
