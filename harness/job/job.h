@@ -226,8 +226,8 @@ mpl_status mpl_job_add_members(mpl_ctx *ctx, const mpl_job *job, char **fields_j
 /* Writes a plan file: the problem, the plan, the fields of its row, and the job's members. */
 mpl_status mpl_job_write_plan(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
                               const char *row_json, const char *path);
-/* Takes the row's values of options that the command line does not give, and `in_place`, as the file
- * lists the pairs itself; texts then point into the row. */
+/* Takes the row's values of options that the command line does not give, and `in_place`, as the
+ * file lists the pairs itself; texts then point into the row. */
 mpl_status mpl_job_adopt(mpl_ctx *ctx, mpl_options *options, bool in_place, const mpl_record *row);
 /* Opens a plan file for the job's GRAPH. Options not given on the command line are taken from the
  * file before the problem is made. The problem's hash must be the file's. */
