@@ -182,6 +182,10 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 
     if (options->args.n == 1 && mpl_ranges_asked(options, graph))
         return plan_ranges(ctx, options);
+    if (options->shapes != NULL || options->given[MPL_OPT_template] ||
+        options->given[MPL_OPT_cells] || options->constant || options->bounded)
+        return MPL_REFUSE(ctx, "plan: --shapes, --template, --cells, --constant and --bounded are "
+                               "for one GRAPH over ranges: --dim NAME=LO..HI");
     MPL_TRY(mpl_entries_start(ctx, options, options->args.n, &graph, &entries));
     st = plan_watched(ctx, options, graph, &made);
     if (st != MPL_OK && options->json && made.row != NULL)

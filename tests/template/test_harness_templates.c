@@ -74,6 +74,8 @@ TEST(refused)
             fail_msg("%s was taken: %s", ranges[i], out);
         check_error(ranges[i]);
     }
+    assert_int_equal(run("plan mlp --cells 2 -o @/x.json"), 2);
+    check_error("cells without a range");
     assert_int_equal(run("plan mlp --dim batch=1..4 --planner replan -o @/x.json"), 2);
     check_error("a file of replan");
     folder_put_text("cut.json", "{\"kind\": \"template\", \"schema\": 1");
