@@ -22,7 +22,7 @@ enum {
     /* places families part by part; other planners see each as one buffer */
     MPL_USES_FAMILIES = 2048,
     MPL_UNFIXED_ONLY = 4096, /* cannot keep decided offsets; neither can MPL_BLOCKS */
-    MPL_PRODUCTION = 8192,   /* of a production system: in a bench only where it is named */
+    MPL_PRODUCTION = 8192, /* of a production system or of an older plan: in a bench only by name */
 };
 
 /* Callbacks during a planner's work. */

@@ -382,6 +382,6 @@ const mpl_planner mpl_planner_near = {
     .about = "keeps the offsets of an older plan, largest first without one",
     .source = "this project",
     .params = "old=FILE,most=N,complete=0|1",
-    .traits = MPL_USES_IN_PLACE,
+    .traits = MPL_USES_IN_PLACE | MPL_PRODUCTION, /* asked for by name: it needs an older plan */
     .plan = plan,
 };
