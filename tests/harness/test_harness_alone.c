@@ -114,9 +114,9 @@ TEST(diff_begins_with_a_summary)
     assert_int_equal(run("plan mlp -p pool -o a.json -q"), 0);
     assert_int_equal(run("plan mlp -p none -o b.json -q"), 0);
     assert_int_equal(run("diff a.json b.json"), 1);
-    assert_ptr_equal(
-        strstr(out, "a.json and b.json: 6 differences: 1 planned, 1 claim, 4 moved\nplanned "),
-        out);
+    assert_ptr_equal(strstr(out, "a.json and b.json: 4096 bytes, then 8232 (+100.98 %); 6 "
+                                 "differences: 1 planned, 1 claim, 4 moved\nplanned "),
+                     out);
     assert_int_equal(run("diff a.json a.json"), 0);
     assert_string_equal(out, "a.json and a.json: the same\n");
 }

@@ -104,7 +104,7 @@ static void check_rows(const char *arguments, bool plain)
     json_t *plan = plain ? planned(arguments) : NULL;
     int64_t live = number(rows[n_rows - 1], "live_peak_bytes");
 
-    assert_int_equal(n_rows, 5);
+    assert_int_equal(n_rows, 7);
     for (uint32_t i = 0; i < n_rows; i++) {
         const json_t *row = rows[i];
         bool is_malloc = strcmp(text(row, "allocator"), "malloc") == 0,

@@ -156,11 +156,12 @@ static bool judge(mpl_ctx *ctx, world *w)
                 ;
         }
     } else if (sane) {
-        owned_plan *plan = planned(ctx, p, "exact", NULL, NULL);
+        mpl_plan *plan = planned(ctx, p, "exact", NULL, NULL);
 
         sane = plan != NULL && plan->claim != MPL_INFEASIBLE;
         for (uint32_t k = 0; k < w->n_pools && sane; k++)
             w->height[k] = (uint32_t)plan->pool_bytes[k];
+        mpl_plan_free(ctx, plan);
     }
     mpl_problem_free(ctx, p);
     return sane;
