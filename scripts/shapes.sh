@@ -7,13 +7,15 @@
 # compared with a run that shares nothing; where one differs the script ends with status 1. A network whose file is not
 # there (`make data`) is left out and named.
 set -u
-memplan=${1:?usage: scripts/shapes.sh MEMPLAN OUT.tsv [SHAPES [RUNS]]}
+program=${1:?usage: scripts/shapes.sh MEMPLAN OUT.tsv [SHAPES [RUNS]]}
 out=${2:?usage: scripts/shapes.sh MEMPLAN OUT.tsv [SHAPES [RUNS]]}
 shapes=${3:-1000} runs=${4:-0}
 data=$(scripts/data.sh --where)/onnx-2026
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
+
+memplan() { timeout 120 "$program" "$@"; }
 
 # field NAME FILE: a number of the row, with so many digits as FORMAT says, or -
 field() {
@@ -24,7 +26,7 @@ field() {
 
 # other NETWORK WAY: worst drawn regret as another plans over the range
 other() {
-    if "$memplan" plan "${network[@]}" --shapes "$shapes" --json $1 >"$work/other.json" 2>"$work/err"; then
+    if memplan plan "${network[@]}" --shapes "$shapes" --json $1 >"$work/other.json" 2>"$work/err"; then
         field "$2" "$work/other.json" %.3f
     else
         echo -
@@ -37,16 +39,16 @@ line() {
     network=("$@")
     until [ "$cells" -eq 4 ]; do # the fewest cells that are enough for 1.05
         cells=$((cells + 1))
-        "$memplan" plan "${network[@]}" --cells $cells --shapes "$shapes" --json -o "$work/t.json" >"$row" 2>"$work/err" || {
+        memplan plan "${network[@]}" --cells $cells --shapes "$shapes" --json -o "$work/t.json" >"$row" 2>"$work/err" || {
             echo "shapes: $name: $(tail -1 "$work/err")" >&2
             return
         }
         [ "$(field regret_most "$row" | awk '{print ($1 != "-" && $1 <= 1.05)}')" = 1 ] && break
     done
-    if ! "$memplan" certify "$work/t.json" -q; then status=1; fi
-    if [ "$runs" -gt 0 ] && ! "$memplan" run "$@" --plan "$work/t.json" --shapes "$runs" --backend cpu -q; then status=1; fi
+    if ! memplan certify "$work/t.json" -q; then status=1; fi
+    if [ "$runs" -gt 0 ] && ! memplan run "$@" --plan "$work/t.json" --shapes "$runs" --backend cpu -q; then status=1; fi
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$ranges" \
-        "$(grep -c '"below"\|"name"' "$work/t.json")" "$cells" "$(field regret_most "$row" %.4f)" "$(field drawn_mean "$row" %.4f)" \
+        "$(grep -o '"birth":' "$work/t.json" | wc -l)" "$cells" "$(field regret_most "$row" %.4f)" "$(field drawn_mean "$row" %.4f)" \
         "$(other '--planner upper' regret_corner)" "$(other '--planner equal' drawn_worst)" "$(other '--planner slab' drawn_worst)" \
         "$(other '--planner example' drawn_worst)" "$(other '--planner replan' drawn_worst)" \
         "$(field template_bytes "$row")" "$(field evaluate_ns "$row")" >>"$out.new"
@@ -68,7 +70,7 @@ model() { find "$data/$1" -name '*.onnx' 2>/dev/null | head -1; }
 for file in gru_plain__tsb17 lstm_lm__tsb17; do
     [ -n "$(model $file)" ] || echo "shapes: $file is not there: make data" >&2
 done
-[ -z "$(model gru_plain__tsb17)" ] || line gru_plain 'seq 1..512' "$(model gru_plain__tsb17)" --dim seq=1..512
-[ -z "$(model lstm_lm__tsb17)" ] || line lstm_lm 'batch 1..64' "$(model lstm_lm__tsb17)" $batch
+[ -z "$(model gru_plain__tsb17)" ] || line gru_plain 'batch 1..64, seq 1..512' "$(model gru_plain__tsb17)" $batch --dim seq=1..512
+[ -z "$(model lstm_lm__tsb17)" ] || line lstm_lm 'batch 1..64, seq 1..512' "$(model lstm_lm__tsb17)" $batch --dim seq=1..512
 mv "$out.new" "$out"
 exit $status
