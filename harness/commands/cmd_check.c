@@ -16,10 +16,11 @@ typedef struct gate {
     mpl_ctx *ctx;
     mpl_options *options;
     char name[200], label[120];
-    mpl_import import;      /* empty with --planner */
-    mpl_made made;          /* result of --planner; otherwise import.plan */
-    uint64_t parts;         /* tolerance above the reference, in millionths */
-    uint64_t planned_bytes; /* 0: not verified */
+    mpl_import import; /* empty with --planner */
+    mpl_made made;     /* result of --planner; otherwise import.plan */
+    uint64_t parts;    /* tolerance above the reference, in millionths */
+    bool verified;
+    uint64_t planned_bytes;
     mpl_optimum optimum;
     uint64_t baseline_bytes; /* 0: compared with the optimum */
     uint64_t slow_parts;     /* tolerance of --max-slowdown, in millionths */
@@ -78,6 +79,7 @@ static mpl_status open_subject(gate *g)
                  "check: a plan over several memories is one of cost, and no optimum of that is "
                  "known here; "
                  "certify checks what it claims of it");
+    g->verified = true;
     mpl_record_int(g->made.row, MPL_FIELD_planned_bytes, g->planned_bytes);
 out:
     if (g->made.row != NULL && g->made.job.text != NULL && g->made.job.text != g->name)
@@ -135,13 +137,22 @@ static mpl_status find_reference(gate *g)
 
 /* ---- the judgement ---- */
 
+/* Whether the bytes above the bound are padding of the last buffer. */
+static bool is_padded(const gate *g, uint64_t bytes, const mpl_optimum *o)
+{
+    uint64_t end;
+
+    return g->import.granule > 1 && bytes > o->bound_bytes &&
+           mpl_align_bytes(o->bound_bytes, g->import.granule, &end) && bytes <= end;
+}
+
 /* Judges a size. Too far above the bound is BEYOND, unless the search ended early and the optimum
  * may still be near enough. */
 static verdict hold(const gate *g, uint64_t bytes, const mpl_optimum *o)
 {
     if (bytes < o->bound_bytes)
         return IMPOSSIBLE;
-    if (bytes <= allowed(g, o->bound_bytes))
+    if (bytes <= allowed(g, o->bound_bytes) || is_padded(g, bytes, o))
         return OK;
     return o->proved || bytes > allowed(g, o->best_bytes) || g->import.returns_memory ? BEYOND
                                                                                       : UNDECIDED;
@@ -237,6 +248,9 @@ static void write_summary(gate *g)
     else if (g->verdict == UNDECIDED)
         snprintf(tail, sizeof tail, "; the search ended, the best plan known has %" PRIu64 " bytes",
                  mpl_min_u64(o->best_bytes, bytes));
+    else if (!held && is_padded(g, bytes, o))
+        snprintf(tail, sizeof tail, ": the least that its alignment of %u bytes allows",
+                 g->import.granule);
     else if (g->verdict == IMPOSSIBLE)
         snprintf(tail, sizeof tail,
                  "; no plan can be below the %s of %" PRIu64
@@ -347,8 +361,7 @@ static mpl_status print_outcome(gate *g)
 {
     if (g->options->json && g->made.row != NULL) {
         MPL_PASS(mpl_record_write(g->ctx, g->made.row, &g->options->result));
-    } else if (!g->options->json && !g->options->quiet && g->planned_bytes > 0 &&
-               g->summary[0] != '\0') {
+    } else if (!g->options->json && !g->options->quiet && g->verified && g->summary[0] != '\0') {
         print_report(g);
         if (g->verdict == OK || g->verdict == IMPROVED)
             printf("%s\n", mpl_shown(g->summary));
@@ -418,7 +431,36 @@ static mpl_status check(gate *g)
     return st;
 }
 
-mpl_status mpl_cmd_check(mpl_ctx *ctx, mpl_options *options)
+/* One plan of a folder: mpl_gate_check. */
+static mpl_status check_file(mpl_ctx *ctx, mpl_options *options, char line[MPL_GATE_LINE])
+{
+    gate g = {.ctx = ctx, .options = options};
+    mpl_status st = check(&g), then = MPL_OK;
+
+    if (options->json && g.made.row != NULL) {
+        char message[sizeof ctx->message];
+
+        memcpy(message, ctx->message, sizeof message);
+        then = mpl_record_write(ctx, g.made.row, &options->result);
+        memcpy(ctx->message, message, sizeof message);
+    }
+    snprintf(line, MPL_GATE_LINE, "%s", g.summary);
+    mpl_import_fini(ctx, &g.import);
+    mpl_made_fini(ctx, &g.made);
+    return then == MPL_EMEM ? then : st;
+}
+
+static mpl_status check_folder(mpl_ctx *ctx, mpl_options *options, const char *folder)
+{
+    if (options->planner != NULL || options->plan != NULL || options->junit != NULL)
+        return MPL_REFUSE(ctx,
+                          "check: %.200s is a folder of plans, each alone: without --plan, "
+                          "--planner and --junit",
+                          folder);
+    return mpl_gate_folder(ctx, options, folder, check_file);
+}
+
+static mpl_status check_plan(mpl_ctx *ctx, mpl_options *options)
 {
     gate g = {.ctx = ctx, .options = options};
     mpl_status st = MPL_OK, then;
@@ -439,4 +481,12 @@ mpl_status mpl_cmd_check(mpl_ctx *ctx, mpl_options *options)
     mpl_import_fini(ctx, &g.import);
     mpl_made_fini(ctx, &g.made);
     return st;
+}
+
+mpl_status mpl_cmd_check(mpl_ctx *ctx, mpl_options *options)
+{
+    const char *subject = options->args.n > 0 ? options->args.item[0] : NULL;
+
+    return subject != NULL && mpl_gate_is_folder(subject) ? check_folder(ctx, options, subject)
+                                                          : check_plan(ctx, options);
 }

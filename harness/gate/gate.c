@@ -61,6 +61,10 @@ static void name_of(const char *path, char *name)
 {
     const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
     size_t n = strcspn(base, ".");
+    const char *ending = strstr(base, "-buffer-assignment.txt");
+
+    if (ending != NULL && ending > base && strstr(base, "after_optimizations") == NULL)
+        n = (size_t)(ending - base);
 
     snprintf(name, 200, "%.*s", n > 0 && n < 199 ? (int)n : 199, base);
 }
@@ -138,6 +142,11 @@ mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gr
     const mpl_import_format *format = mpl_plan_format(ctx, path);
     char hash[17];
 
+    if (options->given[MPL_OPT_align] && options->align != 0 &&
+        (options->align > UINT32_C(1) << 31 || (options->align & (options->align - 1)) != 0))
+        return MPL_REFUSE(ctx, "--align: %" PRIu64 " is no power of two up to 2^31",
+                          options->align);
+
     name_of(path, name);
     job->text = name;
     if (format != NULL && strcmp(format->name, "memplan") == 0) {
@@ -147,6 +156,10 @@ mpl_status mpl_gate_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gr
             MPL_PASS(open_with_graph(ctx, options, graph, path, import, job));
         } else {
             MPL_PASS(mpl_plan_import(ctx, path, NULL, import));
+            for (mpl_buffer b = 0; options->align > 0 && b < import->problem->n; b++)
+                import->problem->align[b] = (uint32_t)options->align;
+            if (options->align > 0)
+                import->granule = (uint32_t)options->align;
             MPL_PASS(open_alone(ctx, options, import, job));
         }
         MPL_PASS(mpl_job_row(ctx, options, job, NULL, row));

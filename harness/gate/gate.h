@@ -57,6 +57,16 @@ typedef struct mpl_gate_line {
 mpl_status mpl_gate_table_begin(mpl_ctx *ctx, const char *path, bool times);
 mpl_status mpl_gate_table_add(mpl_ctx *ctx, const char *path, const mpl_gate_line *line,
                               bool times);
+/* Checks the plan that the options name: memplan check without its report. line: the outcome, if it
+ * is MPL_OK; else the message has it. */
+enum { MPL_GATE_LINE = 700 };
+typedef mpl_status mpl_gate_check(mpl_ctx *ctx, mpl_options *options, char line[MPL_GATE_LINE]);
+bool mpl_gate_is_folder(const char *path);
+/* Checks the files of a folder, not those of folders in it, by name. Files of no known format are
+ * counted. Prints a line each, or with --json an object. The status is the worst: bad input, then a
+ * plan beyond what it is held to, then an undecided one. MPL_EINPUT: no plan. */
+mpl_status mpl_gate_folder(mpl_ctx *ctx, mpl_options *options, const char *folder,
+                           mpl_gate_check *check);
 
 /* Reads results/baselines/NAME.json: rows with graph, problem_hash, safety, planner (with its
  * parameters), planned_bytes, bound_bytes, optimum_bytes, claim, and plan_ns if it was recorded.

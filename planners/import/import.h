@@ -11,6 +11,9 @@ typedef struct mpl_import {
     mpl_plan *plan;       /* claims feasible; not verified */
     /* arena that the file states; 0: none stated, the highest end counts [byte] */
     uint64_t arena_bytes;
+    /* the arena is as good as one that ends at the next multiple of this: where all buffers are so
+     * aligned, its last bytes are padding; 0 or 1: not so [byte] */
+    uint32_t granule;
     /* memory was returned during the run: no single arena; only the bound of live bytes holds */
     bool returns_memory;
     char *fields_json; /* row fields of memplan's own plan files; else NULL */

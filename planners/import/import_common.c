@@ -155,6 +155,30 @@ mpl_status mpl_import_add(mpl_ctx *ctx, mpl_import_list *list, const mpl_import_
     return MPL_OK;
 }
 
+mpl_status mpl_import_pool(mpl_ctx *ctx, const char *path, mpl_import_list *list, uint64_t label,
+                           uint32_t *pool)
+{
+    uint32_t k = 0;
+
+    while (k < list->n_pools && list->pool_label[k] != label)
+        k++;
+    if (k == MPL_IMPORT_POOLS)
+        return MPL_REFUSE(ctx, "%.200s: more than %d memories", path, MPL_IMPORT_POOLS);
+    if (k == list->n_pools)
+        list->pool_label[list->n_pools++] = label;
+    *pool = k;
+    return MPL_OK;
+}
+
+uint32_t mpl_import_alignment(const mpl_import_list *list, uint32_t most)
+{
+    uint64_t bits = most;
+
+    for (uint32_t b = 0; b < list->n; b++)
+        bits |= list->item[b].offset;
+    return (uint32_t)(bits & (~bits + 1));
+}
+
 void mpl_import_list_fini(mpl_ctx *ctx, mpl_import_list *list)
 {
     for (uint32_t i = 0; i < list->n; i++)
@@ -189,6 +213,17 @@ out:
     return st;
 }
 
+static mpl_status add_pools(mpl_ctx *ctx, const mpl_import_list *list, mpl_problem *p)
+{
+    char name[40];
+
+    for (uint32_t k = 1; k < list->n_pools; k++) {
+        snprintf(name, sizeof name, "memory %" PRIu64, list->pool_label[k]);
+        MPL_PASS(mpl_problem_add_pool(ctx, p, name));
+    }
+    return MPL_OK;
+}
+
 mpl_status mpl_import_make(mpl_ctx *ctx, const mpl_import_in *in, const mpl_import_list *list,
                            mpl_import *out)
 {
@@ -196,18 +231,20 @@ mpl_status mpl_import_make(mpl_ctx *ctx, const mpl_import_in *in, const mpl_impo
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
 
-    if (list->n == 0)
+    if (list->n == 0 && !list->may_be_empty)
         MPL_FAIL(ctx, MPL_EINPUT, "%.200s: there is no buffer in it", in->path);
     MPL_TRY(mpl_problem_new(ctx, in->path, list->n, &p));
     MPL_TRY(mpl_new(ctx, p->buffer_name, list->n));
     MPL_TRY(set_steps(ctx, list, p));
+    MPL_TRY(add_pools(ctx, list, p));
     MPL_TRY(mpl_plan_new(ctx, p, &plan));
-    if (list->item[0].block != MPL_NONE)
+    if (list->n > 0 && list->item[0].block != MPL_NONE)
         MPL_TRY(mpl_new(ctx, plan->block, list->n));
     for (uint32_t b = 0; b < list->n; b++) {
         MPL_TRY(mpl_copy_text(ctx, p->buffer_name[b], list->item[b].name));
         p->bytes[b] = list->item[b].bytes;
-        p->align[b] = 1;
+        p->align[b] = list->item[b].align > 0 ? list->item[b].align : 1;
+        p->pool[b] = list->item[b].pool;
         plan->offset[b] = list->item[b].offset;
         if (plan->block != NULL)
             plan->block[b] = list->item[b].block;

@@ -47,24 +47,38 @@ mpl_status mpl_names_add(mpl_ctx *ctx, mpl_names *names, const char *key, size_t
 /* UINT64_MAX: not found. */
 uint64_t mpl_names_get(const mpl_names *names, const char *key, size_t n);
 
-/* A buffer as read. Times may be sparse; blocks are dense ids, or all MPL_NONE: one arena. */
+/* A buffer as read. Times may be sparse; blocks are dense ids, or all MPL_NONE: one arena. Offsets
+ * count from the base of the buffer's pool. */
 typedef struct mpl_import_buffer {
     char *name;
     uint64_t bytes, offset, birth, death;
     uint32_t block;
+    uint32_t align; /* 0: 1 byte */
+    uint32_t pool;  /* of mpl_import_pool; 0 where a format has one memory */
 } mpl_import_buffer;
 
+enum { MPL_IMPORT_POOLS = 64 };
 typedef struct mpl_import_list {
     uint32_t n;
+    bool may_be_empty; /* a plan of nothing is a plan */
     size_t cap;
     mpl_import_buffer *item;
+    uint32_t n_pools;
+    uint64_t pool_label[MPL_IMPORT_POOLS]; /* the producer's number of each memory */
 } mpl_import_list;
+
+/* The pool of the producer's memory `label`; each new label adds one. MPL_EINPUT: too many. */
+mpl_status mpl_import_pool(mpl_ctx *ctx, const char *path, mpl_import_list *list, uint64_t label,
+                           uint32_t *pool);
+/* The largest power of two up to `most` that divides all offsets: what an allocator that rounds
+ * them must have kept to at least. */
+uint32_t mpl_import_alignment(const mpl_import_list *list, uint32_t most);
 
 /* Copies the n characters of the name; control characters become '?'. */
 mpl_status mpl_import_add(mpl_ctx *ctx, mpl_import_list *list, const mpl_import_buffer *buffer,
                           const char *name, size_t n);
-/* Turns the list into out->problem (alignment 1; sparse times become their ranks) and out->plan.
- * MPL_EINPUT: no buffer. */
+/* Turns the list into out->problem (sparse times become their ranks) and out->plan. MPL_EINPUT: no
+ * buffer. */
 mpl_status mpl_import_make(mpl_ctx *ctx, const mpl_import_in *in, const mpl_import_list *list,
                            mpl_import *out);
 void mpl_import_list_fini(mpl_ctx *ctx, mpl_import_list *list);

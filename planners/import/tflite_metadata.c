@@ -22,7 +22,11 @@ static mpl_status list_tensors(mpl_ctx *ctx, const mpl_import_in *in, const mpl_
 
     for (uint32_t i = 0; i < plan->n; i++) {
         const mpl_tflite_tensor *t = &plan->tensor[i];
-        const mpl_import_buffer b = {NULL, t->bytes, t->offset, t->birth, t->death, MPL_NONE};
+        const mpl_import_buffer b = {.bytes = t->bytes,
+                                     .offset = t->offset,
+                                     .birth = t->birth,
+                                     .death = t->death,
+                                     .block = MPL_NONE};
 
         MPL_TRY(mpl_import_add(ctx, &list, &b, t->name, strlen(t->name)));
     }

@@ -9,30 +9,42 @@
  *              dot.3{}:2-4
  *          Both ends of a range are live: [2, 5) here. Older dumps put an address before "size".
  * Planned  preallocated-temp only. Parameters, constants, outputs and thread-local allocations are
- *          left out. Several such allocations stand end to end, each a block.
+ *          left out. Several such allocations of one colour stand end to end, each a block; colours
+ *          are memories that never share, the first is judged first. No allocation at all is a plan
+ *          of nothing.
+ * Aligned  The dump does not say: 64 bytes on a CPU, 256 on a GPU, less in older versions. Taken is
+ *          the largest power of two up to 256 that all offsets keep to.
  * In place XLA lets a value take the place of another that ends where it begins (a loop's state, an
  *          overwritten operand), and does not list where it may. A pair is offered where the dump
  *          has such values at one offset.
- * Aliases  Values of one buffer are cut so that they share one step at most. A value cut to a
- *          single step is dropped if another of the same place and size begins at that step. */
-#include "planners/import/import_priv.h"
-
-#include <stdlib.h>
+ * Aliases  Values of one buffer share one step at most; xla_alias.c makes one of them. */
+#include "planners/import/xla_priv.h"
 
 #include "graphs/core/file.h"
+
+enum { MOST_ALIGNED = 256 /* [byte] */, MOST_STEPS = 1 << 22 /* kept as they are */ };
 
 typedef struct reader {
     mpl_ctx *ctx;
     const char *path;
-    mpl_names ranges, ids;
+    mpl_names ranges, ids, indices;
     uint64_t (*range)[2]; /* [n_ranges] first and last step */
     size_t n_ranges, range_cap;
 
     bool planned; /* the current allocation is planned */
-    uint64_t size, base;
-    uint32_t block, n_blocks, n_left_out;
-    uint64_t left_out_bytes, arena_bytes;
+    uint64_t size, colour;
+    uint32_t block, n_left_out;
+    uint64_t left_out_bytes;
+    uint32_t n_blocks;
+    size_t block_cap;
+    struct {
+        uint64_t size;
+        uint32_t pool;
+    } * allocation;                 /* [n_blocks] with values */
+    uint64_t top[MPL_IMPORT_POOLS]; /* end of each pool */
     mpl_import_list list;
+    size_t mark_cap;
+    uint32_t *mark; /* [list.n] of mpl_xla_merge */
 } reader;
 
 static bool begins(const mpl_lines *lines, const char *what)
@@ -138,19 +150,19 @@ out:
 
 static mpl_status begin_allocation(reader *r, const mpl_lines *lines)
 {
-    uint64_t *sum;
-
     MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, "size ", &r->size));
+    r->colour = 0;
+    if (mpl_lines_find(lines, ", color ") != NULL)
+        MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, ", color ", &r->colour));
     if (lines->text[lines->n - 1] != ':')
         return MPL_REFUSE(r->ctx,
                           "%.200s:%u: the allocation's line has no ':' at its end; it was cut",
                           r->path, lines->number);
     r->planned = mpl_lines_find(lines, ", preallocated-temp") != NULL;
-    r->base = r->arena_bytes;
     r->block = MPL_NONE;
     r->n_left_out += !r->planned;
-    sum = r->planned ? &r->arena_bytes : &r->left_out_bytes;
-    if (!mpl_add_bytes(*sum, r->size, sum) || *sum > INT64_MAX)
+    if (!mpl_add_bytes(r->left_out_bytes, r->planned ? 0 : r->size, &r->left_out_bytes) ||
+        r->left_out_bytes > INT64_MAX)
         return MPL_REFUSE(r->ctx, "%.200s:%u: the allocations pass 2^63 bytes", r->path,
                           lines->number);
     return MPL_OK;
@@ -175,6 +187,33 @@ static mpl_status split_value(reader *r, const mpl_lines *lines, const char **id
         ++*name_n;
     if (*name_n > 2 && memcmp(*name + *name_n - 2, "{}", 2) == 0)
         *name_n -= 2;
+    return MPL_OK;
+}
+
+static mpl_status begin_block(reader *r)
+{
+    MPL_PASS(mpl_reserve(r->ctx, r->allocation, r->block_cap, (size_t)r->n_blocks + 1));
+    r->allocation[r->n_blocks].size = r->size;
+    MPL_PASS(
+        mpl_import_pool(r->ctx, r->path, &r->list, r->colour, &r->allocation[r->n_blocks].pool));
+    r->block = r->n_blocks++;
+    return MPL_OK;
+}
+
+/* Marks the next value: "while.6{1} (phi)" has the index "{1}", "while.6{} (phi)" none. */
+static mpl_status mark_value(reader *r, const mpl_lines *lines, const char *name, size_t n)
+{
+    const char *index = memchr(name, '{', n);
+    size_t index_n = index != NULL ? (size_t)(name + n - index) : 0;
+    uint64_t old;
+
+    MPL_PASS(mpl_reserve(r->ctx, r->mark, r->mark_cap, (size_t)r->list.n + 1));
+    r->mark[r->list.n] = 0;
+    if (mpl_lines_find(lines, " (phi) ") == NULL)
+        return MPL_OK;
+    MPL_PASS(mpl_names_add(r->ctx, &r->indices, index != NULL ? index : "", index_n, r->indices.n,
+                           &old));
+    r->mark[r->list.n] = 1 + (uint32_t)(old != UINT64_MAX ? old : r->indices.n - 1);
     return MPL_OK;
 }
 
@@ -203,10 +242,14 @@ static mpl_status read_value(reader *r, const mpl_lines *lines)
                           name_n < 80 ? (int)name_n : 80, name);
     b.birth = r->range[k][0];
     b.death = r->range[k][1] + 1;
-    b.offset += r->base;
+    if (b.death > MOST_STEPS)
+        return MPL_REFUSE(r->ctx, "%.200s:%u: '%.*s' lives beyond %d steps", r->path, lines->number,
+                          name_n < 80 ? (int)name_n : 80, name, MOST_STEPS);
     if (r->block == MPL_NONE)
-        r->block = r->n_blocks++;
+        MPL_PASS(begin_block(r));
     b.block = r->block;
+    b.pool = r->allocation[r->block].pool;
+    MPL_PASS(mark_value(r, lines, name, name_n));
     return mpl_import_add(r->ctx, &r->list, &b, name, name_n);
 }
 
@@ -216,6 +259,8 @@ static mpl_status read_allocations(reader *r, const mpl_import_in *in)
     bool any = false;
 
     while (mpl_lines_next(&lines)) {
+        if (begins(&lines, "Total bytes used"))
+            r->list.may_be_empty = any;
         if (is_allocation(&lines)) {
             any = true;
             MPL_PASS(begin_allocation(r, &lines));
@@ -225,147 +270,75 @@ static mpl_status read_allocations(reader *r, const mpl_import_in *in)
             break;
         }
     }
-    if (r->list.n == 0)
+    if (r->list.n == 0 && !r->list.may_be_empty)
         return MPL_REFUSE(
             r->ctx,
-            "%.200s: no allocation is 'preallocated-temp' and has values: nothing was planned",
+            "%.200s: no value is in an allocation that is 'preallocated-temp', and no "
+            "'Total bytes used' ends the list: it was cut",
             in->path);
-    for (uint32_t b = 0; r->n_blocks == 1 && b < r->list.n; b++)
-        r->list.item[b].block = MPL_NONE;
     return MPL_OK;
 }
 
-/* ---- aliases ---- */
-
-typedef struct place {
-    uint64_t offset, bytes, birth, death;
-    uint32_t i; /* index in the list */
-} place;
-
-/* Sorts equal places and first steps by the longest life first. */
-MPL_ORDER_BY(by_start, place,
-             MPL_RISING(offset) MPL_RISING(bytes) MPL_RISING(birth) MPL_FALLING(death)
-                 MPL_RISING(i))
-
-static mpl_status drop_aliases(reader *r)
+/* Puts the allocations of each pool end to end, each at the alignment that its offsets keep to. */
+static mpl_status place_allocations(reader *r)
 {
     mpl_status st = MPL_OK;
-    mpl_import_list *list = &r->list;
-    place *places = NULL;
-    uint32_t n = 0;
+    uint32_t align = mpl_import_alignment(&r->list, MOST_ALIGNED);
+    uint64_t *base = NULL;
 
-    MPL_TRY(mpl_new(r->ctx, places, list->n));
-    for (uint32_t i = 0; i < list->n; i++)
-        places[i] = (place){list->item[i].offset, list->item[i].bytes, list->item[i].birth,
-                            list->item[i].death, i};
-    qsort(places, list->n, sizeof *places, by_start);
-    for (uint32_t i = 1; i < list->n; i++) {
-        const place *p = &places[i], *q = p - 1;
+    MPL_TRY(mpl_new(r->ctx, base, r->n_blocks));
+    for (uint32_t k = 0; k < r->n_blocks; k++) {
+        uint64_t *top = &r->top[r->allocation[k].pool];
 
-        if (p->offset == q->offset && p->bytes == q->bytes && p->birth == q->birth &&
-            p->death == p->birth + 1) {
-            mpl_free(r->ctx, list->item[p->i].name);
-            list->item[p->i].name = NULL;
-        }
+        if (!mpl_align_bytes(*top, align, &base[k]) ||
+            !mpl_add_bytes(base[k], r->allocation[k].size, top) || *top > INT64_MAX)
+            MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s: the allocations pass 2^63 bytes", r->path);
     }
-    for (uint32_t i = 0; i < list->n; i++)
-        if (list->item[i].name != NULL)
-            list->item[n++] = list->item[i];
-    list->n = n;
+    for (uint32_t b = 0; b < r->list.n; b++) {
+        mpl_import_buffer *buffer = &r->list.item[b];
+
+        buffer->offset += base[buffer->block];
+        buffer->align = align;
+        if (r->n_blocks == r->list.n_pools)
+            buffer->block = MPL_NONE;
+    }
 out:
-    mpl_free(r->ctx, places);
+    mpl_free(r->ctx, base);
     return st;
 }
 
-/* ---- in place ---- */
-
-typedef struct event {
-    uint64_t offset;
-    uint32_t step, ends; /* ends: the buffer's last step is `step`; else its first */
-    mpl_buffer b;
-} event;
-
-typedef struct pair {
-    uint32_t step;
-    mpl_buffer out, in;
-} pair;
-
-MPL_ORDER_BY(by_place, event, MPL_RISING(offset) MPL_RISING(step) MPL_RISING(ends) MPL_RISING(b))
-
-MPL_ORDER_BY(by_step, pair, MPL_RISING(step) MPL_RISING(out) MPL_RISING(in))
-
-/* Pairs each buffer with each large enough one that ends at the place and step where it begins. */
-static mpl_status find_pairs(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan, pair **pairs,
-                             size_t *n)
-{
-    mpl_status st = MPL_OK;
-    event *e = NULL;
-    size_t cap = 0, n_events = 2 * (size_t)p->n;
-
-    MPL_TRY(mpl_new(ctx, e, n_events));
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        e[2 * (size_t)b] = (event){plan->offset[b], p->birth[b], 0, b};
-        e[2 * (size_t)b + 1] = (event){plan->offset[b], p->death[b] - 1, 1, b};
-    }
-    qsort(e, n_events, sizeof *e, by_place);
-    for (size_t i = 0; i < n_events; i++)
-        for (size_t k = i + 1; e[i].ends == 0 && k < n_events; k++) {
-            mpl_buffer out = e[i].b, in = e[k].b;
-
-            if (e[k].offset != e[i].offset || e[k].step != e[i].step)
-                break;
-            if (e[k].ends == 0 || p->birth[in] >= e[i].step || p->bytes[out] > p->bytes[in])
-                continue;
-            MPL_TRY(mpl_reserve(ctx, *pairs, cap, *n + 1));
-            (*pairs)[(*n)++] = (pair){e[i].step, out, in};
-        }
-    if (*n > 1)
-        qsort(*pairs, *n, sizeof **pairs, by_step);
-out:
-    mpl_free(ctx, e);
-    return st;
-}
-
-static mpl_status offer_pairs(mpl_ctx *ctx, mpl_problem *p, const mpl_plan *plan)
-{
-    mpl_status st = MPL_OK;
-    pair *pairs = NULL;
-    size_t n = 0;
-
-    MPL_TRY(find_pairs(ctx, p, plan, &pairs, &n));
-    MPL_TRY(mpl_new_each(ctx, n, p->in_place_in, p->in_place_out, p->in_place_step));
-    for (size_t i = 0; i < n; i++) {
-        p->in_place_in[i] = pairs[i].in;
-        p->in_place_out[i] = pairs[i].out;
-        p->in_place_step[i] = pairs[i].step;
-    }
-    p->n_in_place = (uint32_t)n;
-out:
-    mpl_free(ctx, pairs);
-    return st;
-}
+/* ---- the whole ---- */
 
 mpl_status mpl_import_read_xla(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)
 {
     mpl_status st = MPL_OK;
     reader r = {.ctx = ctx, .path = in->path};
+    mpl_xla_gaps gaps = {0};
     char *beside = NULL;
+    int n = 0;
 
     MPL_TRY(mpl_text_has(in->text, in->size, "BufferLiveRange:")
                 ? read_ranges(&r, in->path, in->text, in->size)
                 : read_beside(&r, &beside));
     MPL_TRY(read_allocations(&r, in));
-    MPL_TRY(drop_aliases(&r));
+    MPL_TRY(place_allocations(&r));
+    MPL_TRY(mpl_xla_merge(ctx, &r.list, r.mark, &gaps));
     MPL_TRY(mpl_import_make(ctx, in, &r.list, out));
-    MPL_TRY(offer_pairs(ctx, out->problem, out->plan));
-    out->arena_bytes = r.arena_bytes;
+    MPL_TRY(mpl_xla_offer_pairs(ctx, out->problem, out->plan, &gaps));
+    out->arena_bytes = r.top[0];
     if (r.n_left_out > 0)
-        snprintf(out->note, sizeof out->note,
-                 "%u allocations of %" PRIu64
-                 " bytes are parameters, constants, outputs or thread-local: not planned",
-                 r.n_left_out, r.left_out_bytes);
+        n = snprintf(out->note, sizeof out->note,
+                     "%u allocations of %" PRIu64
+                     " bytes are parameters, constants, outputs or thread-local: not planned%s",
+                     r.n_left_out, r.left_out_bytes, r.list.n > 0 ? "; " : "");
+    if (r.list.n > 0)
+        out->granule = r.list.item[0].align;
+    if (r.list.n > 0)
+        snprintf(out->note + n, sizeof out->note - (size_t)n,
+                 "alignment %u, as all offsets keep to it", r.list.item[0].align);
 out:
-    mpl_free_each(ctx, beside, r.ranges.slot, r.ids.slot, r.range);
+    mpl_free_each(ctx, beside, r.ranges.slot, r.ids.slot, r.indices.slot, r.range, r.allocation,
+                  r.mark, gaps.item);
     mpl_import_list_fini(ctx, &r.list);
     return st;
 }

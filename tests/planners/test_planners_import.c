@@ -30,7 +30,8 @@ static const struct {
     {"small.offsets.csv", "minimalloc", false, 4, 4, 0, 0, 0, 224, 192, "d", 3, 2, 4, 192},
     {"small.tensors.csv", "libnnc", false, 4, 0, 0, 2, 0, 168, 164, "#3", 3, 0, 0, 64},
     {"small.xla.txt", "xla", false, 5, 7, 1, 0, 640, 640, 640, "exp", 4, 5, 7, 384},
-    {"blocks.xla.txt", "xla", false, 3, 4, 0, 2, 128, 128, 128, "c", 2, 1, 3, 96},
+    {"blocks.xla.txt", "xla", false, 3, 4, 0, 0, 96, 96, 96, "c", 2, 1, 3, 0},
+    {"loop.xla.txt", "xla", false, 4, 9, 0, 2, 224, 224, 224, "far", 3, 0, 2, 192},
     {"small.tflm.txt", "tflm", false, 4, 4, 0, 0, 0, 192, 192, "3", 3, 2, 4, 160},
     {"old.tflm.txt", "tflm", false, 4, 5, 0, 0, 0, 224, 192, "3", 3, 2, 5, 192},
     {"small.offline.json", "offline", true, 3, 4, 0, 0, 0, 160, 160, "2", 1, 1, 3, 96},
@@ -130,8 +131,13 @@ static const struct {
     {"small.xla.txt", "(size=128", "(size=x", MPL_EINPUT, ":10", "size"},
     {"small.xla.txt", "<3 add @0>", "<3add@0>", MPL_EINPUT, ":10", "value"},
     {"small.xla.txt", "temp:", "temp", MPL_EINPUT, ":8", "cut"},
-    {"small.xla.txt", "preallocated-temp", "thread-local", MPL_EINPUT, "preallocated-temp",
-     "nothing"},
+    {"small.xla.txt", "preallocated-temp", "thread-local", MPL_OK, "", ""},
+    {"small.xla.txt", "exp{}:5-6", "exp{}:5-4194304", MPL_EINPUT, ":13", "steps"},
+    {"blocks.xla.txt", "color 1", "color x", MPL_EINPUT, ":6", "color"},
+    {"blocks.xla.txt", "<2 c @1> (size=32", "<2 c @1> (size=33", MPL_EINPUT, ":7", "beyond"},
+    {"loop.xla.txt", "inner{}:4-5", "inner{}:4-6", MPL_OK, "", ""},
+    {"loop.xla.txt", "inner @0> (size=64", "inner @0> (size=60", MPL_OK, "", ""},
+    {"loop.xla.txt", "while.1{0}", "while.1{1}", MPL_EINPUT, ":7", "while.1{1}"},
     {"small.xla.txt", "BufferLiveRange", "Nothing", MPL_EINPUT, "-live-range.txt", ""},
     {"small.xla.txt", "exp{}:5-6", "exp{}:5-9223372036854775808", MPL_EINPUT, ":32", "live range"},
 
@@ -324,6 +330,7 @@ TEST(nothing_that_is_a_plan)
     } table[] =
         ROW({"", 0, "empty"}, {"hello\n", 6, "no plan"},
             {"\x1c\0\0\0TFL3\0\0\0\0", 12, "TensorFlow Lite"}, {"{\"a\": 1}", 8, "no plan file"},
+            {"allocation 0: size 4, constant:\nBufferLiveRange:\n", 49, "cut"},
             {"id,lower,upper,size\na,0,1,2\n", 28, "'offset'"}, {"1 0 1 0", 7, "GRAPH"});
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
