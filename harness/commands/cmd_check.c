@@ -457,6 +457,8 @@ static mpl_status check_folder(mpl_ctx *ctx, mpl_options *options, const char *f
                           "check: %.200s is a folder of plans, each alone: without --plan, "
                           "--planner and --junit",
                           folder);
+    if (options->markdown != NULL)
+        MPL_PASS(mpl_gate_table_begin(ctx, options->markdown, options->max_slowdown != NULL));
     return mpl_gate_folder(ctx, options, folder, check_file);
 }
 

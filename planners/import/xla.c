@@ -259,12 +259,12 @@ static mpl_status read_allocations(reader *r, const mpl_import_in *in)
     bool any = false;
 
     while (mpl_lines_next(&lines)) {
-        if (begins(&lines, "Total bytes used"))
-            r->list.may_be_empty = any;
         if (is_allocation(&lines)) {
             any = true;
+            r->list.may_be_empty = false;
             MPL_PASS(begin_allocation(r, &lines));
         } else if (begins(&lines, "value:") && any) {
+            r->list.may_be_empty = true; /* each allocation has a value, the last one, too */
             MPL_PASS(read_value(r, &lines));
         } else if (begins(&lines, "HloLiveRange") || begins(&lines, "Used values")) {
             break;
@@ -273,8 +273,8 @@ static mpl_status read_allocations(reader *r, const mpl_import_in *in)
     if (r->list.n == 0 && !r->list.may_be_empty)
         return MPL_REFUSE(
             r->ctx,
-            "%.200s: no value is in an allocation that is 'preallocated-temp', and no "
-            "'Total bytes used' ends the list: it was cut",
+            "%.200s: no value is in an allocation that is 'preallocated-temp', and the last "
+            "allocation has no value: the list was cut",
             in->path);
     return MPL_OK;
 }
