@@ -116,7 +116,8 @@ static mpl_status best_of_size(mpl_nnc_graph *g, chooser *c, bool fitting, uint3
     for (; *at < c->n_left && g->size[c->by_size[*at]] == size; ++*at)
         if (!fitting || mpl_nnc_has_edge(g, c->by_size[*at]))
             MPL_PASS(list_with(g, c, c->by_size[*at]));
-    qsort(c->list, c->n, sizeof *c->list, better_first);
+    if (c->n > 0)
+        qsort(c->list, c->n, sizeof *c->list, better_first);
     if (fitting && c->n > 0)
         mpl_nnc_mark_wide(g, size);
     for (size_t i = 0; fitting && i < c->n && *edge == MPL_NONE; i++) {
