@@ -227,9 +227,12 @@ static mpl_status add_layout(cell_search *s, const mpl_layout *l)
 /* Plans scene i: one candidate more, and one improved over all scenes. */
 static mpl_status add_candidate(cell_search *s, uint32_t i)
 {
+    mpl_layout at_scene;
+
     MPL_PASS(add_layout(s, NULL));
     MPL_PASS(mpl_layout_at(s->m, &s->m->scene[i], &s->candidate[s->n - 1]));
-    MPL_PASS(add_layout(s, &s->candidate[s->n - 1]));
+    at_scene = s->candidate[s->n - 1]; /* the list may move as it grows */
+    MPL_PASS(add_layout(s, &at_scene));
     return improve(s->m, &s->candidate[s->n - 1]);
 }
 
