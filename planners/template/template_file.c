@@ -252,7 +252,7 @@ static mpl_status get_number(const reader *r, const json_t *value, const char *w
 static mpl_status get_row(const reader *r, const json_t *object, const char *key, size_t n,
                           uint64_t most, int64_t *out)
 {
-    const json_t *list;
+    const json_t *list = NULL;
 
     MPL_PASS(get_list(r, object, key, n, &list));
     for (size_t i = 0; i < n; i++) {
@@ -266,7 +266,7 @@ static mpl_status get_row(const reader *r, const json_t *object, const char *key
 
 static mpl_status read_symbols(reader *r)
 {
-    const json_t *list;
+    const json_t *list = NULL;
 
     MPL_PASS(mpl_exprs_new(r->ctx, &r->sp->x));
     MPL_PASS(get_list(r, r->root, "symbols", SIZE_MAX, &list));
@@ -314,7 +314,7 @@ static mpl_status read_sizes(reader *r)
     const mpl_problem *p = r->sp->at;
     uint32_t n_symbols = mpl_exprs_n_symbols(r->sp->x);
     int64_t shape[MPL_MAX_SYMBOLS];
-    const json_t *bytes, *inside, *rules;
+    const json_t *bytes = NULL, *inside = NULL, *rules = NULL;
 
     MPL_PASS(get_list(r, r->root, "at_most_0", SIZE_MAX, &rules));
     MPL_PASS(get_list(r, r->root, "bytes", p->n, &bytes));
@@ -385,7 +385,7 @@ static mpl_status read_regret(const reader *r, const json_t *one, mpl_template_c
 
 static mpl_status read_cell(const reader *r, const json_t *one, mpl_template_cell *cell)
 {
-    const json_t *list;
+    const json_t *list = NULL;
     uint64_t pair[2];
 
     MPL_PASS(get_row(r, one, "low", cell->box.n, INT32_MAX, cell->box.low));
@@ -412,7 +412,7 @@ static mpl_status read_cell(const reader *r, const json_t *one, mpl_template_cel
 static mpl_status read_loads(const reader *r)
 {
     mpl_template *t = r->t;
-    const json_t *list;
+    const json_t *list = NULL;
     size_t n = 0;
 
     MPL_PASS(get_list(r, r->root, "loads", SIZE_MAX, &list));
@@ -438,7 +438,7 @@ static mpl_status read_loads(const reader *r)
 static mpl_status read_all(reader *r)
 {
     const char *kind = json_string_value(json_object_get(r->root, "kind"));
-    const json_t *cells;
+    const json_t *cells = NULL;
 
     if (kind == NULL || strcmp(kind, "template") != 0)
         return REFUSE(r, "%s: no template file: 'kind' is not \"template\"", r->path);
