@@ -138,7 +138,7 @@ static mpl_status build_layered(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
     grower g = {.net = &net};
     uint32_t width = (uint32_t)mpl_zoo_arg(args, "width"),
              n_ops = (uint32_t)mpl_zoo_arg(args, "ops");
-    mpl_value row[MOST_WIDTH], next[MOST_WIDTH];
+    mpl_value row[MOST_WIDTH], next[MOST_WIDTH] = {0};
 
     g.rng = mpl_rng_of((uint64_t)mpl_zoo_arg(args, "seed"));
     net = mpl_net_begin(ctx, args);
@@ -148,7 +148,7 @@ static mpl_status build_layered(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
     while (net.st == MPL_OK && g.n_made + 2 * width < n_ops) {
         for (uint32_t i = 0; i < width; i++)
             next[i] = node(&g, row, width, i, (uint32_t)mpl_zoo_arg(args, "reads"));
-        memcpy(row, next, sizeof row);
+        memcpy(row, next, width * sizeof *row);
     }
     return mpl_net_end(&net, end_of(&g, row, width), out);
 }
