@@ -347,7 +347,7 @@ certificates-planted: deps-test $O/tests/test_planners_certify $O/tests/test_pla
 claims: deps-test all $(TESTBIN) $O/tests/bench_speed $O/tests/bench_exact $O/tests/bench_parallel
 	$(Q)scripts/claims.sh $B/memplan $O/tests '$(ONLY)'
 
-# All of results/ and the numbers of PAPER.md, measured anew; and whether they are what the committed rows make.
+# All of results/ and the numbers of PAPER.md and results/APPENDIX.md, measured anew; and whether they are what the committed rows make.
 paper: all $O/tests/bench_speed $O/tests/bench_exact
 	$(Q)scripts/paper.sh $O/memplan $O/tests/bench_speed $O/tests/bench_exact
 # memplan least on 55 cases: the rows of results/paper/least.suite alone.

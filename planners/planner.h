@@ -90,7 +90,7 @@ static inline void mpl_run_init(mpl_run *run, mpl_ctx *ctx)
 typedef struct mpl_planner {
     const char *name;   /* key in the command line, results and paper */
     const char *about;  /* one line of help */
-    const char *source; /* key in PAPER.md, or "this project" */
+    const char *source; /* key in results/APPENDIX.md, or "this project" */
     const char *params; /* accepted parameters, "level=0|1,..", for help and checks; NULL: none */
     unsigned traits;
     /* Writes only offset[], block[] and spread where they apply, the claim and bound of `out` (made

@@ -25,7 +25,7 @@ without_times() {
       print line }' "$1"
 }
 
-for file in $(git ls-files 'results/tables/*' PAPER.md); do
+for file in $(git ls-files 'results/tables/*' PAPER.md results/APPENDIX.md); do
     git show "HEAD:$file" >"$old/a.${file##*.}" 2>/dev/null || continue
     diff <(without_times "$old/a.${file##*.}") <(without_times "$file") >"$old/said" || {
         echo "$file"

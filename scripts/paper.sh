@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what results/paper asks for, then makes all tables, figures and the numbers of PAPER.md from it: `make paper`.
+# Measures what results/paper asks for, then makes all tables, figures and the numbers of PAPER.md and results/APPENDIX.md from it: `make paper`.
 #
 #   scripts/paper.sh MEMPLAN BENCH_SPEED BENCH_EXACT
 #

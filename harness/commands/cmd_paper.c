@@ -127,38 +127,82 @@ out:
     return st;
 }
 
+enum { MAX_TEXTS = 2 };
+
+/* A text whose markers are filled. */
+typedef struct pressed {
+    const char *path;
+    char *text, *filled, *faults;
+} pressed;
+
+static mpl_status read_text(mpl_ctx *ctx, pressed *t)
+{
+    size_t size;
+
+    MPL_PASS(mpl_file_read(ctx, t->path, &t->text, &size));
+    if (strlen(t->text) != size)
+        return MPL_REFUSE(ctx, "%s: no text", t->path);
+    return MPL_OK;
+}
+
+/* The file asked for, or the paper and, where there is one, its appendix. */
+static mpl_status find_texts(mpl_ctx *ctx, const mpl_options *options, pressed *texts, uint32_t *n)
+{
+    static const char *const own[MAX_TEXTS] = {"PAPER.md", "results/APPENDIX.md"};
+
+    if (options->args.n > 0) {
+        texts[(*n)++].path = options->args.item[0];
+        return MPL_OK;
+    }
+    if (access(own[0], F_OK) != 0)
+        return MPL_REFUSE(ctx, "paper: no %s here: it is made in the folder of memplan's sources",
+                          own[0]);
+    for (size_t i = 0; i < MAX_TEXTS; i++)
+        if (access(own[i], F_OK) == 0)
+            texts[(*n)++].path = own[i];
+    return MPL_OK;
+}
+
+/* Everything is read and filled before anything is written. */
+static mpl_status settle_all(press *p, const mpl_paper *paper, pressed *texts, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        MPL_PASS(read_text(p->ctx, &texts[i]));
+    for (uint32_t i = 0; i < n; i++)
+        MPL_PASS(mpl_paper_fill(p->ctx, paper, texts[i].path, texts[i].text, &texts[i].filled,
+                                &texts[i].faults));
+    for (uint32_t i = 0; i < paper->n; i++)
+        MPL_PASS(settle_item(p, &paper->item[i]));
+    for (uint32_t i = 0; i < n; i++)
+        MPL_PASS(settle(p, texts[i].path, texts[i].filled));
+    return MPL_OK;
+}
+
 mpl_status mpl_cmd_paper(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
-    const char *path = options->args.n > 0 ? options->args.item[0] : "PAPER.md";
     press p = {.ctx = ctx, .check = options->check};
     mpl_paper paper = {0};
-    char *text = NULL, *filled = NULL, *faults = NULL;
-    size_t size;
+    pressed texts[MAX_TEXTS] = {0};
+    uint32_t n = 0;
 
-    if (options->args.n == 0 && access(path, F_OK) != 0)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "paper: no %s here: it is made in the folder of memplan's sources", path);
-    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
-    if (strlen(text) != size)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: no text", path);
+    MPL_TRY(find_texts(ctx, options, texts, &n));
     MPL_TRY(mpl_paper_make(ctx, &paper));
-    /* before anything is written */
-    MPL_TRY(mpl_paper_fill(ctx, &paper, path, text, &filled, &faults));
-    for (uint32_t i = 0; i < paper.n; i++)
-        MPL_TRY(settle_item(&p, &paper.item[i]));
-    MPL_TRY(settle(&p, path, filled));
-    fputs(faults, stdout);
+    MPL_TRY(settle_all(&p, &paper, texts, n));
+    for (uint32_t i = 0; i < n; i++)
+        fputs(texts[i].faults, stdout);
     if (p.check && p.n_stale > 0)
         MPL_FAIL(ctx, MPL_EINVALID,
                  "paper: %" PRIu32 " of %" PRIu32 " files are not what the rows make; "
                  "memplan paper writes them anew",
                  p.n_stale, p.n_files);
-    if (faults[0] != '\0')
-        MPL_FAIL(ctx, MPL_EINVALID, "paper: %s says what the rows do not", path);
+    for (uint32_t i = 0; i < n; i++)
+        if (texts[i].faults[0] != '\0')
+            MPL_FAIL(ctx, MPL_EINVALID, "paper: %s says what the rows do not", texts[i].path);
     printf("%" PRIu32 " files are what the rows make\n", p.n_files);
 out:
     mpl_paper_fini(ctx, &paper);
-    mpl_free_each(ctx, text, filled, faults);
+    for (uint32_t i = 0; i < n; i++)
+        mpl_free_each(ctx, texts[i].text, texts[i].filled, texts[i].faults);
     return st;
 }

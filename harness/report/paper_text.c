@@ -4,10 +4,11 @@
 #include "harness/report/paper.h"
 
 static const char OPEN[] = "<!-- ", CLOSE[] = " -->", END[] = "<!-- end -->";
+static const char FOLDER[] = "results/"; /* a text there names pictures without it */
 
 /* Writes the text between a marker and its end. */
-static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *kind,
-                              const char *name, FILE *to)
+static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *where,
+                              const char *kind, const char *name, FILE *to)
 {
     mpl_status st = MPL_OK;
     char own[200], *text = NULL;
@@ -28,8 +29,8 @@ static mpl_status put_filling(mpl_ctx *ctx, const mpl_paper *paper, const char *
     } else {
         if (item->script == NULL)
             MPL_FAIL(ctx, MPL_EINPUT, "'%s' is a table, no figure", own);
-        fprintf(to, "\n\n![%s](results/figures/%s.svg)\n\n*%s*\n\n", item->caption, own,
-                item->caption);
+        fprintf(to, "\n\n![%s](%sfigures/%s.svg)\n\n*%s*\n\n", item->caption,
+                strncmp(where, FOLDER, strlen(FOLDER)) == 0 ? "" : FOLDER, own, item->caption);
     }
 out:
     mpl_free(ctx, text);
@@ -127,7 +128,7 @@ static mpl_status put_marker(filling *f)
     if (strcmp(kind, "quoted") == 0)
         fwrite(close, 1, (size_t)(end - close), f->to);
     else
-        MPL_PASS(put_filling(ctx, f->paper, kind, name, f->to));
+        MPL_PASS(put_filling(ctx, f->paper, f->where, kind, name, f->to));
     fputs(END, f->to);
     f->at = end + strlen(END);
     return MPL_OK;

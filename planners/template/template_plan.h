@@ -6,7 +6,7 @@
 #include "planners/planner.h"
 #include "planners/verify/verify_template.h"
 
-/* How a template is made. All but the first two are what others do (PAPER.md). */
+/* How a template is made. All but the first two are what others do (results/APPENDIX.md). */
 typedef enum mpl_template_method {
     MPL_TEMPLATE_SEARCH,   /* orders of plans at many shapes, improved at the worst ones */
     MPL_TEMPLATE_EXACT,    /* the least worst regret of one template: small problems */

@@ -1,7 +1,7 @@
 """What the scripts beside this one share: running memplan, medians, tables.
 
 A table is results/tables/peers_NAME.tsv: heads, then a line a case; heads that begin with ~ hold times. `memplan paper` makes
-PAPER.md's tables from it.
+the tables of results/APPENDIX.md from it.
 """
 
 import argparse

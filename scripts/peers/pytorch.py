@@ -8,7 +8,7 @@ run (weights), from the profiler's allocations one after the other. These are wh
 results, and what a convolution reorders for itself (its input, its filter), each time; memplan's arena is of values alone, so a
 column adds its workspaces, and another has the weights that it packs once. Resident sets are of whole processes, peak, with their libraries,
 Python and the weights; memplan's ran the network with nothing shared as well, to compare outputs. Networks of one name differ in details between torchvision
-and the zoo (PAPER.md says where). Needs torch and torchvision.
+and the zoo (results/APPENDIX.md says where). Needs torch and torchvision.
 """
 
 import json

@@ -247,6 +247,28 @@ TEST(test_made_and_fresh)
     mpl_free(ctx, text);
 }
 
+/* The appendix, where there is one: filled and checked as the paper is, its pictures beside it. */
+TEST(test_appendix)
+{
+    owned_memory char *text = NULL;
+    size_t size;
+
+    skip_without("/usr/bin/gnuplot");
+    project();
+    put("results/APPENDIX.md", TEXT);
+    assert_int_equal(run("paper --check"), 1);
+    check_said("stale: results/APPENDIX.md");
+    assert_int_equal(run("paper"), 0);
+    assert_int_equal(run("paper --check"), 0);
+    check_said("6 files are what the rows make");
+    assert_ok(ctx, mpl_file_read(ctx, "results/APPENDIX.md", &text, &size));
+    assert_non_null(strstr(text, "](figures/gaps.svg)"));
+    put("results/APPENDIX.md", TEXT "<!-- holds:sums/high/graphs = 2 -->\n");
+    assert_int_equal(run("paper"), 1);
+    check_said("results/APPENDIX.md:4: sums/high/graphs = 2 does not hold: it is 1");
+    assert_int_equal(remove("results/APPENDIX.md"), 0);
+}
+
 /* Names in rows that a shell, gnuplot or Markdown would interpret: they stay names. */
 TEST(test_names_run_nothing)
 {
@@ -594,6 +616,6 @@ TEST(test_wrong_input)
     }
 }
 
-TESTS_WITHIN(begin, end, test_markers, test_memory_runs_out, test_made_and_fresh, test_stale,
-             test_touched_picture, test_wrong_input, test_tables, test_faults, test_files_of_others,
-             test_claim_fails, test_optional_rows, test_names_run_nothing)
+TESTS_WITHIN(begin, end, test_markers, test_memory_runs_out, test_made_and_fresh, test_appendix,
+             test_stale, test_touched_picture, test_wrong_input, test_tables, test_faults,
+             test_files_of_others, test_claim_fails, test_optional_rows, test_names_run_nothing)

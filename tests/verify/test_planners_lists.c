@@ -74,7 +74,7 @@ TEST(every_planner_is_valid_on_every_list)
     }
 }
 
-/* The packings that PAPER.md mentions: each at its list's peak live bytes, so that none is lower.
+/* The packings that the appendix mentions: each at its list's peak live bytes, so none is lower.
  * Shifted by one row of the list they are refused. */
 TEST(packings_are_what_they_are_said_to_be)
 {
