@@ -96,7 +96,7 @@ only "choice: all share again" $concats 's/        c->shared\[op\] = bound <= c-
 only "choice: what cannot share does where it is asked to" $concats 's/options->concat_shared\[op\] \&\& sharable\[op\];/options->concat_shared[op];/'
 only "choice: bounds decide, not plans" $decide 's/        if (decided \&\& mpl_concat_better(&one, \&best))/        if (i == 0)/'
 only "choice: a search that ended early decides" $decide 's/    \*decided = plan->claim == MPL_OPTIMAL;/    *decided = true;/'
-ops=runtime/cpu/cpu_ops.c cpu=runtime/cpu/cpu.c chain=runtime/cpu/chain.c
+ops=runtime/cpu/cpu_ops.c cpu=runtime/cpu/cpu.c chain=runtime/cpu/loops/chain.c
 only "cpu: results are written plain" $ops 's/    if (r->stride != NULL \&\& r->stride\[1\] != NULL)/    if (false)/'
 only "cpu: any image is one piece" $cpu 's/    return mpl_strided_contiguous(&v);/    return true;/'
 only "cpu: a chain reads plain" $chain 's/        lay(&c->f.load\[i\].from, out, stride\[i\], last);/        lay(\&c->f.load[i].from, out, NULL, last);/'

@@ -1,9 +1,11 @@
-/* expr_priv.h -- the normal form, shared by expr*.c. */
+/* expr_priv.h -- the normal form, shared by poly.c and expr*.c. */
 #pragma once
 
 #include "graphs/symbols/expr.h"
 
 __extension__ typedef __int128 mpl_wide;
+
+#define MPL_EXPR_TOO_LARGE "an expression of sizes does not fit in 64 bits and 6 factors"
 
 enum { MPL_EXPR_DEGREE = 6 }; /* factors of a product, at most */
 

@@ -7,7 +7,7 @@
  * loops". oneDNN's matrix product allocates pack buffers of its own during a call. */
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
-#include "runtime/cpu/chain.h"
+#include "runtime/cpu/loops/chain.h"
 #include "runtime/cpu/cpu_priv.h"
 #include "runtime/cpu/cpu_quant.h"
 #include "runtime/cpu/halves.h"

@@ -1,7 +1,7 @@
 /* halves.c -- see halves.h. */
 #include "runtime/cpu/halves.h"
 
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 #include "runtime/cpu/halves_priv.h"
 #include "runtime/cpu/host_priv.h"
 

@@ -2,7 +2,7 @@
 #include "runtime/cpu/images.h"
 
 #include "graphs/ops/matrix/conv.h"
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
  * and images do not matter. */
 #include "runtime/cpu/images.h"
 
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -5,7 +5,7 @@
 
 #include "graphs/ir/counts.h"
 #include "runtime/backend.h"
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* byte_loops.c -- see byte_loops.h. */
 #include "runtime/cpu/loops/byte_loops.h"
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>

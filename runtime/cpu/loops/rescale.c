@@ -2,7 +2,7 @@
 #include "runtime/cpu/loops/rescale.h"
 #include "graphs/ops/quant/quant_priv.h"
 #include "runtime/cpu/loops/byte_loops.h"
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 
 enum { PIECE = 512 };
 enum { X, X_SCALE, Y_SCALE, X_ZERO, Y_ZERO, Z, Z_SCALE, Z_ZERO }; /* of qelementwise */

@@ -2,7 +2,7 @@
  *
  * Each weight is read once, in the order in which it lies: a product of few rows takes as long as
  * its weights take to come. Sums of products run in 16 lanes on every processor. */
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 #include "runtime/cpu/loops/rescale.h"
 
 #define INLINE static inline __attribute__((always_inline))

@@ -1,10 +1,10 @@
 /* chain.c -- see chain.h. */
-#include "runtime/cpu/chain.h"
+#include "runtime/cpu/loops/chain.h"
 
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
 #include "graphs/ops/move/move_strided_priv.h"
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

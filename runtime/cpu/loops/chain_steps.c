@@ -6,7 +6,7 @@
  * They are within 3 units of the last place, or 1e-10 (tests/runtime/test_runtime_chain.c). The
  * others are exact or libm's, element by element.
  * Branches are selections, so that a compiler can vectorise them. */
-#include "runtime/cpu/chain_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 #include "graphs/ir/counts.h"
 
 #include <math.h>
