@@ -148,7 +148,9 @@ static mpl_status put_cell(mpl_ctx *ctx, FILE *f, const mpl_template *t, uint32_
     }
     for (uint32_t k = 0; k < code->n_bodies; k++)
         put_body(f, cell, k);
-    for (mpl_buffer b = 0; b < t->problem->at->n; b++)
+    for (uint32_t i = 0; cell->arena != NULL && i < t->problem->at->n_pools; i++)
+        fprintf(f, "    pool_bytes[%" PRIu32 "] = %" PRIu64 ";\n", i, cell->arena[i]);
+    for (mpl_buffer b = 0; cell->arena == NULL && b < t->problem->at->n; b++)
         fprintf(f,
                 "    above(&pool_bytes[%" PRIu32 "], offset[%" PRIu32 "] + (uint64_t)v[%" PRIu32
                 "], 0);\n",

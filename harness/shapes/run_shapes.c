@@ -112,9 +112,9 @@ static mpl_status place_others(mpl_ctx *ctx, const mpl_problem *p, uint32_t n, u
 }
 
 /* Evaluates the template at a shape, and verifies the offsets as a plan of the graph's own
- * problem. */
+ * problem. *arena: what is taken of pool 0, of a constant plan what is reserved [byte]. */
 static mpl_status evaluate(mpl_ctx *ctx, const char *graph, const int64_t *value, int64_t *ns,
-                           mpl_shapes_run *run)
+                           uint64_t *arena, mpl_shapes_run *run)
 {
     mpl_status st = MPL_OK;
     const mpl_template *t = run->opened.t;
@@ -136,10 +136,13 @@ static mpl_status evaluate(mpl_ctx *ctx, const char *graph, const int64_t *value
     run->plan->claim = MPL_FEASIBLE;
     MPL_TRY(mpl_verify_all(ctx, job->source.graph, job->map, job->problem, run->plan));
     MPL_TRY(mpl_plan_bound(ctx, job->problem, run->plan));
-    if (mpl_record_is_null(run->opened.row, MPL_FIELD_bounded) && run->plan->peak_bytes != pool[0])
+    if (mpl_record_is_null(run->opened.row, MPL_FIELD_bounded) &&
+        (t->cell[0].arena != NULL ? run->plan->peak_bytes > pool[0]
+                                  : run->plan->peak_bytes != pool[0]))
         MPL_FAIL(ctx, MPL_EINVALID,
                  "%.150s: its arena was evaluated to %" PRIu64 " bytes, its plan ends at %" PRIu64,
                  run->opened.path, pool[0], run->plan->peak_bytes);
+    *arena = t->cell[0].arena != NULL ? pool[0] : run->plan->peak_bytes;
 out:
     mpl_free_each(ctx, bytes, pool, offset);
     return st;
@@ -182,6 +185,7 @@ static mpl_status run_one(mpl_ctx *ctx, const mpl_ranges *a, const int64_t *valu
 {
     char shape[MPL_SHAPE_TEXT];
     int64_t ns = 0;
+    uint64_t arena = 0;
 
     forget_shape(ctx, run);
     MPL_PASS(mpl_shape_open(ctx, &a->options, a->graph, a->x, value, &run->at));
@@ -189,9 +193,9 @@ static mpl_status run_one(mpl_ctx *ctx, const mpl_ranges *a, const int64_t *valu
         run->at.shape.options.repeat = 0; /* one run of each, which is not timed */
     MPL_PASS(mpl_graph_check_computed(ctx, run->at.job.source.graph));
     MPL_PASS(decide(ctx, a->graph, run));
-    MPL_PASS(evaluate(ctx, a->graph, value, &ns, run));
-    mpl_drawn_add(&run->drawn, mpl_exprs_n_symbols(a->x), value, run->plan->peak_bytes,
-                  run->at.job.bound_bytes, ns);
+    MPL_PASS(evaluate(ctx, a->graph, value, &ns, &arena, run));
+    mpl_drawn_add(&run->drawn, mpl_exprs_n_symbols(a->x), value, arena, run->at.job.bound_bytes,
+                  ns);
     MPL_PASS(mpl_execute(ctx, &run->at.shape.options, &run->at.job, run->plan, &run->executed));
     run->error = run->executed.error > run->error ? run->executed.error : run->error;
     return judge(ctx, mpl_shape_words(a->x, value, shape), run);

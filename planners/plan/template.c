@@ -22,7 +22,8 @@ void mpl_template_free(mpl_ctx *ctx, mpl_template *t)
 
         mpl_box_free(ctx, &cell->box);
         code_free(ctx, cell->code);
-        mpl_free_each(ctx, cell->on, cell->below, cell->above, cell->offset, cell->regret.at);
+        mpl_free_each(ctx, cell->on, cell->below, cell->above, cell->offset, cell->arena,
+                      cell->regret.at);
     }
     if (t->owned != NULL)
         mpl_exprs_free(ctx, t->owned->x);
@@ -358,7 +359,7 @@ mpl_status mpl_template_offsets(mpl_ctx *ctx, const mpl_template *t, const int64
     if (!evaluate(t, cell->code, value))
         return MPL_REFUSE(ctx, "the sizes of this shape do not fit in 2^62 bytes");
     for (uint32_t i = 0; pool_bytes != NULL && i < p->n_pools; i++)
-        pool_bytes[i] = 0;
+        pool_bytes[i] = cell->arena != NULL ? cell->arena[i] : 0;
     for (uint32_t k = 0; k < code->n_bodies; k++) {
         uint64_t start;
 
@@ -375,7 +376,8 @@ mpl_status mpl_template_offsets(mpl_ctx *ctx, const mpl_template *t, const int64
             uint64_t size = (uint64_t)code->value[code->bytes[b]];
 
             offset[b] += start;
-            if (offset[b] + size > (uint64_t)MOST_BYTES)
+            if (offset[b] + size > (uint64_t)MOST_BYTES ||
+                (cell->arena != NULL && offset[b] + size > cell->arena[p->pool[b]]))
                 return MPL_REFUSE(ctx, TOO_FAR);
             if (bytes != NULL)
                 bytes[b] = size;

@@ -28,6 +28,7 @@ typedef struct mpl_template_cell {
     uint32_t n_relations;
     mpl_buffer *below, *above; /* offset(above) >= offset(below) + bytes(below) */
     uint64_t *offset; /* [n] a constant plan: offsets of buffers, families' starts; NULL: none */
+    uint64_t *arena;  /* [pools] a constant plan: bytes reserved whatever the shape; NULL: none */
     mpl_regret regret;
     mpl_template_code *code; /* made by mpl_template_ready */
 } mpl_template_cell;
@@ -59,7 +60,8 @@ mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *t, const int64_t 
                              uint32_t *cell);
 
 /* Offsets at the shape value[symbols]: offset[n] from the base of each buffer's pool, bytes[n] (may
- * be NULL) its size, pool_bytes[pools] (may be NULL) where each pool ends [byte]. Allocates
+ * be NULL) its size, pool_bytes[pools] (may be NULL) where each pool ends, of a constant plan
+ * what is reserved [byte]. Allocates
  * nothing; a template is evaluated by one thread at a time. MPL_EINPUT: no such shape, or a sum
  * exceeds 2^62. O(buffers + relations + terms of different sizes). */
 mpl_status mpl_template_offsets(mpl_ctx *ctx, const mpl_template *t, const int64_t *value,

@@ -6,11 +6,15 @@
 #include "graphs/symbols/symbols.h"
 #include "planners/template/template_priv.h"
 
-/* The largest value of a size over the range: that of a corner where it is proved, else a bound. */
+enum { MOST_PROOFS = 10 }; /* of one size's largest value */
+
+/* The largest value of a size over the range: that of a corner where it is proved, else the least
+ * of some numbers up to the bound of its interval for which it is. */
 static mpl_status largest(const mpl_draft *m, mpl_expr e, uint64_t *out)
 {
     mpl_exprs *x = m->sp->x;
     int64_t value[MPL_MAX_SYMBOLS], most = 0, low, high;
+    bool proved;
     uint32_t n = m->box.n < 6 ? m->box.n : 6;
     mpl_expr top;
 
@@ -21,13 +25,47 @@ static mpl_status largest(const mpl_draft *m, mpl_expr e, uint64_t *out)
         if (mpl_expr_eval(x, e, value, &now))
             most = now > most ? now : most;
     }
-    MPL_PASS(mpl_expr_const(m->ctx, x, most, &top));
-    if (!mpl_expr_at_most(x, e, top, NULL)) {
-        if (!mpl_expr_bounds(x, e, NULL, &low, &high))
-            return MPL_REFUSE(m->ctx, "a size of the range does not fit in 64 bits");
-        most = high;
+    if (!mpl_expr_bounds(x, e, NULL, &low, &high))
+        return MPL_REFUSE(m->ctx, "a size of the range does not fit in 64 bits");
+    for (uint32_t i = 0; i < MOST_PROOFS && most < high; i++) {
+        int64_t middle = i == 0 ? most : most + (high - most) / 2;
+
+        MPL_PASS(mpl_expr_const(m->ctx, x, middle, &top));
+        proved = mpl_expr_at_most(x, e, top, NULL);
+        if (proved)
+            high = middle;
+        else
+            most = middle;
     }
-    *out = (uint64_t)most;
+    *out = (uint64_t)high;
+    return MPL_OK;
+}
+
+/* Reserves of each pool what its buffers need at most, at offsets that do not change. */
+static mpl_status reserve(const mpl_draft *m, const mpl_template_cell *cell)
+{
+    const mpl_problem *p = m->p;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        mpl_expr end = m->sp->bytes[b];
+        mpl_buffer at = b;
+        uint64_t most;
+
+        for (;;) { /* the distance from what moves with b */
+            bool part = p->inside != NULL && p->inside[at] != at;
+            mpl_buffer next = part ? p->inside[at] : cell->on[at];
+
+            if (next == at)
+                break;
+            if (part)
+                MPL_PASS(mpl_expr_add(m->ctx, m->sp->x, end, m->sp->inside_at[at], &end));
+            at = next;
+        }
+        MPL_PASS(largest(m, end, &most));
+        if (!mpl_add_bytes(most, cell->offset[at], &most) || most > INT64_MAX / 4)
+            return MPL_REFUSE(m->ctx, "a constant plan of the range does not fit in 2^61 bytes");
+        cell->arena[p->pool[b]] = mpl_max_u64(cell->arena[p->pool[b]], most);
+    }
     return MPL_OK;
 }
 
@@ -68,6 +106,8 @@ static mpl_status constant(mpl_draft *m, mpl_template_cell *cell)
             MPL_TRY(mpl_layout_take_pair(m, &l, i, &taken));
     }
     memcpy(cell->on, l.on, p->n * sizeof *l.on);
+    MPL_TRY(mpl_new(m->ctx, cell->arena, p->n_pools));
+    MPL_TRY(reserve(m, cell));
 out:
     mpl_problem_free(m->ctx, p);
     mpl_problem_free(m->ctx, hull);

@@ -214,6 +214,10 @@ static int64_t height_at(prover *v, uint32_t point, bool exact)
     uint32_t n_points = v->n_points;
     int64_t top = 0;
 
+    if (v->cell->arena != NULL)
+        return v->cell->arena[0] > (uint64_t)(MOST_SUM / v->scale)
+                   ? -1
+                   : (int64_t)v->cell->arena[0] * v->scale;
     for (uint32_t k = 0; k < code->n_bodies; k++) {
         int64_t start = 0, align = code->align[k], up = 0;
         uint32_t begin = code->body_begin[k], end = code->body_begin[k + 1];
@@ -234,11 +238,6 @@ static int64_t height_at(prover *v, uint32_t point, bool exact)
             start = (start / v->scale + align - 1) / align * align * v->scale;
         else if (v->loose[k] && start > 0)
             start += (align - 1) * v->scale;
-        if (v->cell->offset != NULL &&
-            v->cell->offset[code->member[begin]] > (uint64_t)(MOST_SUM / v->scale))
-            return -1;
-        if (v->cell->offset != NULL)
-            start = (int64_t)v->cell->offset[code->member[begin]] * v->scale;
         for (uint32_t i = begin; i < end; i++) {
             mpl_buffer b = code->member[i], on = code->parent[b];
 

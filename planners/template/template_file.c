@@ -83,6 +83,9 @@ static json_t *cell_of(const mpl_template *t, const mpl_template_cell *cell)
 
     one = mpl_json_put(one, "offsets",
                        cell->offset != NULL ? mpl_json_row(n, cell->offset) : json_null());
+    one = mpl_json_put(one, "arenas",
+                       cell->arena != NULL ? mpl_json_row(t->problem->at->n_pools, cell->arena)
+                                           : json_null());
     return mpl_json_put(one, "regret",
                         json_pack("{s:o, s:o, s:o, s:o}", "arena_bytes", mpl_json_number(r->arena),
                                   "bound_bytes", mpl_json_number(r->bound), "shape",
@@ -404,7 +407,10 @@ static mpl_status read_cell(const reader *r, const json_t *one, mpl_template_cel
     }
     if (!json_is_null(json_object_get(one, "offsets"))) {
         MPL_PASS(mpl_new(r->ctx, cell->offset, r->sp->at->n));
+        MPL_PASS(mpl_new(r->ctx, cell->arena, r->sp->at->n_pools));
         MPL_PASS(get_row(r, one, "offsets", r->sp->at->n, INT64_MAX / 4, (int64_t *)cell->offset));
+        MPL_PASS(
+            get_row(r, one, "arenas", r->sp->at->n_pools, INT64_MAX / 4, (int64_t *)cell->arena));
     }
     return read_regret(r, json_object_get(one, "regret"), cell);
 }

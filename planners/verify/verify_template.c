@@ -208,14 +208,36 @@ static mpl_status ends_before(check *c, mpl_buffer a, mpl_buffer b, bool *proved
     return MPL_OK;
 }
 
+/* The offsets of a constant plan are aligned, and each buffer is proved to end within its arena. */
+static mpl_status check_constant(check *c)
+{
+    const mpl_problem *p = c->p;
+    const mpl_template_cell *cell = c->cell;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        mpl_buffer r = c->root[b];
+        mpl_expr end, base;
+
+        if (cell->offset[r] > INT64_MAX / 4 || cell->offset[r] % c->align[r] != 0)
+            return REFUSE(c, "cell %u: buffer %u is not aligned", c->k, r);
+        MPL_PASS(mpl_expr_add(c->ctx, c->sp->x, c->away[b], c->sp->bytes[b], &end));
+        MPL_PASS(mpl_expr_const(c->ctx, c->sp->x,
+                                (int64_t)mpl_min_u64(cell->arena[p->pool[b]], INT64_MAX / 2) -
+                                    (int64_t)cell->offset[r],
+                                &base));
+        if (!mpl_expr_at_most(c->sp->x, end, base, &cell->box))
+            return REFUSE(c, "cell %u: buffer %u may end beyond the arena", c->k, b);
+    }
+    return MPL_OK;
+}
+
 static mpl_status check_conflicts(check *c)
 {
     const mpl_problem *p = c->p;
     const mpl_template_cell *cell = c->cell;
 
-    for (mpl_buffer b = 0; cell->offset != NULL && b < p->n; b++)
-        if (cell->offset[b] > INT64_MAX / 4 || cell->offset[c->root[b]] % c->align[c->root[b]] != 0)
-            return REFUSE(c, "cell %u: buffer %u is not aligned", c->k, b);
+    if (cell->offset != NULL)
+        MPL_PASS(check_constant(c));
     for (mpl_buffer b = 0; b < p->n; b++)
         for (mpl_buffer a = 0; a < b; a++) {
             bool together = c->root[a] == c->root[b], holds = false;
@@ -262,6 +284,10 @@ static int64_t height_at(check *c, uint32_t j, bool point)
     const int64_t *low = c->low + j, *high = c->high + j;
     int64_t scale = mpl_controls_scale(c->controls), top = 0;
 
+    if (c->cell->arena != NULL)
+        return c->cell->arena[0] > (uint64_t)(MOST_SUM / scale)
+                   ? -1
+                   : (int64_t)c->cell->arena[0] * scale;
     for (uint32_t k = 0; k < c->n_order; k++) {
         mpl_buffer r = c->order[k];
         int64_t at = 0, align = (int64_t)c->align[r];
@@ -279,9 +305,7 @@ static int64_t height_at(check *c, uint32_t j, bool point)
             at = (at / scale + align - 1) / align * align * scale;
         else if (c->uneven[r] && at > 0)
             at += (align - 1) * scale;
-        if (c->cell->offset != NULL && c->cell->offset[r] > (uint64_t)(MOST_SUM / scale))
-            return -1;
-        c->start[r] = c->cell->offset != NULL ? (int64_t)c->cell->offset[r] * scale : at;
+        c->start[r] = at;
     }
     for (mpl_buffer b = 0; b < n; b++) {
         int64_t end = c->start[c->root[b]] + high[b * n_points] + high[(n + b) * n_points];

@@ -180,16 +180,20 @@ static inline bool next_point(const mpl_exprs *x, int64_t *value)
     }
 }
 
-/* Asserts that the template's plan of a shape is valid, by the verifier. Returns pool 0. */
+/* Asserts that the template's plan of a shape is valid, by the verifier. Returns pool 0: where the
+ * plan ends; of a constant plan what is reserved, which no plan's end exceeds. */
 static inline uint64_t assert_valid_at(mpl_ctx *ctx, const mpl_template *t, const int64_t *value)
 {
     owned_problem *p = NULL;
     owned_plan *plan = NULL;
+    uint64_t pool[8] = {0};
 
     assert_ok(ctx, mpl_sym_problem_at(ctx, t->problem, value, &p));
     assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
-    assert_ok(ctx, mpl_template_offsets(ctx, t, value, plan->offset, NULL, NULL));
+    assert_ok(ctx, mpl_template_offsets(ctx, t, value, plan->offset, NULL, pool));
     plan->claim = MPL_FEASIBLE;
     assert_ok(ctx, mpl_verify(ctx, p, plan));
-    return plan->peak_bytes;
+    assert_true(t->cell[0].arena != NULL ? plan->peak_bytes <= pool[0]
+                                         : plan->peak_bytes == pool[0]);
+    return pool[0];
 }

@@ -114,7 +114,7 @@ static offsets_of_shape *compiled(void **handle)
 
 /* The exported C function and the library say the same of every drawn shape; both refuse shapes
  * that a relation leaves out. */
-TEST(as_c_and_as_library)
+static void as_c_and_library(const char *way)
 {
     memplan_ctx *library = memplan_ctx_new();
     memplan_template *t = NULL;
@@ -126,7 +126,8 @@ TEST(as_c_and_as_library)
     mpl_rng rng = mpl_rng_of(3);
 
     assert_int_equal(run("plan bert:layers=1,hidden=32,heads=2,vocab=50 --dim batch=1..9 "
-                         "--dim seq=2..40:2 --dim 'batch+seq<=30' --cells 2 -o @/t.json"),
+                         "--dim seq=2..40:2 --dim 'batch+seq<=30' %s -o @/t.json",
+                         way),
                      0);
     assert_int_equal(run("export @/t.json --format c-template -o @/t.c"), 0);
     evaluate = compiled(&handle);
@@ -153,6 +154,12 @@ TEST(as_c_and_as_library)
     dlclose(handle);
     memplan_template_free(t);
     memplan_ctx_free(library);
+}
+
+TEST(as_c_and_as_library)
+{
+    as_c_and_library("--cells 2");
+    as_c_and_library("--constant");
 }
 
 static int begin(void)

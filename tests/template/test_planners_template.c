@@ -52,6 +52,59 @@ TEST(every_method_is_valid_at_every_shape)
         }
 }
 
+/* The largest arena of any shape, by the verifier's plans alone: what is reserved once. */
+static uint64_t largest_end(mpl_ctx *ctx, const mpl_template *t)
+{
+    int64_t value[MPL_MAX_SYMBOLS] = {-1};
+    uint64_t most = 0;
+
+    while (next_point(t->problem->x, value)) {
+        uint32_t n = t->problem->at->n;
+        uint64_t offset[16], bytes[16];
+
+        assert_true(n <= 16);
+        assert_ok(ctx, mpl_template_offsets(ctx, t, value, offset, bytes, NULL));
+        for (mpl_buffer b = 0; b < n; b++)
+            most = mpl_max_u64(most, offset[b] + bytes[b]);
+    }
+    return most;
+}
+
+/* A constant plan pays one arena at every shape: the largest end of any, where sizes rise in each
+ * symbol; where a relation cuts the range, never less, and seldom more. */
+TEST(a_constant_plan_reserves_once)
+{
+    uint32_t equal = 0, n = draws(60);
+
+    for (uint32_t seed = 0; seed < n; seed++) {
+        mpl_rng rng = mpl_rng_of(seed);
+        mpl_sym_problem *sp =
+            random_sym(ctx, &rng, 3 + drawn(&rng, 8), 1 + drawn(&rng, 2), seed % 32 & ~SYM_WIDE);
+        mpl_template *t = NULL;
+        mpl_template_ask ask = {.method = MPL_TEMPLATE_CONSTANT, .cells = 1};
+        mpl_run run;
+        int64_t value[MPL_MAX_SYMBOLS] = {-1};
+        uint64_t most, bound = 0;
+
+        mpl_run_init(&run, ctx);
+        run.budget_ticks = 200000;
+        assert_ok(ctx, mpl_template_plan(&run, sp, &ask, &t));
+        most = largest_end(ctx, t);
+        assert_true(t->cell[0].arena[0] >= most);
+        equal += t->cell[0].arena[0] == most;
+        if ((seed & SYM_RELATED) == 0)
+            assert_int_equal(t->cell[0].arena[0], most);
+        while (next_point(sp->x, value)) {
+            assert_int_equal(assert_valid_at(ctx, t, value), t->cell[0].arena[0]);
+            assert_ok(ctx, mpl_template_bound(ctx, sp, value, &bound));
+            assert_true(t->cell[0].arena[0] * MPL_REGRET_ONE <= bound * t->cell[0].regret.most);
+        }
+        mpl_template_free(ctx, t);
+        free_sym(ctx, sp);
+    }
+    assert_true(equal > n * 3 / 4);
+}
+
 /* ---- wide ranges ---- */
 
 /* Three dimensions of 4000 values each, related: the regret is proved, and no drawn shape leaves
@@ -256,5 +309,6 @@ static int make_folder(void)
 }
 
 TESTS_WITHIN(make_folder, folder_remove, every_method_is_valid_at_every_shape,
-             wide_ranges_are_proved, cells_lower_the_regret, what_is_read_is_what_was_written,
-             hostile_files_are_one_line, shapes_outside_are_refused, memory_may_run_out_anywhere)
+             a_constant_plan_reserves_once, wide_ranges_are_proved, cells_lower_the_regret,
+             what_is_read_is_what_was_written, hostile_files_are_one_line,
+             shapes_outside_are_refused, memory_may_run_out_anywhere)

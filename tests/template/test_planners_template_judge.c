@@ -34,6 +34,7 @@ static kept keep(const mpl_template *t)
         cell->below = copy_of(cell->below, cell->n_relations * sizeof *cell->below);
         cell->above = copy_of(cell->above, cell->n_relations * sizeof *cell->above);
         cell->offset = copy_of(cell->offset, n * sizeof *cell->offset);
+        cell->arena = copy_of(cell->arena, t->problem->at->n_pools * sizeof *cell->arena);
         cell->box.low = copy_of(cell->box.low, cell->box.n * sizeof *cell->box.low);
         cell->box.high = copy_of(cell->box.high, cell->box.n * sizeof *cell->box.high);
         cell->regret.at = copy_of(cell->regret.at, cell->box.n * sizeof *cell->regret.at);
@@ -63,6 +64,8 @@ static void put_back(const kept *k, mpl_template *t)
         }
         if (to->offset != NULL)
             memcpy(to->offset, from->offset, n * sizeof *to->offset);
+        if (to->arena != NULL)
+            memcpy(to->arena, from->arena, t->problem->at->n_pools * sizeof *to->arena);
         memcpy(to->box.low, from->box.low, to->box.n * sizeof *to->box.low);
         memcpy(to->box.high, from->box.high, to->box.n * sizeof *to->box.high);
         if (to->regret.at != NULL)
@@ -76,6 +79,7 @@ static void forget(kept *k, uint32_t n_cells)
         mpl_template_cell *cell = &k->cell[i];
 
         free(cell->on), free(cell->below), free(cell->above), free(cell->offset);
+        free(cell->arena);
         free(cell->box.low), free(cell->box.high), free(cell->regret.at);
     }
     free(k->cell), free(k->load), free(k->load_begin);
@@ -137,7 +141,9 @@ static void change(mpl_template *t, mpl_rng *rng)
         cell->regret.arena += drawn(rng, 3) - 1;
         break;
     case 6:
-        if (cell->offset != NULL)
+        if (cell->arena != NULL && drawn(rng, 2) == 0)
+            cell->arena[0] += drawn(rng, 64) - 32U;
+        else if (cell->offset != NULL)
             cell->offset[drawn(rng, n)] += drawn(rng, 64) - 32U;
         else
             change_relation(cell, n, rng);
@@ -155,20 +161,20 @@ static bool is_right(mpl_ctx *ctx, const mpl_template *t)
     while (next_point(t->problem->x, value)) {
         owned_problem *p = NULL;
         owned_plan *plan = NULL;
-        uint64_t bound = 0;
+        uint64_t bound = 0, pool[8] = {0};
         uint32_t k = 0;
 
         assert_ok(ctx, mpl_sym_problem_at(ctx, t->problem, value, &p));
         assert_ok(ctx, mpl_plan_new(ctx, p, &plan));
-        if (mpl_template_offsets(ctx, t, value, plan->offset, NULL, NULL) != MPL_OK)
+        if (mpl_template_offsets(ctx, t, value, plan->offset, NULL, pool) != MPL_OK)
             return false;
         plan->claim = MPL_FEASIBLE;
-        if (mpl_verify(ctx, p, plan) != MPL_OK)
+        if (mpl_verify(ctx, p, plan) != MPL_OK || plan->peak_bytes > pool[0])
             return false;
         assert_ok(ctx, mpl_template_bound(ctx, t->problem, value, &bound));
         assert_ok(ctx, mpl_template_find(ctx, t, value, &k));
         if (t->cell[k].regret.most != UINT64_MAX &&
-            plan->peak_bytes * MPL_REGRET_ONE > bound * t->cell[k].regret.most)
+            pool[0] * MPL_REGRET_ONE > bound * t->cell[k].regret.most)
             return false;
     }
     return true;
