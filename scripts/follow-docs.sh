@@ -77,7 +77,7 @@ for added in "list planners:mine" "list graphs:tower" "list backends:twice"; do
 done
 build/memplan run tower --planner mine --backend twice --json | grep -q '"outputs":"equal"'
 verdict "the new graph by the new planner on the new backend" $?
-scripts/printed-commands.sh README.md PAPER.md results/APPENDIX.md harness/TUTORIAL.md | tee build/printed.log
+scripts/printed-commands.sh README.md PAPER.md results/APPENDIX.md harness/COMMANDS.md harness/TUTORIAL.md | tee build/printed.log
 read -r p f skipped < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' build/printed.log)
 passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
 echo "$passed passed, $failed failed, ${skipped:-0} skipped"
