@@ -1,0 +1,280 @@
+/* executorch.c -- the memory plan inside an ExecuTorch program (.pte).
+ *
+ * Source   executorch, schema/program.fbs (identifier ET12): a method has values, of which tensors
+ *          may have allocation_info (memory, offset), and chains of instructions, whose arguments
+ *          are values; non_const_buffer_sizes[m] is the size of memory m. exir/memory_planning.py:
+ *          sizes and offsets are multiples of the alignment, 16 unless it is set.
+ * Lives    Instruction i is step i + 1. A tensor lives from the first instruction that has it as an
+ *          argument to the last; inputs live from 0, outputs to the end, and state (tensors with a
+ *          name or contents of their own, and a place) always.
+ * Views    The result of et_view lies where its argument lies: one buffer.
+ * Aligned  The largest power of two up to 16 that all offsets keep to.
+ * Limits   The first method. Jumps back (loops over a submodule) are refused: what lives across a
+ *          round cannot be told. Delegates plan their own memory, which the file does not show. */
+#include "graphs/io/tflite/flatbuffer.h"
+#include "planners/import/import_priv.h"
+
+enum { PLAN_VALUES = 2, PLAN_INPUTS, PLAN_OUTPUTS, PLAN_CHAINS, PLAN_OPERATORS, PLAN_SIZES = 8 };
+enum { TENSOR_TYPE = 0, TENSOR_DIMS = 2, TENSOR_DATA = 5, TENSOR_PLACE = 6, TENSOR_EXTRA = 9 };
+enum { VALUE_TENSOR = 5, VALUE_TENSORS = 10, VALUE_OPTIONAL_TENSORS = 11 }; /* of KernelTypes */
+enum { CALL_KERNEL = 1, CALL_DELEGATE, CALL_MOVE, CALL_JUMP };
+enum { MOST_ALIGNED = 16 };
+
+typedef struct reader {
+    mpl_ctx *ctx;
+    const char *path;
+    flat_file file;
+    flat_table plan;
+    flat_vector values, operators;
+    uint32_t *buffer; /* [values.n] in the list; MPL_NONE: no planned tensor */
+    uint64_t step;
+    mpl_import_list list;
+    uint32_t n_delegates;
+} reader;
+
+bool mpl_import_is_executorch(const mpl_import_in *in)
+{
+    return flat_is(in->text, in->size, "ET12");
+}
+
+static mpl_status check_file(const reader *r)
+{
+    if (r->file.fault != NULL)
+        return MPL_REFUSE(r->ctx, "%.200s: no ExecuTorch program: %s", r->path, r->file.fault);
+    return MPL_OK;
+}
+
+/* Bytes of an element of each ScalarType; 0: unknown. */
+static uint64_t element_bytes(int64_t type)
+{
+    static const uint8_t bytes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1,
+                                    1, 1, 4, 2, 1, 1, 1, 1, 1, 1, 2};
+
+    if (type > 22) /* BITS16 is followed by float8 types, then by wider unsigned integers */
+        return type <= 26 ? 1 : type == 27 ? 2 : type == 28 ? 4 : type == 29 ? 8 : 0;
+    return type >= 0 ? bytes[type] : 0;
+}
+
+static mpl_status tensor_bytes(reader *r, const flat_table *t, uint32_t value, uint64_t *bytes)
+{
+    flat_vector dims = flat_list(t, TENSOR_DIMS, 4);
+    int64_t type = flat_int(t, TENSOR_TYPE, 1, false, 0);
+
+    *bytes = element_bytes(type);
+    if (*bytes == 0)
+        return MPL_REFUSE(r->ctx, "%.200s: value %u has the type %" PRId64 ", unknown here",
+                          r->path, value, type);
+    for (uint32_t i = 0; i < dims.n; i++) {
+        int64_t dim = flat_item_int(&dims, i);
+
+        if (dim < 0 || !mpl_mul_bytes(*bytes, (uint64_t)dim, bytes) || *bytes > INT64_MAX)
+            return MPL_REFUSE(r->ctx, "%.200s: value %u has a dim of %" PRId64 ", or is too large",
+                              r->path, value, dim);
+    }
+    return MPL_OK;
+}
+
+static mpl_status read_tensor(reader *r, uint32_t value, const flat_table *t)
+{
+    flat_table place = flat_child(t, TENSOR_PLACE), extra = flat_child(t, TENSOR_EXTRA);
+    flat_vector sizes = flat_list(&r->plan, PLAN_SIZES, 8);
+    mpl_import_buffer b = {.birth = UINT64_MAX, .block = MPL_NONE};
+    int64_t memory = flat_int(&place, 0, 4, false, 0);
+    uint64_t end;
+    char name[24];
+
+    if (place.at == 0)
+        return MPL_OK;
+    MPL_PASS(tensor_bytes(r, t, value, &b.bytes));
+    MPL_PASS(check_file(r));
+    if (b.bytes == 0)
+        return MPL_OK;
+    b.offset = (uint64_t)flat_int(&place, 1, 4, false, 0) |
+               (uint64_t)flat_int(&place, 2, 4, false, 0) << 32;
+    if (memory >= sizes.n || !mpl_add_bytes(b.offset, b.bytes, &end) ||
+        end > (uint64_t)flat_item_int(&sizes, (uint32_t)memory))
+        return MPL_REFUSE(r->ctx, "%.200s: value %u ends beyond its memory %" PRId64, r->path,
+                          value, memory);
+    MPL_PASS(mpl_import_pool(r->ctx, r->path, &r->list, (uint64_t)memory, &b.pool));
+    if (extra.at != 0 || flat_int(t, TENSOR_DATA, 4, false, 0) > 0)
+        b.birth = 0, b.death = UINT64_MAX;
+    r->buffer[value] = r->list.n;
+    return mpl_import_add(r->ctx, &r->list, &b, name,
+                          (size_t)snprintf(name, sizeof name, "%u", value));
+}
+
+static mpl_status read_values(reader *r)
+{
+    MPL_PASS(mpl_new(r->ctx, r->buffer, r->values.n));
+    for (uint32_t v = 0; v < r->values.n; v++) {
+        flat_table value = flat_item(&r->values, v), tensor = flat_child(&value, 1);
+
+        r->buffer[v] = MPL_NONE;
+        if (flat_int(&value, 0, 1, false, 0) == VALUE_TENSOR)
+            MPL_PASS(read_tensor(r, v, &tensor));
+        MPL_PASS(check_file(r));
+    }
+    return MPL_OK;
+}
+
+/* The current step needs a value, or the tensors of a list. */
+static void need(reader *r, int64_t v, bool listed)
+{
+    flat_table value, items;
+    int64_t type;
+    mpl_import_buffer *b;
+
+    if (v < 0 || v >= r->values.n)
+        return;
+    if (r->buffer[v] != MPL_NONE) {
+        b = &r->list.item[r->buffer[v]];
+        b->birth = mpl_min_u64(b->birth, r->step);
+        b->death = mpl_max_u64(b->death, r->step + 1);
+    }
+    value = flat_item(&r->values, (uint32_t)v);
+    type = flat_int(&value, 0, 1, false, 0);
+    if (listed || (type != VALUE_TENSORS && type != VALUE_OPTIONAL_TENSORS))
+        return;
+    items = flat_child(&value, 1);
+    for (flat_vector list = flat_list(&items, 0, 4); list.n > 0; list.n--)
+        need(r, flat_item_int(&list, list.n - 1), true);
+}
+
+static bool is_view(reader *r, const flat_table *call)
+{
+    static const char view[] = "executorch_prim::et_view";
+    int64_t op = flat_int(call, 0, 4, true, 0);
+    flat_table operator;
+    flat_vector name;
+
+    if (op < 0 || op >= r->operators.n)
+        return false;
+    operator= flat_item(&r->operators, (uint32_t)op);
+    name = flat_list(&operator, 0, 1);
+    return name.n == sizeof view - 1 && r->file.fault == NULL &&
+           memcmp(r->file.data + name.at, view, name.n) == 0;
+}
+
+/* Lets a view's result be the buffer of what it views, where both have one place. */
+static void join_view(reader *r, int64_t of, int64_t view)
+{
+    mpl_import_buffer *a, *b;
+
+    if (of < 0 || view < 0 || of >= r->values.n || view >= r->values.n ||
+        r->buffer[of] == MPL_NONE || r->buffer[view] == MPL_NONE)
+        return;
+    a = &r->list.item[r->buffer[of]], b = &r->list.item[r->buffer[view]];
+    if (a == b || a->pool != b->pool || a->offset != b->offset || b->birth != UINT64_MAX)
+        return;
+    a->bytes = mpl_max_u64(a->bytes, b->bytes);
+    mpl_free(r->ctx, b->name);
+    b->name = NULL;
+    r->buffer[view] = r->buffer[of];
+}
+
+static mpl_status read_instruction(reader *r, const flat_table *instruction, uint32_t at)
+{
+    int64_t type = flat_int(instruction, 0, 1, false, 0);
+    flat_table call = flat_child(instruction, 1);
+    flat_vector args;
+
+    r->step++;
+    if (type == CALL_JUMP && flat_int(&call, 1, 4, true, 0) <= at)
+        return MPL_REFUSE(r->ctx, "%.200s: instruction %u jumps back: lives in loops are not read",
+                          r->path, at);
+    if (type == CALL_MOVE || type == CALL_JUMP)
+        need(r, flat_int(&call, 0, 4, true, 0), false);
+    if (type == CALL_MOVE)
+        need(r, flat_int(&call, 1, 4, true, 0), false);
+    if (type != CALL_KERNEL && type != CALL_DELEGATE)
+        return MPL_OK;
+    r->n_delegates += type == CALL_DELEGATE;
+    args = flat_list(&call, 1, 4);
+    if (type == CALL_KERNEL && args.n > 1 && is_view(r, &call))
+        join_view(r, flat_item_int(&args, 0), flat_item_int(&args, args.n - 1));
+    for (uint32_t i = 0; i < args.n; i++)
+        need(r, flat_item_int(&args, i), false);
+    return MPL_OK;
+}
+
+static void need_all(reader *r, unsigned field)
+{
+    flat_vector list = flat_list(&r->plan, field, 4);
+
+    for (uint32_t i = 0; i < list.n; i++)
+        need(r, flat_item_int(&list, i), false);
+}
+
+static mpl_status read_method(reader *r)
+{
+    flat_vector chains = flat_list(&r->plan, PLAN_CHAINS, 4);
+
+    r->values = flat_list(&r->plan, PLAN_VALUES, 4);
+    r->operators = flat_list(&r->plan, PLAN_OPERATORS, 4);
+    MPL_PASS(check_file(r));
+    MPL_PASS(read_values(r));
+    need_all(r, PLAN_INPUTS);
+    for (uint32_t c = 0; c < chains.n; c++) {
+        flat_table chain = flat_item(&chains, c);
+        flat_vector list = flat_list(&chain, 2, 4);
+
+        for (uint32_t i = 0; i < list.n; i++) {
+            flat_table instruction = flat_item(&list, i);
+
+            MPL_PASS(read_instruction(r, &instruction, i));
+            MPL_PASS(check_file(r));
+        }
+    }
+    need_all(r, PLAN_OUTPUTS);
+    r->step++;
+    return check_file(r);
+}
+
+/* Drops what became part of another buffer; what nothing needs is alone at a step of its own. */
+static void finish_list(reader *r)
+{
+    uint32_t n = 0, align;
+
+    for (uint32_t b = 0; b < r->list.n; b++)
+        if (r->list.item[b].name != NULL)
+            r->list.item[n++] = r->list.item[b];
+    r->list.n = n;
+    align = mpl_import_alignment(&r->list, MOST_ALIGNED);
+    for (uint32_t b = 0; b < n; b++) {
+        mpl_import_buffer *buffer = &r->list.item[b];
+
+        buffer->align = align;
+        if (buffer->birth == UINT64_MAX)
+            buffer->birth = r->step + b, buffer->death = r->step + b + 1;
+    }
+    for (uint32_t b = 0; b < n; b++)
+        if (r->list.item[b].death == UINT64_MAX)
+            r->list.item[b].death = r->step + n;
+}
+
+mpl_status mpl_import_read_executorch(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)
+{
+    mpl_status st = MPL_OK;
+    reader r = {.ctx = ctx, .path = in->path, .file = flat_open(in->text, in->size)};
+    flat_table program = flat_root(&r.file);
+    flat_vector plans = flat_list(&program, 1, 4), sizes;
+
+    MPL_TRY(check_file(&r));
+    if (plans.n == 0)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: it has no method", in->path);
+    r.plan = flat_item(&plans, 0);
+    MPL_TRY(read_method(&r));
+    finish_list(&r);
+    r.list.may_be_empty = true;
+    MPL_TRY(mpl_import_make(ctx, in, &r.list, out));
+    sizes = flat_list(&r.plan, PLAN_SIZES, 8);
+    if (r.list.n_pools > 0)
+        out->arena_bytes = (uint64_t)flat_item_int(&sizes, (uint32_t)r.list.pool_label[0]);
+    out->granule = r.list.n > 0 ? r.list.item[0].align : 0;
+    snprintf(out->note, sizeof out->note, "%u memories; %u calls of delegates, %u more methods",
+             r.list.n_pools, r.n_delegates, plans.n - 1);
+out:
+    mpl_free(ctx, r.buffer);
+    mpl_import_list_fini(ctx, &r.list);
+    return st;
+}

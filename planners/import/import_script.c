@@ -1,0 +1,175 @@
+/* import_script.c -- see import_script.h. */
+#include "planners/import/import_script.h"
+
+static bool is_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static size_t name_length(const char *at, const char *end)
+{
+    size_t n = 0;
+
+    while (at + n < end && is_name(at[n]))
+        n++;
+    return n;
+}
+
+const char *mpl_script_assigned(const mpl_script *s, size_t *n, const char **rest)
+{
+    const char *text = s->lines.text, *end = text + s->lines.n;
+    const char *equals = mpl_script_after(text, end, " = ");
+
+    *n = name_length(text, end);
+    if (*n == 0 || equals == NULL || (text[*n] != ' ' && text[*n] != ':'))
+        return NULL;
+    *rest = equals;
+    return text;
+}
+
+const char *mpl_script_after(const char *at, const char *end, const char *key)
+{
+    const char *found = memmem(at, (size_t)(end - at), key, strlen(key));
+
+    return found != NULL ? found + strlen(key) : NULL;
+}
+
+/* Bytes of an element: the first number in the name of its type, in bits; a byte for bool. */
+static uint64_t element_bytes(const char *at, const char *end)
+{
+    const char *type = mpl_script_after(at, end, "torch.");
+    const char *quoted = mpl_script_after(at, end, "dtype(\"");
+    uint64_t bits = 0;
+    size_t n;
+
+    type = type != NULL ? type : quoted;
+    if (type == NULL)
+        return 0;
+    n = name_length(type, end);
+    if (n == 4 && memcmp(type, "bool", 4) == 0)
+        return 1;
+    while (n > 0 && (*type < '0' || *type > '9'))
+        type++, n--;
+    return mpl_digits(type, type + n, &bits) != NULL && bits <= 1024 ? (bits + 7) / 8 : 0;
+}
+
+mpl_status mpl_script_tensor_bytes(const mpl_script *s, const char *at, char open, char close,
+                                   uint64_t *bytes)
+{
+    const char *end = s->lines.text + s->lines.n, *from = at, *stop;
+    uint64_t dim, product = element_bytes(at, end);
+
+    at = memchr(at, open, (size_t)(end - at));
+    stop = at != NULL ? memchr(at, close, (size_t)(end - at)) : NULL;
+    if (product == 0 || stop == NULL)
+        return MPL_REFUSE(s->ctx, "%.200s:%u: no type and dims of a tensor in '%.*s'", s->path,
+                          s->lines.number, end - from < 80 ? (int)(end - from) : 80, from);
+    for (at++; at < stop; at++) {
+        if (*at == ' ' || *at == ',')
+            continue;
+        if ((at = mpl_digits(at, stop, &dim)) == NULL || !mpl_mul_bytes(product, dim, &product) ||
+            product > INT64_MAX)
+            return MPL_REFUSE(s->ctx, "%.200s:%u: a dim of a tensor is no number, or too large",
+                              s->path, s->lines.number);
+        at--;
+    }
+    *bytes = product;
+    return MPL_OK;
+}
+
+mpl_status mpl_script_pool(mpl_script *s, const char *name, size_t n, uint64_t bytes)
+{
+    uint64_t old;
+
+    MPL_PASS(mpl_names_add(s->ctx, &s->pools, name, n, s->n_blocks, &old));
+    if (old != UINT64_MAX)
+        return MPL_REFUSE(s->ctx, "%.200s:%u: a second '%.*s'", s->path, s->lines.number, (int)n,
+                          name);
+    MPL_PASS(mpl_reserve(s->ctx, s->block_bytes, s->block_cap, (size_t)s->n_blocks + 1));
+    s->block_bytes[s->n_blocks++] = bytes;
+    return MPL_OK;
+}
+
+mpl_status mpl_script_alias(mpl_script *s, const char *name, size_t n, uint64_t buffer)
+{
+    uint64_t old;
+
+    if (buffer == UINT64_MAX)
+        return MPL_OK;
+    MPL_PASS(mpl_names_add(s->ctx, &s->names, name, n, buffer, &old));
+    if (old != UINT64_MAX && old != buffer)
+        return MPL_REFUSE(s->ctx, "%.200s:%u: a second '%.*s'", s->path, s->lines.number, (int)n,
+                          name);
+    return MPL_OK;
+}
+
+mpl_status mpl_script_buffer(mpl_script *s, const char *name, size_t n, uint32_t block,
+                             uint64_t offset, uint64_t bytes)
+{
+    mpl_import_buffer b = {.bytes = bytes, .offset = offset, .birth = UINT64_MAX, .block = block};
+    uint64_t end;
+
+    if (!mpl_add_bytes(offset, bytes, &end) || end > s->block_bytes[block])
+        return MPL_REFUSE(s->ctx, "%.200s:%u: '%.*s' ends beyond its pool of %" PRIu64 " bytes",
+                          s->path, s->lines.number, n < 80 ? (int)n : 80, name,
+                          s->block_bytes[block]);
+    if (bytes == 0)
+        return MPL_OK;
+    MPL_PASS(mpl_script_alias(s, name, n, s->list.n));
+    return mpl_import_add(s->ctx, &s->list, &b, name, n);
+}
+
+uint64_t mpl_script_first(const mpl_script *s, const char *at, const char *end)
+{
+    return mpl_names_get(&s->names, at, name_length(at, end));
+}
+
+void mpl_script_needs(mpl_script *s, const char *at, const char *end)
+{
+    while (at < end) {
+        size_t n = name_length(at, end);
+        uint64_t b = n > 0 ? mpl_names_get(&s->names, at, n) : UINT64_MAX;
+
+        if (b != UINT64_MAX) {
+            mpl_import_buffer *buffer = &s->list.item[b];
+
+            buffer->birth = mpl_min_u64(buffer->birth, s->step);
+            buffer->death = s->step + 1;
+        }
+        at += n > 0 ? n : 1;
+    }
+}
+
+mpl_status mpl_script_make(mpl_script *s, const mpl_import_in *in, uint32_t align, mpl_import *out)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *base = NULL, top = 0;
+
+    MPL_TRY(mpl_new(s->ctx, base, s->n_blocks));
+    for (uint32_t k = 0; k < s->n_blocks; k++)
+        if (!mpl_align_bytes(top, align, &base[k]) ||
+            !mpl_add_bytes(base[k], s->block_bytes[k], &top) || top > INT64_MAX)
+            MPL_FAIL(s->ctx, MPL_EINPUT, "%.200s: the pools pass 2^63 bytes", s->path);
+    for (uint32_t b = 0; b < s->list.n; b++) {
+        mpl_import_buffer *buffer = &s->list.item[b];
+
+        if (buffer->birth == UINT64_MAX) /* nothing needs it: it is nowhere in the way */
+            buffer->birth = s->step + 1 + b, buffer->death = s->step + 2 + b;
+        buffer->offset += base[buffer->block];
+        buffer->align = align;
+        if (s->n_blocks == 1)
+            buffer->block = MPL_NONE;
+    }
+    MPL_TRY(mpl_import_make(s->ctx, in, &s->list, out));
+    out->arena_bytes = top;
+    out->granule = align;
+out:
+    mpl_free(s->ctx, base);
+    return st;
+}
+
+void mpl_script_fini(mpl_script *s)
+{
+    mpl_import_list_fini(s->ctx, &s->list);
+    mpl_free_each(s->ctx, s->names.slot, s->pools.slot, s->block_bytes);
+}
