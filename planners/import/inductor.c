@@ -26,9 +26,10 @@ bool mpl_import_is_inductor(const mpl_import_in *in)
 
 static mpl_status read_pool(mpl_script *s, const char *name, size_t n, const char *rest)
 {
+    const char *end = s->lines.text + s->lines.n, *open = memchr(rest, '(', (size_t)(end - rest));
     uint64_t bytes = 0;
 
-    MPL_PASS(mpl_script_tensor_bytes(s, strchr(rest, '(') + 1, '(', ')', &bytes));
+    MPL_PASS(mpl_script_tensor_bytes(s, open != NULL ? open + 1 : end, '(', ')', &bytes));
     return mpl_script_pool(s, name, n, bytes);
 }
 

@@ -39,6 +39,16 @@ static const struct {
     {"small.offline.txt", "offline", true, 3, 4, 0, 0, 0, 160, 160, "0", 0, 0, 2, 0},
     {"small.pytorch.json", "pytorch", false, 7, 10, 0, 0, 6144, 6144, 4396, "0x100600 of event 5",
      3, 6, 10, 1536},
+    /* 3 has the view 4, which only cat reads, two steps later */
+    {"small.executorch.pte", "executorch_program", false, 6, 5, 0, 0, 1024, 1024, 1024, "3", 3, 2,
+     4, 0},
+    /* 2 has the view 13, by et_view; 0 is state, and max has two results */
+    {"small.state.pte", "executorch_program", false, 10, 10, 0, 0, 1280, 1280, 1280, "2", 2, 1, 6,
+     512},
+    /* buf2 is buf1 again; buf4 is new where buf0 was */
+    {"small.inductor.py", "inductor", false, 4, 8, 0, 2, 1680, 1680, 1664, "buf3", 2, 5, 7, 1664},
+    {"small.relax.txt", "relax", false, 3, 8, 0, 2, 384, 384, 384, "alloc2", 2, 5, 8, 0},
+    {"small.iree.mlir", "iree", false, 3, 4, 0, 0, 384, 356, 356, "0.3", 2, 2, 4, 0},
 };
 enum { N_GOOD = sizeof good / sizeof *good };
 
@@ -190,7 +200,49 @@ static const struct {
      "history", ""},
     {"small.pytorch.json", "\"device_traces\": [[", "\"device_traces\": 3, \"x\": [[", MPL_EINPUT,
      "lists", ""},
+
+    {"small.inductor.py", "pool0, 1024", "pool0, 960", MPL_EINVALID, "'buf0'", "'buf1'"},
+    {"small.inductor.py", "pool0, 1024", "pool0, 1025", MPL_EINPUT, ":14", "beyond"},
+    {"small.inductor.py", "pool0, 1024", "pool0, x", MPL_EINPUT, ":14", "alloc_from_pool"},
+    {"small.inductor.py", "pool0, 1024", "pool0", MPL_EINPUT, ":14", "alloc_from_pool"},
+    {"small.inductor.py", "pool0, 0", "pool2, 0", MPL_EINPUT, ":10", "pool from above"},
+    {"small.inductor.py", "(1664, )", "(s0, )", MPL_EINPUT, ":9", "no number"},
+    {"small.inductor.py", "(1664, )", "(9223372036854775807, 3)", MPL_EINPUT, ":9", "too large"},
+    {"small.inductor.py", "torch.uint8", "uint8", MPL_EINPUT, ":9", "type"},
+    {"small.inductor.py", "torch.uint8", "torch.wide", MPL_EINPUT, ":9", "type"},
+    {"small.inductor.py", "(16, 20)", "(16, 21)", MPL_EINPUT, ":14", "beyond"},
+    {"small.inductor.py", "pool1 =", "pool0 =", MPL_EINPUT, ":17", "second"},
+    {"small.inductor.py", "buf1 = alloc", "buf0 = alloc", MPL_EINPUT, ":14", "second"},
+    {"small.inductor.py", "return (", "(", MPL_EINPUT, "cut", ""},
+    {"small.inductor.py", "(4, ), (1, ), torch.float32)", "(9223372036854775, 1000), torch.uint8)",
+     MPL_EINPUT, "2^63", ""},
+
+    {"small.relax.txt", "(storage, 0, R.shape([64])", "(storage, 8, R.shape([64])", MPL_EINPUT,
+     ":7", "beyond"},
+    {"small.relax.txt", "R.shape([256])", "R.shape([n])", MPL_EINPUT, ":6", "storage's size"},
+    {"small.relax.txt", "(storage, 0, R.shape([64])", "(storage, n, R.shape([64])", MPL_EINPUT,
+     ":7", "tensor's offset"},
+    {"small.relax.txt", "alloc_tensor(storage1", "alloc_tensor(storage2", MPL_EINPUT, ":11",
+     "storage from above"},
+    {"small.relax.txt", "storage1: R", "storage: R", MPL_EINPUT, ":10", "second 'storage'"},
+    {"small.relax.txt", "R.shape([32])", "R.shape([m])", MPL_EINPUT, ":13", "no number"},
+    {"small.relax.txt", "cls.less(alloc1", "cls.less(lv", MPL_EINVALID, "'alloc'", "'alloc2'"},
+    {"small.relax.txt", "return", "end", MPL_EINPUT, "cut", ""},
+
+    {"small.iree.mlir", "[1, 2]", "[0, 2]", MPL_OK, "", ""},
+    {"small.iree.mlir", "[2, 3]", "[1, 3]", MPL_EINVALID, "'0.1'", "'0.3'"},
+    {"small.iree.mlir", "[2, 3]", "[3, 2]", MPL_EINPUT, ":9", "slice"},
+    {"small.iree.mlir", "[2, 3]", "[2, 4294967296]", MPL_EINPUT, ":9", "slice"},
+    {"small.iree.mlir", "= %c100,", "= %n,", MPL_EINPUT, ":8", "'%n'"},
+    {"small.iree.mlir", "%3:5", "%3", MPL_EINPUT, ":6", "results"},
+    {"small.iree.mlir", "wo %arg7[%c256", "wo %arg7[%n", MPL_EINPUT, "'%3#2'", "no number"},
+    {"small.iree.mlir", "IR Dump After", "IR Dump", MPL_EINPUT, ":19", "before and after"},
+    {"small.iree.mlir", "%3#3 for", "%3#9 for", MPL_EINPUT, "'%3#9'", "no number"},
 };
+
+/* Messages that single changed bytes of a program of ExecuTorch lead to. */
+static const char *const of_bytes[] = {"beyond its memory", "unknown here", "too large",
+                                       "no ExecuTorch program", "no plan"};
 
 static char *load(mpl_ctx *ctx, const char *file, size_t *size)
 {
@@ -241,8 +293,8 @@ TEST(changes_are_seen)
     }
 }
 
-/* Every file cut at every byte: bad input in one line, or a smaller plan if the format has no end
- * mark. */
+/* Every file cut at every byte, or at every seventh of a large one: bad input in one line, or a
+ * smaller plan if the format has no end mark. */
 TEST(cut_files)
 {
     owned_problem *beside = NULL;
@@ -256,7 +308,7 @@ TEST(cut_files)
         if (strcmp(good[i].format, "libnnc") == 0) /* detected by its name; and two files */
             continue;
         text = load(ctx, good[i].file, &size);
-        for (size_t n = 0; n + 2 < size; n++) {
+        for (size_t n = 0; n + 2 < size; n += size > 1100 ? 7 : 1) {
             mpl_import got = {0};
             mpl_status st = mpl_plan_import(ctx, folder_put("cut", text, n), beside, &got);
 
@@ -267,6 +319,46 @@ TEST(cut_files)
             mpl_import_fini(ctx, &got);
         }
     }
+}
+
+/* Each byte of a binary program is each of a few others: one line, and never more than a plan that
+ * the verifier judges. Fault: a number that is used before it is compared. */
+TEST(changed_bytes)
+{
+    static const uint8_t to[] = {255};
+    bool said[sizeof of_bytes / sizeof *of_bytes] = {false};
+    size_t size;
+    owned_memory char *text = load(ctx, "small.executorch.pte", &size);
+
+    for (size_t k = 0; k < size * sizeof to; k++) {
+        char *at = &text[k / sizeof to], was = *at;
+        mpl_import got = {0};
+        mpl_status st;
+
+        *at = (char)to[k % sizeof to];
+        st = mpl_plan_import(ctx, folder_put("changed", text, size), NULL, &got);
+        if (st == MPL_EINPUT)
+            check_message(ctx, "a byte");
+        else
+            assert_ok(ctx, st);
+        for (size_t i = 0; st == MPL_EINPUT && i < sizeof said; i++)
+            said[i] |= strstr(ctx->message, of_bytes[i]) != NULL;
+        if (st == MPL_OK && mpl_verify(ctx, got.problem, got.plan) != MPL_OK)
+            assert_null(strchr(ctx->message, '\n'));
+        mpl_import_fini(ctx, &got);
+        *at = was;
+    }
+    for (size_t i = 0; i < sizeof said; i++)
+        if (!said[i])
+            fail_msg("no changed byte is said to be '%s'", of_bytes[i]);
+}
+
+TEST(loops_of_executorch)
+{
+    mpl_import got = {0};
+
+    assert_status(ctx, mpl_plan_import(ctx, DATA "small.loop.pte", NULL, &got), MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, "instruction 7 jumps back"));
 }
 
 /* XLA's two files together, as it writes them. */
@@ -331,7 +423,8 @@ TEST(nothing_that_is_a_plan)
         ROW({"", 0, "empty"}, {"hello\n", 6, "no plan"},
             {"\x1c\0\0\0TFL3\0\0\0\0", 12, "TensorFlow Lite"}, {"{\"a\": 1}", 8, "no plan file"},
             {"allocation 0: size 4, constant:\nBufferLiveRange:\n", 49, "cut"},
-            {"id,lower,upper,size\na,0,1,2\n", 28, "'offset'"}, {"1 0 1 0", 7, "GRAPH"});
+            {"id,lower,upper,size\na,0,1,2\n", 28, "'offset'"}, {"1 0 1 0", 7, "GRAPH"},
+            {"\x0c\0\0\0ET12\4\0\4\0\4\0\0\0", 16, "it has no method"});
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         mpl_import got = {0};
@@ -371,4 +464,5 @@ TEST(memory_runs_out)
 }
 
 TESTS_WITHIN(begin, folder_remove, read_as_written, own_plans, changes_are_seen, cut_files,
-             xla_in_two_files, segments_come_and_go, nothing_that_is_a_plan, memory_runs_out)
+             changed_bytes, loops_of_executorch, xla_in_two_files, segments_come_and_go,
+             nothing_that_is_a_plan, memory_runs_out)

@@ -1,4 +1,4 @@
-/* executorch.c -- the memory plan inside an ExecuTorch program (.pte).
+/* executorch_program.c -- the memory plan inside an ExecuTorch program (.pte).
  *
  * Source   executorch, schema/program.fbs (identifier ET12): a method has values, of which tensors
  *          may have allocation_info (memory, offset), and chains of instructions, whose arguments
@@ -7,7 +7,8 @@
  * Lives    Instruction i is step i + 1. A tensor lives from the first instruction that has it as an
  *          argument to the last; inputs live from 0, outputs to the end, and state (tensors with a
  *          name or contents of their own, and a place) always.
- * Views    The result of et_view lies where its argument lies: one buffer.
+ * Views    The result of et_view lies where its argument lies: one buffer. So does what is read and
+ *          never written: the exporter removes et_view where all dims are numbers.
  * Aligned  The largest power of two up to 16 that all offsets keep to.
  * Limits   The first method. Jumps back (loops over a submodule) are refused: what lives across a
  *          round cannot be told. Delegates plan their own memory, which the file does not show. */
@@ -32,7 +33,7 @@ typedef struct reader {
     uint32_t n_delegates;
 } reader;
 
-bool mpl_import_is_executorch(const mpl_import_in *in)
+bool mpl_import_is_executorch_program(const mpl_import_in *in)
 {
     return flat_is(in->text, in->size, "ET12");
 }
@@ -117,27 +118,70 @@ static mpl_status read_values(reader *r)
     return MPL_OK;
 }
 
+/* Lets value `view` be buffer `of`, where both have one place. */
+static void join_view(reader *r, uint32_t of, int64_t view)
+{
+    mpl_import_buffer *a, *b;
+
+    if (of == MPL_NONE || view < 0 || view >= r->values.n || r->buffer[view] == MPL_NONE)
+        return;
+    a = &r->list.item[of], b = &r->list.item[r->buffer[view]];
+    if (a == b || a->pool != b->pool || a->offset != b->offset || b->birth != UINT64_MAX)
+        return;
+    a->bytes = mpl_max_u64(a->bytes, b->bytes);
+    mpl_free(r->ctx, b->name);
+    b->name = NULL;
+    r->buffer[view] = of;
+}
+
+/* The buffer that was needed first, most lately, among those at the place of another. */
+static uint32_t latest_at(const reader *r, const mpl_import_buffer *place)
+{
+    uint32_t found = MPL_NONE;
+
+    for (uint32_t b = 0; b < r->list.n; b++) {
+        const mpl_import_buffer *item = &r->list.item[b];
+
+        if (item->name != NULL && item->birth != UINT64_MAX && item->offset == place->offset &&
+            item->pool == place->pool &&
+            (found == MPL_NONE || item->birth >= r->list.item[found].birth))
+            found = b;
+    }
+    return found;
+}
+
+/* The current step needs a tensor. One that is read but that nothing has written is what is left
+ * of a view that the exporter removed: it lies where the tensor is that it views. */
+static void need_tensor(reader *r, int64_t v, bool written)
+{
+    mpl_import_buffer *b;
+
+    if (v < 0 || v >= r->values.n || r->buffer[v] == MPL_NONE)
+        return;
+    b = &r->list.item[r->buffer[v]];
+    if (!written && b->birth == UINT64_MAX)
+        join_view(r, latest_at(r, b), v);
+    b = &r->list.item[r->buffer[v]];
+    b->birth = mpl_min_u64(b->birth, r->step);
+    b->death = mpl_max_u64(b->death, r->step + 1);
+}
+
 /* The current step needs a value, or the tensors of a list. */
-static void need(reader *r, int64_t v, bool listed)
+static void need(reader *r, int64_t v, bool written)
 {
     flat_table value, items;
     int64_t type;
-    mpl_import_buffer *b;
 
     if (v < 0 || v >= r->values.n)
         return;
-    if (r->buffer[v] != MPL_NONE) {
-        b = &r->list.item[r->buffer[v]];
-        b->birth = mpl_min_u64(b->birth, r->step);
-        b->death = mpl_max_u64(b->death, r->step + 1);
-    }
+    need_tensor(r, v, written);
     value = flat_item(&r->values, (uint32_t)v);
     type = flat_int(&value, 0, 1, false, 0);
-    if (listed || (type != VALUE_TENSORS && type != VALUE_OPTIONAL_TENSORS))
+    if (type != VALUE_TENSORS && type != VALUE_OPTIONAL_TENSORS)
         return;
     items = flat_child(&value, 1);
     for (flat_vector list = flat_list(&items, 0, 4); list.n > 0; list.n--)
-        need(r, flat_item_int(&list, list.n - 1), true);
+        need_tensor(r, flat_item_int(&list, list.n - 1), written);
 }
 
 static bool is_view(reader *r, const flat_table *call)
@@ -155,21 +199,20 @@ static bool is_view(reader *r, const flat_table *call)
            memcmp(r->file.data + name.at, view, name.n) == 0;
 }
 
-/* Lets a view's result be the buffer of what it views, where both have one place. */
-static void join_view(reader *r, int64_t of, int64_t view)
+/* A kernel's last argument is its result, or the list of its results. */
+static void read_call(reader *r, const flat_table *call, const flat_vector *args)
 {
-    mpl_import_buffer *a, *b;
+    int64_t from;
 
-    if (of < 0 || view < 0 || of >= r->values.n || view >= r->values.n ||
-        r->buffer[of] == MPL_NONE || r->buffer[view] == MPL_NONE)
-        return;
-    a = &r->list.item[r->buffer[of]], b = &r->list.item[r->buffer[view]];
-    if (a == b || a->pool != b->pool || a->offset != b->offset || b->birth != UINT64_MAX)
-        return;
-    a->bytes = mpl_max_u64(a->bytes, b->bytes);
-    mpl_free(r->ctx, b->name);
-    b->name = NULL;
-    r->buffer[view] = r->buffer[of];
+    if (args->n > 1 && is_view(r, call)) {
+        from = flat_item_int(args, 0);
+        if (from >= 0 && from < r->values.n)
+            join_view(r, r->buffer[from], flat_item_int(args, args->n - 1));
+    }
+    if (args->n > 0)
+        need(r, flat_item_int(args, args->n - 1), true);
+    for (uint32_t i = 0; i + 1 < args->n; i++)
+        need(r, flat_item_int(args, i), false);
 }
 
 static mpl_status read_instruction(reader *r, const flat_table *instruction, uint32_t at)
@@ -182,27 +225,27 @@ static mpl_status read_instruction(reader *r, const flat_table *instruction, uin
     if (type == CALL_JUMP && flat_int(&call, 1, 4, true, 0) <= at)
         return MPL_REFUSE(r->ctx, "%.200s: instruction %u jumps back: lives in loops are not read",
                           r->path, at);
+    if (type == CALL_MOVE)
+        need(r, flat_int(&call, 1, 4, true, 0), true);
     if (type == CALL_MOVE || type == CALL_JUMP)
         need(r, flat_int(&call, 0, 4, true, 0), false);
-    if (type == CALL_MOVE)
-        need(r, flat_int(&call, 1, 4, true, 0), false);
     if (type != CALL_KERNEL && type != CALL_DELEGATE)
         return MPL_OK;
-    r->n_delegates += type == CALL_DELEGATE;
     args = flat_list(&call, 1, 4);
-    if (type == CALL_KERNEL && args.n > 1 && is_view(r, &call))
-        join_view(r, flat_item_int(&args, 0), flat_item_int(&args, args.n - 1));
-    for (uint32_t i = 0; i < args.n; i++)
-        need(r, flat_item_int(&args, i), false);
+    if (type == CALL_KERNEL)
+        read_call(r, &call, &args);
+    for (uint32_t i = 0; type == CALL_DELEGATE && i < args.n; i++)
+        need(r, flat_item_int(&args, i), true);
+    r->n_delegates += type == CALL_DELEGATE;
     return MPL_OK;
 }
 
-static void need_all(reader *r, unsigned field)
+static void need_all(reader *r, unsigned field, bool written)
 {
     flat_vector list = flat_list(&r->plan, field, 4);
 
     for (uint32_t i = 0; i < list.n; i++)
-        need(r, flat_item_int(&list, i), false);
+        need(r, flat_item_int(&list, i), written);
 }
 
 static mpl_status read_method(reader *r)
@@ -213,7 +256,7 @@ static mpl_status read_method(reader *r)
     r->operators = flat_list(&r->plan, PLAN_OPERATORS, 4);
     MPL_PASS(check_file(r));
     MPL_PASS(read_values(r));
-    need_all(r, PLAN_INPUTS);
+    need_all(r, PLAN_INPUTS, true);
     for (uint32_t c = 0; c < chains.n; c++) {
         flat_table chain = flat_item(&chains, c);
         flat_vector list = flat_list(&chain, 2, 4);
@@ -225,7 +268,7 @@ static mpl_status read_method(reader *r)
             MPL_PASS(check_file(r));
         }
     }
-    need_all(r, PLAN_OUTPUTS);
+    need_all(r, PLAN_OUTPUTS, false);
     r->step++;
     return check_file(r);
 }
@@ -252,7 +295,8 @@ static void finish_list(reader *r)
             r->list.item[b].death = r->step + n;
 }
 
-mpl_status mpl_import_read_executorch(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)
+mpl_status mpl_import_read_executorch_program(mpl_ctx *ctx, const mpl_import_in *in,
+                                              mpl_import *out)
 {
     mpl_status st = MPL_OK;
     reader r = {.ctx = ctx, .path = in->path, .file = flat_open(in->text, in->size)};
