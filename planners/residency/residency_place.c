@@ -1,0 +1,196 @@
+/* residency_place.c -- offsets of pieces, and the moves between them. See residency_priv.h.
+ *
+ * A piece is a buffer's stay in one memory. In fast memory it lasts from a use to the last one that
+ * it is kept for; what leaves before a step makes room for what comes before it. In slow memory
+ * each buffer has one place, from its first bytes there to the last ones read. */
+#include "planners/residency/residency_priv.h"
+
+#include <stdlib.h>
+
+#define PLACE_TICKS UINT64_C(2000000) /* of the exact planner */
+
+/* A problem of n pieces in one pool. */
+static mpl_status pieces_new(mpl_residency *r, uint32_t n, uint64_t capacity, mpl_problem **out)
+{
+    MPL_PASS(mpl_problem_new(r->run->ctx, r->p->name, n, out));
+    (*out)->n_steps = r->p->n_steps;
+    (*out)->pool_capacity[0] = capacity;
+    for (uint32_t k = 0; k < n; k++)
+        (*out)->align[k] = r->p->align;
+    return MPL_OK;
+}
+
+static uint32_t count_pieces(const mpl_residency *r, const uint8_t *fast, const uint8_t *kept)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->n_uses; i++)
+        n += fast[i] && !kept[i];
+    return n;
+}
+
+/* Fills in the pieces of fast memory; piece_of[] of uses. */
+static void fill_pieces(const mpl_residency *r, const uint8_t *fast, const uint8_t *kept,
+                        mpl_problem *q, uint32_t *piece_of)
+{
+    uint32_t n = 0;
+    bool open = false;
+
+    for (uint32_t i = 0; i < r->n_uses; i++) {
+        if (!fast[i])
+            continue;
+        if (!open)
+            q->birth[n] = r->p->at[i];
+        q->bytes[n] = r->p->bytes[r->owner[i]];
+        q->death[n] = r->p->at[i] + 1;
+        piece_of[i] = n;
+        open = kept[i] != 0;
+        n += !open;
+    }
+}
+
+/* Runs one planner; *done: it has a plan, or a proof that there is none. */
+static mpl_status run_planner(mpl_residency *r, const char *name, uint64_t ticks,
+                              const mpl_problem *q, mpl_plan **plan, bool *done)
+{
+    mpl_run run = mpl_run_default(r->run->ctx);
+    mpl_status st;
+
+    run.budget_ticks = ticks;
+    st = mpl_planner_run(mpl_planner_find(name), &run, q, plan);
+    *done = st == MPL_OK;
+    return st == MPL_ELIMIT ? MPL_OK : st;
+}
+
+mpl_status mpl_residency_place(mpl_residency *r, const uint8_t *fast, const uint8_t *kept,
+                               uint64_t *place, mpl_placed *placed)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = r->run->ctx;
+    mpl_problem *q = NULL;
+    mpl_plan *plan = NULL;
+    uint32_t *piece_of = NULL, n = count_pieces(r, fast, kept);
+    bool done = false;
+
+    *placed = (mpl_placed){.fits = n == 0};
+    if (n == 0)
+        goto out;
+    MPL_TRY(pieces_new(r, n, MPL_NO_CAPACITY, &q));
+    MPL_TRY(mpl_new(ctx, piece_of, r->n_uses));
+    fill_pieces(r, fast, kept, q, piece_of);
+    MPL_TRY(run_planner(r, "greedy_size", UINT64_MAX, q, &plan, &done));
+    placed->least = plan->peak_bytes;
+    if (plan->peak_bytes > r->p->capacity) {
+        mpl_plan_free(ctx, plan);
+        plan = NULL;
+        q->pool_capacity[0] = r->p->capacity;
+        MPL_TRY(run_planner(r, "exact", PLACE_TICKS, q, &plan, &done));
+    }
+    placed->never = done && plan->claim == MPL_INFEASIBLE;
+    placed->fits = done && !placed->never;
+    for (uint32_t i = 0; placed->fits && i < r->n_uses; i++)
+        if (fast[i])
+            place[i] = plan->offset[piece_of[i]];
+out:
+    mpl_problem_free(ctx, q);
+    mpl_plan_free(ctx, plan);
+    mpl_free(ctx, piece_of);
+    return st;
+}
+
+/* ---- slow memory and moves ---- */
+
+/* Appends the moves of a buffer in order of its uses; extends its life in slow memory. */
+static void moves_of(const mpl_residency *r, mpl_buffer b, mpl_residency_plan *plan,
+                     uint32_t *birth, uint32_t *death)
+{
+    const mpl_residency_problem *p = r->p;
+    bool dirty = false;
+
+    *birth = MPL_NONE;
+    for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++) {
+        uint32_t s = p->at[i], away = i > p->begin[b] ? p->at[i - 1] + 1 : 0;
+        bool leaves = i > p->begin[b] && plan->fast[i - 1] && !plan->kept[i - 1];
+        bool comes = i > p->begin[b] && plan->fast[i] && (leaves || !plan->fast[i - 1]);
+
+        if (leaves && dirty)
+            plan->move[plan->n_moves++] =
+                (mpl_move){.step = away, .buffer = b, .fast_at = plan->place[i - 1]};
+        if (leaves && dirty && *birth == MPL_NONE)
+            *birth = away;
+        if (comes)
+            plan->move[plan->n_moves++] =
+                (mpl_move){.step = s, .buffer = b, .to_fast = 1, .fast_at = plan->place[i]};
+        if (!plan->fast[i] && *birth == MPL_NONE)
+            *birth = s;
+        if (comes || !plan->fast[i])
+            *death = s + 1;
+        dirty = plan->fast[i] && (p->writes[i] || (dirty && !leaves));
+    }
+}
+
+MPL_ORDER_BY(by_time, mpl_move, MPL_RISING(step) MPL_RISING(to_fast) MPL_RISING(buffer))
+
+/* Offsets in slow memory of the buffers that are ever there. */
+static mpl_status place_slow(mpl_residency *r, uint32_t n, const uint32_t *birth,
+                             const uint32_t *death, uint64_t *at, mpl_residency_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    mpl_problem *q = NULL;
+    mpl_plan *slow = NULL;
+    bool done;
+    uint32_t k = 0;
+
+    if (n == 0)
+        return MPL_OK;
+    MPL_TRY(pieces_new(r, n, MPL_NO_CAPACITY, &q));
+    for (mpl_buffer b = 0; b < r->p->n; b++)
+        if (birth[b] != MPL_NONE) {
+            q->birth[k] = birth[b];
+            q->death[k] = death[b];
+            q->bytes[k++] = r->p->bytes[b];
+        }
+    MPL_TRY(run_planner(r, "greedy_size", UINT64_MAX, q, &slow, &done));
+    plan->slow_arena = slow->peak_bytes;
+    for (mpl_buffer b = r->p->n; b-- > 0;)
+        if (birth[b] != MPL_NONE)
+            at[b] = slow->offset[--k];
+out:
+    mpl_problem_free(r->run->ctx, q);
+    mpl_plan_free(r->run->ctx, slow);
+    return st;
+}
+
+mpl_status mpl_residency_finish(mpl_residency *r, mpl_residency_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    const mpl_residency_problem *p = r->p;
+    uint32_t *birth = NULL, *death = NULL, n = 0;
+    uint64_t *at = NULL;
+
+    plan->moved_bytes = plan->slow_bytes = plan->cost = 0;
+    MPL_TRY(mpl_new(r->run->ctx, plan->move, (size_t)r->n_uses * 2));
+    MPL_TRY(mpl_new_each(r->run->ctx, p->n, birth, death));
+    MPL_TRY(mpl_new(r->run->ctx, at, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        plan->cost +=
+            mpl_residency_cost(p, b, plan->fast, plan->kept, &plan->moved_bytes, &plan->slow_bytes);
+        moves_of(r, b, plan, &birth[b], &death[b]);
+        n += birth[b] != MPL_NONE;
+    }
+    MPL_TRY(place_slow(r, n, birth, death, at, plan));
+    for (uint32_t k = 0; k < plan->n_moves; k++)
+        plan->move[k].slow_at = at[plan->move[k].buffer];
+    qsort(plan->move, plan->n_moves, sizeof *plan->move, by_time);
+    for (uint32_t i = 0; i < r->n_uses; i++) {
+        uint64_t end = plan->place[i] + p->bytes[r->owner[i]];
+
+        if (plan->fast[i])
+            plan->fast_bytes = mpl_max_u64(plan->fast_bytes, end);
+        else
+            plan->place[i] = at[r->owner[i]];
+    }
+out:
+    mpl_free_each(r->run->ctx, birth, death, at);
+    return st;
+}

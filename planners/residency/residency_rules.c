@@ -1,0 +1,182 @@
+/* residency_rules.c -- residency by simple rules, to compare with. See residency.h.
+ *
+ * Source   furthest next use: Belady, A study of replacement algorithms for a virtual-storage
+ *          computer, IBM Systems Journal 5 (2), 1966; by density: what XLA's memory space
+ *          assignment does (buffers by what their uses gain, each in fast memory whole or from use
+ *          to use, with moves between)
+ * Differs  Buffers have sizes: as many leave as it takes. The operands of a step are in fast
+ *          memory wherever they fit. */
+#include "planners/place/sort.h"
+#include "planners/residency/residency_priv.h"
+
+void mpl_residency_operands(const mpl_residency *r, uint64_t capacity, uint8_t *fast)
+{
+    memset(fast, 0, r->n_uses);
+    for (uint32_t s = 0; s < r->p->n_steps; s++)
+        for (uint64_t left = capacity;;) {
+            uint32_t best = MPL_NONE;
+
+            for (uint32_t k = r->step_begin[s]; k < r->step_begin[s + 1]; k++) {
+                uint32_t i = r->step_use[k];
+
+                if (!fast[i] && r->size[r->owner[i]] <= left &&
+                    (best == MPL_NONE || r->size[r->owner[i]] > r->size[r->owner[best]]))
+                    best = i;
+            }
+            if (best == MPL_NONE)
+                break;
+            fast[best] = 1;
+            left -= r->size[r->owner[best]];
+        }
+}
+
+/* A sweep over the steps. */
+typedef struct sweep {
+    mpl_residency r;
+    uint8_t *fast, *kept;
+    uint32_t *last; /* [n] last use so far, of buffers in fast memory; MPL_NONE: not there */
+    uint64_t used;  /* of fast memory [byte] */
+} sweep;
+
+/* The buffer in fast memory, of no use at this step, whose next use is furthest. */
+static mpl_buffer furthest(const sweep *v, uint32_t step)
+{
+    const mpl_residency_problem *p = v->r.p;
+    mpl_buffer best = MPL_NONE;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        if (v->last[b] != MPL_NONE && p->at[v->last[b] + 1] != step &&
+            (best == MPL_NONE || p->at[v->last[b] + 1] > p->at[v->last[best] + 1] ||
+             (p->at[v->last[b] + 1] == p->at[v->last[best] + 1] && v->r.size[b] > v->r.size[best])))
+            best = b;
+    return best;
+}
+
+static void leave(sweep *v, mpl_buffer b)
+{
+    v->kept[v->last[b]] = 0;
+    v->last[b] = MPL_NONE;
+    v->used -= v->r.size[b];
+}
+
+/* Operands come where they are not yet, after others have left for them. */
+static void sweep_step(sweep *v, uint32_t step)
+{
+    const mpl_residency_problem *p = v->r.p;
+    const uint32_t *begin = v->r.step_begin, *item = v->r.step_use;
+    uint64_t coming = 0;
+
+    for (uint32_t k = begin[step]; k < begin[step + 1]; k++) {
+        mpl_buffer b = v->r.owner[item[k]];
+
+        if (v->last[b] != MPL_NONE && !v->fast[item[k]])
+            leave(v, b);
+        coming += v->fast[item[k]] && v->last[b] == MPL_NONE ? v->r.size[b] : 0;
+    }
+    while (v->used + coming > v->r.capacity)
+        leave(v, furthest(v, step));
+    v->used += coming;
+    for (uint32_t k = begin[step]; k < begin[step + 1]; k++) {
+        uint32_t i = item[k];
+        mpl_buffer b = v->r.owner[i];
+        bool stays = v->fast[i] && i + 1 < p->begin[b + 1];
+
+        v->kept[i] = stays;
+        v->last[b] = stays ? i : MPL_NONE;
+        v->used -= v->fast[i] && !stays ? v->r.size[b] : 0;
+    }
+}
+
+mpl_status mpl_residency_belady(mpl_ctx *ctx, const mpl_residency_problem *p, uint64_t *cost)
+{
+    mpl_status st = MPL_OK;
+    mpl_run run = mpl_run_default(ctx);
+    sweep v = {.r = {.run = &run}};
+
+    MPL_TRY(mpl_residency_init(&run, p, &v.r));
+    MPL_TRY(mpl_new_each(ctx, v.r.n_uses, v.fast, v.kept));
+    MPL_TRY(mpl_new(ctx, v.last, p->n));
+    memset(v.last, 0xff, p->n * sizeof *v.last);
+    mpl_residency_operands(&v.r, v.r.capacity, v.fast);
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        sweep_step(&v, s);
+    *cost = mpl_residency_total(&v.r, v.fast, v.kept);
+out:
+    mpl_free_each(ctx, v.fast, v.kept, v.last);
+    mpl_residency_fini(&v.r);
+    return st;
+}
+
+/* ---- by density ---- */
+
+/* Whether the stays of uses [begin, end) fit as they are, which takes their room. */
+static bool take_stays(const mpl_residency *r, uint32_t begin, uint32_t end, const uint8_t *fast,
+                       int64_t *room, uint8_t *kept)
+{
+    int64_t size = (int64_t)r->size[r->owner[begin]];
+
+    for (uint32_t i = begin; i < end; i++)
+        for (uint32_t s = r->p->at[i] + 1; s < r->p->at[i + 1]; s++)
+            if (room[s] < size)
+                return false;
+    for (uint32_t i = begin; i < end; i++)
+        if (!fast[i] || !fast[i + 1])
+            return false;
+    for (uint32_t i = begin; i < end; i++) {
+        kept[i] = 1;
+        for (uint32_t s = r->p->at[i] + 1; s < r->p->at[i + 1]; s++)
+            room[s] -= size;
+    }
+    return true;
+}
+
+/* The buffers, most uses for their steps first. */
+static mpl_status dense_first(const mpl_residency *r, mpl_buffer *order)
+{
+    mpl_status st = MPL_OK;
+    const mpl_residency_problem *p = r->p;
+    uint64_t *key = NULL;
+
+    MPL_TRY(mpl_new(r->run->ctx, key, p->n));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        key[b] = ((uint64_t)(p->at[p->begin[b + 1] - 1] - p->at[p->begin[b]] + 1) << 24) /
+                 (p->begin[b + 1] - p->begin[b]);
+    mpl_ids_ascending(p->n, order);
+    MPL_TRY(mpl_sort_ids(r->run->ctx, p->n, order, key));
+out:
+    mpl_free(r->run->ctx, key);
+    return st;
+}
+
+mpl_status mpl_residency_greedy(mpl_ctx *ctx, const mpl_residency_problem *p, uint64_t *cost)
+{
+    mpl_status st = MPL_OK;
+    mpl_run run = mpl_run_default(ctx);
+    mpl_residency r = {.run = &run};
+    uint8_t *fast = NULL, *kept = NULL;
+    int64_t *room = NULL;
+    mpl_buffer *order = NULL;
+
+    MPL_TRY(mpl_residency_init(&run, p, &r));
+    MPL_TRY(mpl_new_each(ctx, r.n_uses, fast, kept));
+    MPL_TRY(mpl_new(ctx, room, p->n_steps));
+    MPL_TRY(mpl_new(ctx, order, p->n));
+    mpl_residency_operands(&r, r.capacity, fast);
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        room[s] = (int64_t)r.capacity;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        mpl_residency_load(&r, b, fast, kept, -1, true, false, room);
+    MPL_TRY(dense_first(&r, order));
+    for (uint32_t k = 0; k < p->n; k++) {
+        uint32_t begin = p->begin[order[k]], end = p->begin[order[k] + 1] - 1;
+
+        if (begin < end && !take_stays(&r, begin, end, fast, room, kept))
+            for (uint32_t i = begin; i < end; i++)
+                (void)take_stays(&r, i, i + 1, fast, room, kept);
+    }
+    *cost = mpl_residency_total(&r, fast, kept);
+out:
+    mpl_free_each(ctx, fast, kept, room, order);
+    mpl_residency_fini(&r);
+    return st;
+}

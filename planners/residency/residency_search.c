@@ -1,0 +1,334 @@
+/* residency_search.c -- plans of less cost: near by, and all of them. See residency_priv.h.
+ *
+ * Idea     Near by: a few buffers alive at one step leave and come back in another order, each by
+ *          its cheapest way in the room that is left. All: where the cheapest ways under prices
+ *          exceed the capacity, one of them is forced into fast memory or out of it; a node whose
+ *          bound is not below the best plan is closed. A plan counts only once it is placed; one
+ *          that cannot be placed is branched on until it is refuted or stands alone.
+ * Source   this project
+ * Cost     Exponential; limited by ticks. */
+#include "planners/residency/residency_priv.h"
+
+enum { MOST_OUT = 8, NODE_ROUNDS = 40 };
+
+/* ---- near by ---- */
+
+typedef struct near_by {
+    mpl_residency *r;
+    uint8_t *fast, *kept, *old_fast, *old_kept;
+    int64_t *room; /* [n_steps] [byte] */
+    const uint64_t *sum;
+    mpl_rng rng;
+} near_by;
+
+/* Gives a buffer its cheapest way; the room of its uses is its own until then. */
+static void put(near_by *v, mpl_buffer b, bool priced)
+{
+    mpl_path path = {.price = priced ? v->sum : NULL, .room = v->room};
+    uint64_t cost;
+
+    mpl_residency_load(v->r, b, v->fast, v->kept, 1, true, false, v->room);
+    (void)mpl_residency_path(v->r, b, &path, v->fast, v->kept, &cost);
+    mpl_residency_load(v->r, b, v->fast, v->kept, -1, true, true, v->room);
+}
+
+static void take_out(near_by *v, mpl_buffer b)
+{
+    mpl_residency_load(v->r, b, v->fast, v->kept, 1, false, true, v->room);
+}
+
+static mpl_status near_init(mpl_residency *r, const mpl_prices *prices, uint64_t capacity,
+                            uint8_t *fast, uint8_t *kept, near_by *v)
+{
+    mpl_ctx *ctx = r->run->ctx;
+
+    *v = (near_by){.r = r, .fast = fast, .kept = kept, .sum = prices->sum};
+    v->rng = mpl_rng_of(r->run->seed);
+    MPL_PASS(mpl_new(ctx, v->room, r->p->n_steps));
+    MPL_PASS(mpl_new_each(ctx, r->n_uses, v->old_fast, v->old_kept));
+    for (uint32_t s = 0; s < r->p->n_steps; s++)
+        v->room[s] = (int64_t)capacity;
+    for (mpl_buffer b = 0; b < r->p->n; b++)
+        mpl_residency_load(r, b, fast, kept, -1, true, true, v->room);
+    return MPL_OK;
+}
+
+static void near_fini(near_by *v)
+{
+    mpl_free_each(v->r->run->ctx, v->room, v->old_fast, v->old_kept);
+}
+
+mpl_status mpl_residency_first(mpl_residency *r, const mpl_prices *prices, uint64_t capacity,
+                               uint8_t *fast, uint8_t *kept)
+{
+    mpl_status st = MPL_OK;
+    near_by v;
+
+    memset(kept, 0, r->n_uses);
+    /* without a price of slow memory, all uses are in fast memory, whatever is left of it */
+    mpl_residency_operands(r, r->p->slow_price == 0 ? r->capacity : capacity, fast);
+    st = near_init(r, prices, capacity, fast, kept, &v);
+    for (mpl_buffer b = 0; st == MPL_OK && b < r->p->n; b++)
+        put(&v, b, true);
+    near_fini(&v);
+    return st;
+}
+
+/* A few buffers with several uses that are alive at a step with a price. */
+static uint32_t choose(near_by *v, mpl_buffer out[MOST_OUT])
+{
+    const mpl_residency_problem *p = v->r->p;
+    uint32_t step = (uint32_t)mpl_rng_below(&v->rng, p->n_steps), n = 0, seen = 0;
+    uint32_t most = 2 + (uint32_t)mpl_rng_below(&v->rng, MOST_OUT - 1);
+
+    for (uint32_t k = 0; k < p->n_steps && v->sum[step + 1] == v->sum[step]; k++)
+        step = (step + 1) % p->n_steps;
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (p->at[p->begin[b]] > step || p->at[p->begin[b + 1] - 1] < step ||
+            (p->begin[b + 1] - p->begin[b] < 2 && p->slow_price == 0))
+            continue;
+        seen++;
+        if (n < most)
+            out[n++] = b;
+        else if (mpl_rng_below(&v->rng, seen) < most)
+            out[mpl_rng_below(&v->rng, most)] = b;
+    }
+    for (uint32_t i = n; i > 1; i--) { /* in any order */
+        uint32_t k = (uint32_t)mpl_rng_below(&v->rng, i);
+        mpl_buffer b = out[k];
+
+        out[k] = out[i - 1];
+        out[i - 1] = b;
+    }
+    return n;
+}
+
+/* Copies the ways of the chosen buffers. */
+static void copy_ways(const near_by *v, uint32_t n, const mpl_buffer *b, const uint8_t *fast,
+                      const uint8_t *kept, uint8_t *to_fast, uint8_t *to_kept)
+{
+    const uint32_t *begin = v->r->p->begin;
+
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t uses = begin[b[k] + 1] - begin[b[k]];
+
+        memcpy(to_fast + begin[b[k]], fast + begin[b[k]], uses);
+        memcpy(to_kept + begin[b[k]], kept + begin[b[k]], uses);
+    }
+}
+
+static uint64_t cost_of(const near_by *v, uint32_t n, const mpl_buffer *b)
+{
+    uint64_t cost = 0;
+
+    for (uint32_t k = 0; k < n; k++)
+        cost += mpl_residency_cost(v->r->p, b[k], v->fast, v->kept, NULL, NULL);
+    return cost;
+}
+
+mpl_status mpl_residency_near(mpl_residency *r, const mpl_prices *prices, uint64_t capacity,
+                              uint64_t rounds, uint64_t enough, uint8_t *fast, uint8_t *kept)
+{
+    mpl_status st = MPL_OK;
+    near_by v;
+    uint64_t cost = mpl_residency_total(r, fast, kept);
+
+    MPL_TRY(near_init(r, prices, capacity, fast, kept, &v));
+    for (uint64_t k = 0; k < rounds && cost > enough; k++) {
+        mpl_buffer b[MOST_OUT];
+        uint32_t n = choose(&v, b);
+        uint64_t before = cost_of(&v, n, b), after;
+        bool priced = mpl_rng_below(&v.rng, 2) == 0;
+
+        copy_ways(&v, n, b, fast, kept, v.old_fast, v.old_kept);
+        for (uint32_t i = 0; i < n; i++)
+            take_out(&v, b[i]);
+        for (uint32_t i = 0; i < n; i++)
+            put(&v, b[i], priced);
+        after = cost_of(&v, n, b);
+        if (after <= before) {
+            cost -= before - after;
+            continue;
+        }
+        for (uint32_t i = 0; i < n; i++)
+            mpl_residency_load(r, b[i], fast, kept, 1, true, true, v.room);
+        copy_ways(&v, n, b, v.old_fast, v.old_kept, fast, kept);
+        for (uint32_t i = 0; i < n; i++)
+            mpl_residency_load(r, b[i], fast, kept, -1, true, true, v.room);
+    }
+out:
+    near_fini(&v);
+    return st;
+}
+
+/* ---- all ---- */
+
+typedef struct search {
+    mpl_residency *r;
+    mpl_residency_plan *best;
+    uint64_t *place; /* [n_uses] scratch */
+    uint64_t tick_limit;
+    uint64_t open; /* least bound of what was left out */
+} search;
+
+/* What a node decides next: a use, or the stay after one. */
+typedef struct item {
+    uint32_t use;
+    bool stay;
+} item;
+
+/* An undecided item in fast memory at `step` under the ways, else (any) any undecided one there:
+ * the largest, then the first. False: there is none. */
+static bool pick(const search *v, const uint8_t *fast, const uint8_t *kept, uint32_t step, bool any,
+                 item *out)
+{
+    const mpl_residency *r = v->r;
+    const mpl_residency_problem *p = r->p;
+    uint64_t most = 0;
+
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (p->at[p->begin[b]] > step || p->at[p->begin[b + 1] - 1] < step || r->size[b] <= most)
+            continue;
+        for (uint32_t i = p->begin[b]; i < p->begin[b + 1] && p->at[i] <= step; i++) {
+            bool used =
+                p->at[i] == step && p->slow_price > 0 && r->use[i] == MPL_FREE && (any || fast[i]);
+            bool over = p->at[i] < step && i + 1 < p->begin[b + 1] && p->at[i + 1] > step &&
+                        r->stay[i] == MPL_FREE && (any || kept[i]);
+
+            if (used || over) {
+                *out = (item){i, over};
+                most = r->size[b];
+            }
+        }
+    }
+    return most > 0;
+}
+
+/* The step at which the ways exceed the capacity by most; MPL_NONE: none. */
+static uint32_t worst_step(const search *v, const mpl_prices *q)
+{
+    int64_t most = (int64_t)v->r->capacity;
+    uint32_t worst = MPL_NONE;
+
+    for (uint32_t s = 0; s < v->r->p->n_steps; s++)
+        if (q->load[s] > most) {
+            most = q->load[s];
+            worst = s;
+        }
+    return worst;
+}
+
+/* A step whose rent is not all paid, with something to decide there: without any, the ways are the
+ * cheapest of this node. */
+static bool pick_unpaid(const search *v, const mpl_prices *q, item *out)
+{
+    for (uint32_t s = 0; s < v->r->p->n_steps; s++)
+        if (q->price[s] > 0 && q->load[s] < (int64_t)v->r->capacity &&
+            pick(v, q->fast, q->kept, s, true, out))
+            return true;
+    return false;
+}
+
+/* Anything undecided that the ways have in fast memory. */
+static bool pick_any(const search *v, const mpl_prices *q, item *out)
+{
+    const mpl_residency *r = v->r;
+
+    for (uint32_t i = 0; i < r->n_uses; i++) {
+        if (q->kept[i] && r->stay[i] == MPL_FREE) {
+            *out = (item){i, true};
+            return true;
+        }
+        if (q->fast[i] && r->use[i] == MPL_FREE && r->p->slow_price > 0) {
+            *out = (item){i, false};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Places ways that are within the capacity and better than the best plan. */
+static mpl_status try_ways(search *v, const mpl_prices *q, uint64_t cost, mpl_placed *placed)
+{
+    *placed = (mpl_placed){0};
+    MPL_PASS(mpl_residency_place(v->r, q->fast, q->kept, v->place, placed));
+    if (!placed->fits)
+        return MPL_OK;
+    v->best->cost = cost;
+    memcpy(v->best->fast, q->fast, v->r->n_uses);
+    memcpy(v->best->kept, q->kept, v->r->n_uses);
+    memcpy(v->best->place, v->place, v->r->n_uses * sizeof *v->place);
+    return MPL_OK;
+}
+
+/* What to decide at a node whose ways are within the capacity. *more false: it is closed. */
+static mpl_status settle(search *v, const mpl_prices *q, item *next, bool *more)
+{
+    uint64_t cost = mpl_residency_total(v->r, q->fast, q->kept);
+    mpl_placed placed = {.fits = true};
+
+    if (cost < v->best->cost)
+        MPL_PASS(try_ways(v, q, cost, &placed));
+    if (placed.fits) {
+        *more = q->bound < v->best->cost && pick_unpaid(v, q, next);
+        return MPL_OK;
+    }
+    *more = pick_any(v, q, next);
+    if (!*more && !placed.never)
+        v->open = mpl_min_u64(v->open, q->bound);
+    return MPL_OK;
+}
+
+static mpl_status visit(search *v, const mpl_prices *from)
+{
+    mpl_status st = MPL_OK;
+    mpl_prices q = {0};
+    item next = {0};
+    uint32_t step;
+    bool more = false;
+
+    MPL_TRY(mpl_prices_init(v->r, &q));
+    memcpy(q.exact, from->exact, v->r->p->n_steps * sizeof *q.exact);
+    mpl_prices_rise(v->r, NODE_ROUNDS, v->best->cost, &q);
+    if (q.bound >= v->best->cost)
+        goto out;
+    if (v->r->ticks >= v->tick_limit || mpl_run_late(v->r->run)) {
+        v->open = mpl_min_u64(v->open, q.bound);
+        goto out;
+    }
+    step = worst_step(v, &q);
+    if (step != MPL_NONE)
+        more = pick(v, q.fast, q.kept, step, false, &next);
+    else
+        MPL_TRY(settle(v, &q, &next, &more));
+    for (uint8_t way = MPL_OUT; more && way >= MPL_IN; way--) {
+        uint8_t *decided = next.stay ? &v->r->stay[next.use] : &v->r->use[next.use];
+
+        *decided = way;
+        st = visit(v, &q);
+        *decided = MPL_FREE;
+        MPL_TRY(st);
+    }
+out:
+    mpl_prices_fini(v->r, &q);
+    return st;
+}
+
+mpl_status mpl_residency_search(mpl_residency *r, const mpl_prices *root, uint64_t tick_limit,
+                                mpl_residency_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    search v = {.r = r, .best = plan, .tick_limit = tick_limit, .open = UINT64_MAX};
+    uint64_t bound;
+
+    MPL_TRY(mpl_new(r->run->ctx, v.place, r->n_uses));
+    MPL_TRY(visit(&v, root));
+    bound = mpl_min_u64(v.open, plan->cost);
+    if (bound > plan->bound) {
+        plan->bound = bound;
+        plan->searched = true;
+    }
+out:
+    mpl_free(r->run->ctx, v.place);
+    return st;
+}

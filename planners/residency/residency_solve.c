@@ -1,0 +1,108 @@
+/* residency_solve.c -- the plan of least cost. See residency.h. */
+#include "planners/residency/residency_priv.h"
+
+#define DEFAULT_TICKS UINT64_C(4000000) /* buffers decided: a few seconds */
+
+enum { NEAR_ROUNDS = 40, MOST_ROUNDS = 40000, RISE_ROUNDS = 600, MOST_TRIES = 24 };
+
+mpl_status mpl_residency_init(mpl_run *run, const mpl_residency_problem *p, mpl_residency *r)
+{
+    mpl_ctx *ctx = run->ctx;
+
+    *r = (mpl_residency){.run = run, .p = p, .n_uses = p->begin[p->n]};
+    MPL_PASS(mpl_residency_check(ctx, p));
+    r->capacity = mpl_align_up(p->capacity, p->align);
+    MPL_PASS(mpl_new(ctx, r->size, p->n));
+    MPL_PASS(mpl_new_each(ctx, r->n_uses, r->owner, r->use, r->stay));
+    MPL_PASS(mpl_new(ctx, r->state, (size_t)r->n_uses * 3));
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        r->size[b] = mpl_align_up(p->bytes[b], p->align);
+        for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++)
+            r->owner[i] = b;
+    }
+    return mpl_lists_new(ctx, p->n_steps, r->n_uses, p->at, NULL, &r->step_begin, &r->step_use);
+}
+
+void mpl_residency_fini(mpl_residency *r)
+{
+    mpl_free_each(r->run->ctx, r->size, r->owner, r->use, r->stay, r->state, r->step_begin,
+                  r->step_use);
+}
+
+/* ---- the plan of least cost ---- */
+
+static uint64_t near_rounds(const mpl_residency *r)
+{
+    return mpl_min_u64((uint64_t)NEAR_ROUNDS * r->n_uses, MOST_ROUNDS);
+}
+
+/* A plan that is placed: where offsets are not found, the searches get less than the capacity. */
+static mpl_status start(mpl_residency *r, const mpl_prices *prices, mpl_residency_plan *plan)
+{
+    uint64_t capacity = r->capacity;
+    mpl_placed placed = {0};
+
+    for (uint32_t k = 0; k < MOST_TRIES; k++) {
+        uint64_t less;
+
+        MPL_PASS(mpl_residency_first(r, prices, capacity, plan->fast, plan->kept));
+        MPL_PASS(mpl_residency_near(r, prices, capacity, near_rounds(r), prices->bound, plan->fast,
+                                    plan->kept));
+        MPL_PASS(mpl_residency_place(r, plan->fast, plan->kept, plan->place, &placed));
+        if (placed.fits) {
+            plan->cost = mpl_residency_total(r, plan->fast, plan->kept);
+            return MPL_OK;
+        }
+        less = mpl_align_up((placed.least - r->p->capacity) / 2 + 1, r->p->align);
+        capacity -= mpl_min_u64(less, capacity / 8 + 1);
+    }
+    return MPL_ERROR(r->run->ctx, MPL_ELIMIT,
+                     "residency: no offsets were found within %" PRIu64 " bytes of fast memory",
+                     r->p->capacity);
+}
+
+/* The bound by prices, towards the cost of a plan whose offsets do not count. */
+static mpl_status rise(mpl_residency *r, mpl_prices *prices, mpl_residency_plan *plan)
+{
+    uint64_t cost;
+
+    MPL_PASS(mpl_residency_belady(r->run->ctx, r->p, &cost));
+    mpl_prices_rise(r, RISE_ROUNDS, cost, prices);
+    MPL_PASS(mpl_residency_first(r, prices, r->capacity, plan->fast, plan->kept));
+    MPL_PASS(mpl_residency_near(r, prices, r->capacity, near_rounds(r), prices->bound, plan->fast,
+                                plan->kept));
+    cost = mpl_residency_total(r, plan->fast, plan->kept);
+    if (cost > prices->bound)
+        mpl_prices_rise(r, RISE_ROUNDS, cost, prices);
+    return MPL_OK;
+}
+
+mpl_status mpl_residency_solve(mpl_run *run, const mpl_residency_problem *p,
+                               mpl_residency_plan **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_residency r = {.run = run};
+    mpl_prices prices = {0};
+    mpl_residency_plan *plan = NULL;
+
+    MPL_TRY(mpl_residency_init(run, p, &r));
+    MPL_TRY(mpl_prices_init(&r, &prices));
+    MPL_TRY(mpl_residency_plan_new(run->ctx, p, &plan));
+    MPL_TRY(rise(&r, &prices, plan));
+    MPL_TRY(start(&r, &prices, plan));
+    plan->bound = prices.bound;
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        plan->step_price[s] = prices.price[s];
+    if (plan->cost > plan->bound)
+        MPL_TRY(mpl_residency_search(
+            &r, &prices,
+            r.ticks + (run->budget_ticks == UINT64_MAX ? DEFAULT_TICKS : run->budget_ticks), plan));
+    MPL_TRY(mpl_residency_finish(&r, plan));
+    run->ticks = r.ticks;
+    *out = plan, plan = NULL;
+out:
+    mpl_residency_plan_free(run->ctx, plan);
+    mpl_prices_fini(&r, &prices);
+    mpl_residency_fini(&r);
+    return st;
+}

@@ -1,0 +1,277 @@
+/* verify_residency.c -- see verify_residency.h. A memory is a list of ranges, each with the buffer
+ * and the version of it that its bytes belong to; what writes a range cuts those it meets. */
+#include "planners/verify/verify_residency.h"
+
+typedef struct range {
+    uint64_t from, to; /* [byte] */
+    mpl_buffer buffer;
+    uint64_t base;    /* where the buffer's first byte would lie */
+    uint32_t version; /* how often the buffer had been written */
+} range;
+
+typedef struct memory {
+    size_t n, room;
+    range *item;
+} memory;
+
+typedef struct checker {
+    mpl_ctx *ctx;
+    const mpl_residency_problem *p;
+    const mpl_residency_plan *plan;
+    memory memory[2];  /* slow, fast */
+    uint32_t *version; /* [n] of the newest contents */
+    uint32_t *next;    /* [n] use that comes next */
+    uint64_t moved, slow;
+} checker;
+
+static const char *label(const checker *c, mpl_buffer b)
+{
+    return c->p->buffer_name[b] != NULL ? c->p->buffer_name[b] : "(no name)";
+}
+
+#define BAD(c, step, b, what)                                                                      \
+    MPL_ERROR((c)->ctx, MPL_EINVALID, "step %" PRIu32 ", buffer %" PRIu32 " '%.100s': %s", step,   \
+              b, label(c, b), what)
+
+/* ---- memories ---- */
+
+/* Removes [from, to) from what is known; a range around it becomes two. */
+static mpl_status forget(checker *c, memory *m, uint64_t from, uint64_t to)
+{
+    size_t n = m->n;
+
+    for (size_t i = 0; i < n; i++) {
+        range old = m->item[i];
+
+        if (old.to <= from || old.from >= to)
+            continue;
+        m->item[i].to = old.from < from ? from : old.from; /* empty: removed below */
+        if (old.to <= to)
+            continue;
+        MPL_PASS(mpl_reserve(c->ctx, m->item, m->room, m->n + 1));
+        m->item[m->n] = old;
+        m->item[m->n++].from = to;
+    }
+    n = m->n, m->n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (m->item[i].from < m->item[i].to)
+            m->item[m->n++] = m->item[i];
+    return MPL_OK;
+}
+
+static mpl_status store(checker *c, memory *m, uint64_t at, mpl_buffer b)
+{
+    MPL_PASS(forget(c, m, at, at + c->p->bytes[b]));
+    MPL_PASS(mpl_reserve(c->ctx, m->item, m->room, m->n + 1));
+    m->item[m->n++] = (range){at, at + c->p->bytes[b], b, at, c->version[b]};
+    return MPL_OK;
+}
+
+/* Whether all bytes of b at `at` are its newest ones. */
+static bool holds(const checker *c, const memory *m, uint64_t at, mpl_buffer b)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        if (m->item[i].buffer == b && m->item[i].base == at &&
+            m->item[i].version == c->version[b] && m->item[i].from >= at)
+            bytes += m->item[i].to - m->item[i].from;
+    return bytes == c->p->bytes[b];
+}
+
+/* An aligned place that ends within its memory. */
+static bool is_place(const checker *c, bool fast, uint64_t at, mpl_buffer b)
+{
+    uint64_t end;
+
+    return at % c->p->align == 0 && mpl_add_bytes(at, c->p->bytes[b], &end) &&
+           end <= (fast ? c->p->capacity : INT64_MAX) &&
+           end <= (fast ? c->plan->fast_bytes : c->plan->slow_arena);
+}
+
+/* ---- steps ---- */
+
+static mpl_status check_move(checker *c, const mpl_move *m)
+{
+    memory *from = &c->memory[!m->to_fast], *to = &c->memory[m->to_fast != 0];
+    uint64_t at = m->to_fast ? m->slow_at : m->fast_at;
+    mpl_buffer b = m->buffer;
+
+    if (!is_place(c, true, m->fast_at, b) || !is_place(c, false, m->slow_at, b))
+        return BAD(c, m->step, b, "it moves from or to a place outside of a memory");
+    if (!holds(c, from, at, b))
+        return BAD(c, m->step, b, "it moves from where its newest contents are not, or not whole");
+    c->moved += c->p->bytes[b];
+    return store(c, to, m->to_fast ? m->fast_at : m->slow_at, b);
+}
+
+/* The use of b at this step; MPL_NONE: none. */
+static uint32_t use_at(const checker *c, mpl_buffer b, uint32_t step)
+{
+    return c->next[b] < c->p->begin[b + 1] && c->p->at[c->next[b]] == step ? c->next[b] : MPL_NONE;
+}
+
+/* An operand before the step runs. */
+static mpl_status check_operand(checker *c, mpl_buffer b, uint32_t step, uint32_t use)
+{
+    bool fast = c->plan->fast[use] != 0;
+
+    if (!is_place(c, fast, c->plan->place[use], b))
+        return BAD(c, step, b, "its place is not aligned, or outside of the memory");
+    if (!fast && c->p->slow_price == 0)
+        return BAD(c, step, b, "it is used in slow memory, which has no price");
+    if (use > c->p->begin[b] && !holds(c, &c->memory[fast], c->plan->place[use], b))
+        return BAD(c, step, b, "its newest contents are not where it is used, or not whole");
+    c->slow += fast ? 0 : c->p->bytes[b];
+    return MPL_OK;
+}
+
+static mpl_status check_apart(checker *c, mpl_buffer a, mpl_buffer b, uint32_t step)
+{
+    uint32_t x = use_at(c, a, step), y = use_at(c, b, step);
+    uint64_t at_x = c->plan->place[x], at_y = c->plan->place[y];
+
+    if ((c->plan->fast[x] != 0) == (c->plan->fast[y] != 0) && at_x < at_y + c->p->bytes[b] &&
+        at_y < at_x + c->p->bytes[a])
+        return BAD(c, step, b, "it overlaps another operand of the step");
+    return MPL_OK;
+}
+
+/* All operands are read, then those that the step changes are written. */
+static mpl_status check_step(checker *c, uint32_t step, uint32_t n, const mpl_buffer *operand)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        MPL_PASS(check_operand(c, operand[i], step, use_at(c, operand[i], step)));
+        for (uint32_t k = 0; k < i; k++)
+            MPL_PASS(check_apart(c, operand[k], operand[i], step));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_buffer b = operand[i];
+        uint32_t use = c->next[b]++;
+
+        if (!c->p->writes[use])
+            continue;
+        c->version[b]++;
+        MPL_PASS(store(c, &c->memory[c->plan->fast[use] != 0], c->plan->place[use], b));
+    }
+    return MPL_OK;
+}
+
+static mpl_status check_run(checker *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_residency_problem *p = c->p;
+    uint32_t *begin = NULL, *use = NULL, *owner = NULL, k = 0;
+
+    MPL_TRY(mpl_new(c->ctx, owner, p->begin[p->n]));
+    for (mpl_buffer b = 0; b < p->n; b++)
+        for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++)
+            owner[i] = b;
+    MPL_TRY(mpl_lists_new(c->ctx, p->n_steps, p->begin[p->n], p->at, owner, &begin, &use));
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        for (; k < c->plan->n_moves && c->plan->move[k].step == s; k++)
+            MPL_TRY(check_move(c, &c->plan->move[k]));
+        MPL_TRY(check_step(c, s, begin[s + 1] - begin[s], use + begin[s]));
+    }
+    if (k < c->plan->n_moves)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "move %" PRIu32 " stands behind a later one, or the end", k);
+out:
+    mpl_free_each(c->ctx, owner, begin, use);
+    return st;
+}
+
+/* ---- the bound ---- */
+
+/* The least cost of a buffer alone, in parts, where a byte in fast memory pays sum[to] - sum[from]
+ * for steps [from, to). least[k]: ways that end in fast memory alone, in both, in slow memory. */
+static bool cheapest(const mpl_residency_problem *p, mpl_buffer b, const uint64_t *sum,
+                     uint64_t *cost)
+{
+    const uint64_t none = UINT64_MAX / 4, size = mpl_align_up(p->bytes[b], p->align);
+    uint64_t slow = p->slow_price > 0 ? p->bytes[b] * p->slow_price * MPL_PRICE_PARTS : none;
+    uint64_t move = p->bytes[b] * p->move_price * MPL_PRICE_PARTS, alone = none, both = none,
+             away = none;
+
+    for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++) {
+        uint32_t s = p->at[i];
+        uint64_t rent = size * (sum[s + 1] - sum[s]), in = 0, in_both = none, out = 0;
+
+        if (i > p->begin[b]) {
+            uint64_t stay = size * (sum[s] - sum[p->at[i - 1] + 1]);
+            uint64_t written = mpl_min_u64(mpl_min_u64(alone + move, both), away);
+
+            in = alone + stay;
+            in_both = mpl_min_u64(both + stay, written + move);
+            out = written;
+        }
+        alone = p->writes[i] ? mpl_min_u64(in, in_both) + rent : in + rent;
+        both = p->writes[i] ? none : in_both + rent;
+        away = out + slow;
+        alone = mpl_min_u64(alone, none), both = mpl_min_u64(both, none);
+        away = mpl_min_u64(away, none);
+    }
+    *cost = mpl_min_u64(mpl_min_u64(alone, both), away);
+    return *cost < none;
+}
+
+static mpl_status check_bound(mpl_ctx *ctx, const mpl_residency_problem *p,
+                              const mpl_residency_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    uint64_t *sum = NULL, cost = 0, own, rent, proved;
+    uint64_t most = 4 * MPL_PRICE_PARTS * mpl_max_u64(p->move_price, p->slow_price);
+
+    if (plan->bound > plan->cost)
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "the plan costs %" PRIu64 ", less than its bound of %" PRIu64, plan->cost,
+                         plan->bound);
+    if (plan->searched)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, sum, (size_t)p->n_steps + 1));
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        if (plan->step_price[s] > most)
+            MPL_FAIL(ctx, MPL_EINVALID, "the price of step %" PRIu32 " is above %" PRIu64, s, most);
+        sum[s + 1] = sum[s] + plan->step_price[s];
+    }
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        if (!cheapest(p, b, sum, &own))
+            MPL_FAIL(ctx, MPL_EINVALID, "buffer %" PRIu32 " has no way", b);
+        cost += own;
+    }
+    rent = sum[p->n_steps] * mpl_align_up(p->capacity, p->align);
+    proved = cost <= rent ? 0 : (cost - rent + MPL_PRICE_PARTS - 1) / MPL_PRICE_PARTS;
+    if (proved < plan->bound)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "the prices of the steps prove a cost of %" PRIu64 " or more, not of %" PRIu64,
+                 proved, plan->bound);
+out:
+    mpl_free(ctx, sum);
+    return st;
+}
+
+mpl_status mpl_verify_residency(mpl_ctx *ctx, const mpl_residency_problem *p,
+                                const mpl_residency_plan *plan)
+{
+    mpl_status st = MPL_OK;
+    checker c = {.ctx = ctx, .p = p, .plan = plan};
+
+    MPL_TRY(mpl_residency_check(ctx, p));
+    if (plan->n != p->n || plan->n_uses != p->begin[p->n])
+        MPL_FAIL(ctx, MPL_EINVALID, "the plan is of another problem");
+    for (uint32_t k = 0; k < plan->n_moves; k++)
+        if (plan->move[k].buffer >= p->n)
+            MPL_FAIL(ctx, MPL_EINVALID, "move %" PRIu32 " is of no buffer", k);
+    MPL_TRY(mpl_new_each(ctx, p->n, c.version, c.next));
+    memcpy(c.next, p->begin, p->n * sizeof *c.next);
+    MPL_TRY(check_run(&c));
+    if (c.moved != plan->moved_bytes || c.slow != plan->slow_bytes ||
+        plan->cost != c.moved * p->move_price + c.slow * p->slow_price)
+        MPL_FAIL(ctx, MPL_EINVALID,
+                 "%" PRIu64 " bytes move and %" PRIu64
+                 " are used in slow memory; the plan says other figures, or another cost",
+                 c.moved, c.slow);
+    MPL_TRY(check_bound(ctx, p, plan));
+out:
+    mpl_free_each(ctx, c.memory[0].item, c.memory[1].item, c.version, c.next);
+    return st;
+}
