@@ -75,6 +75,21 @@ mpl_status mpl_shape_cast(mpl_ctx *ctx, const mpl_shape_call *call)
     return mpl_like_input(call, 0, type);
 }
 
+mpl_status mpl_shape_bit_cast(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    const char *to = mpl_attr_text(call->graph, call->op, MPL_ATTR_to, NULL);
+    mpl_type type;
+
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_ANY | MPL_SET_SMALL));
+    if (to == NULL || !mpl_type_find(to, &type) || !mpl_type_in(type, MPL_SET_ANY | MPL_SET_SMALL))
+        return MPL_REFUSE(ctx, "attribute 'to' must name the type that the bits are read as");
+    if (mpl_type_bits(type) != mpl_type_bits(call->in_type[0]))
+        return MPL_REFUSE(ctx, "input 0 has type %s, of %u bits; those of 'to', %s, are %u",
+                          mpl_type_name(call->in_type[0]), mpl_type_bits(call->in_type[0]), to,
+                          mpl_type_bits(type));
+    return mpl_like_input(call, 0, type);
+}
+
 mpl_status mpl_check_clip_bounds(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
     char text[200];
@@ -312,6 +327,17 @@ mpl_status mpl_eval_cast(mpl_ctx *ctx, const mpl_op_call *call)
             mpl_piece_store(arith, out->type, out->data, at, n, from);
         arith = from_float ? MPL_IN_DOUBLE : mpl_arith_of(in->type);
     }
+    return MPL_OK;
+}
+
+mpl_status mpl_eval_bit_cast(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    uint8_t *y = call->out[0].data;
+
+    MPL_PASS(mpl_eval_copy(ctx, call));
+    for (int64_t i = 0; call->out[0].type == MPL_TYPE_bool && i < mpl_count(&call->in[0].shape);
+         i++)
+        y[i] = y[i] != 0; /* operators rely on 0 and 1 */
     return MPL_OK;
 }
 

@@ -34,6 +34,7 @@ static bool stays_half(mpl_op_kind kind)
 {
     switch (kind) {
     case MPL_OP_cast:
+    case MPL_OP_bit_cast:
     case MPL_OP_concat:
     case MPL_OP_split:
     case MPL_OP_slice:

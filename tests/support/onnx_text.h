@@ -54,7 +54,15 @@ static inline message onnx_value(const char *name, const char *type, char *dims)
     return m;
 }
 
-/* A TensorProto from "[3]" and "1 2 3". */
+static inline unsigned onnx_width(int type)
+{
+    return type == INT64                                           ? 8
+           : type == BOOL || type == UINT8 || type == INT8         ? 1
+           : type == UINT16 || type == FLOAT16 || type == BFLOAT16 ? 2
+                                                                   : 4;
+}
+
+/* A TensorProto from "[3]" and "1 2 3"; floats of 16 bits as the integers of their bits. */
 static inline message onnx_init(const char *name, const char *type, char *dims, char *numbers)
 {
     message data = {.n = 0};
@@ -68,7 +76,7 @@ static inline message onnx_init(const char *name, const char *type, char *dims, 
         float real = strtof(word, NULL);
 
         whole = atoll(word);
-        for (unsigned i = 0; i < (t == INT64 ? 8 : t == BOOL ? 1 : 4); i++)
+        for (unsigned i = 0; i < onnx_width(t); i++)
             put_byte(&data, t == FLOAT ? ((uint8_t *)&real)[i] : ((uint8_t *)&whole)[i]);
     }
     return tensor(name, t, rank, dim, data.data, data.n);

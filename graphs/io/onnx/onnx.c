@@ -425,11 +425,21 @@ static int64_t opset_of(const Onnx__ModelProto *model, const char *domain)
     return 0;
 }
 
+/* Whether a node may be, or hold, operators of ONNX. */
+static bool needs_opset(const Onnx__NodeProto *node)
+{
+    bool owns_graph = false;
+
+    for (size_t i = 0; i < node->n_attribute; i++)
+        owns_graph = owns_graph || node->attribute[i]->g != NULL;
+    return owns_graph || is_own(node->domain);
+}
+
 /* A model without ONNX operators need not name an opset of ONNX. */
 static mpl_status find_opset(onnx_reader *r)
 {
     for (size_t i = 0; i < r->proto->n_node; i++)
-        if (is_own(r->proto->node[i]->domain))
+        if (needs_opset(r->proto->node[i]))
             r->opset = opset_of(r->model, "");
     if (r->opset < 0 || (r->opset > 0 && r->opset < ONNX_MIN_OPSET) || r->opset > ONNX_MAX_OPSET)
         return MPL_REFUSE(r->ctx, "%s: it is written for opset %" PRId64 "; %d to %d are supported",

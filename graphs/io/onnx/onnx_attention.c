@@ -244,17 +244,39 @@ static void show(attention *a, int64_t stage, mpl_value v)
     one(a, MPL_OP_identity, "shown", v);
 }
 
+/* v as a graph that the node owns turns it; v if there is none. */
+static mpl_value modified(attention *a, const char *attr, mpl_value v)
+{
+    const Onnx__AttributeProto *graph = onnx_attr(a->n, attr);
+    mpl_shape before = shape_of(a, v), after;
+    mpl_value made = v;
+
+    if (a->st != MPL_OK || graph == NULL || graph->g == NULL)
+        return v;
+    a->st = onnx_read_body(a->n, graph->g, 1, &v, 1, NULL, &made);
+    after = a->st == MPL_OK ? shape_of(a, made) : before;
+    if (!mpl_shape_equal(&before, &after) || type_of(a, made) != type_of(a, v))
+        a->st = ONNX_REFUSE(a->n, "its %s changes dims or type", attr);
+    return made;
+}
+
 static mpl_value weights(attention *a, mpl_value scores)
 {
     mpl_type type = type_of(a, scores), to = type;
     const char *name;
     int64_t asked = onnx_attr_int(a->n, "softmax_precision", 0);
+    bool modifies = onnx_attr(a->n, "score_mod") != NULL || onnx_attr(a->n, "prob_mod") != NULL;
 
     if (asked > 0 && asked <= INT32_MAX && !onnx_type((int32_t)asked, &to, &name))
         a->st = ONNX_REFUSE(a->n, "its softmax has element type %s, which memplan has not", name);
-    if (mpl_type_bytes(to) < mpl_type_bytes(type)) /* a wider one is what softmax has inside */
+    else if (asked == 0 && modifies && type != MPL_TYPE_f64)
+        to = MPL_TYPE_f32;
+    /* a wider one is what softmax has inside */
+    if (modifies || mpl_type_bytes(to) < mpl_type_bytes(type))
         scores = cast(a, to, scores);
-    return cast(a, type, op(a, MPL_OP_softmax, "weights", 1, &scores, 1, &MPL_INT(axis, -1)));
+    scores = modified(a, "score_mod", scores);
+    scores = op(a, MPL_OP_softmax, "weights", 1, &scores, 1, &MPL_INT(axis, -1));
+    return cast(a, type, modified(a, "prob_mod", scores));
 }
 
 /* The scores with caps and masks; shows what the node asks for. */
@@ -380,6 +402,13 @@ mpl_status onnx_lower_attention(onnx_node *n)
             add_bias(&a, mask);
     }
     return attend(&a, merge);
+}
+
+mpl_status onnx_lower_flex_attention(onnx_node *n)
+{
+    attention a = begin(n);
+
+    return attend(&a, false);
 }
 
 /* ---- ONNX Runtime's ---- */

@@ -350,6 +350,8 @@ static bool element(const mpl_graph *g, mpl_value v, uint64_t i, int64_t *as_int
     case MPL_TYPE_f64:
         *as_int = to_int(*as_double = ((const double *)data)[at]);
         return true;
+    case MPL_TYPE_f16:
+    case MPL_TYPE_bf16:
     case MPL_TYPE_i16:
     case MPL_TYPE_u16:
     case MPL_TYPE_u32:
@@ -598,6 +600,19 @@ out:
     return st;
 }
 
+/* Of 16 bits: counted in 32, as stash_type has it, and rounded at the end. */
+static mpl_status fill_half_range(onnx_node *n, mpl_type type, const double real[3], uint64_t count)
+{
+    double *data;
+    mpl_value v;
+
+    MPL_PASS(onnx_new(n->r, data, (size_t)count));
+    for (uint64_t i = 0; i < count; i++)
+        data[i] = (double)(float)(real[0] + (double)i * real[2]);
+    MPL_PASS(onnx_constant(n, type, &(mpl_shape){1, {(int64_t)count}}, data, "range", &v));
+    return onnx_finish(n, MPL_OP_identity, 1, &v);
+}
+
 mpl_status onnx_lower_range(onnx_node *n)
 {
     static const char *const what[] = {"start", "limit", "delta"};
@@ -611,9 +626,8 @@ mpl_status onnx_lower_range(onnx_node *n)
         if (onnx_in(n, i) == MPL_NONE)
             return ONNX_REFUSE(n, "its %s is missing", what[i]);
         type = (mpl_type)n->r->g->value_type[n->in[i]];
-        if (type != MPL_TYPE_i64 && type != MPL_TYPE_i32 && type != MPL_TYPE_f32 &&
-            type != MPL_TYPE_f64)
-            return ONNX_REFUSE(n, "its %s has element type %s; f64, f32, i64 or i32 is needed",
+        if (type > MPL_TYPE_i32)
+            return ONNX_REFUSE(n, "its %s has element type %s; a float, i64 or i32 is needed",
                                what[i], mpl_type_name(type));
         if (type != (mpl_type)n->r->g->value_type[n->in[0]])
             return ONNX_REFUSE(n, "start, limit and delta have different types");
@@ -627,7 +641,8 @@ mpl_status onnx_lower_range(onnx_node *n)
         return ONNX_REFUSE(
             n, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported", real[0],
             real[1], real[2], MAX_RANGE);
-    return fill_range(n, type, whole, real, count);
+    return type == MPL_TYPE_f16 || type == MPL_TYPE_bf16 ? fill_half_range(n, type, real, count)
+                                                         : fill_range(n, type, whole, real, count);
 }
 
 mpl_status onnx_lower_eye_like(onnx_node *n)

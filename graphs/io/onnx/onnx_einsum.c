@@ -1,12 +1,13 @@
 /* onnx_einsum.c -- Einsum of one or two operands as sums, transposes and one matrix product.
  *
- * Letters are grouped by the terms that they occur in. Letters of one operand alone are summed away
- * first. Two operands become stacks of matrices: [both and the result] x [left and the result] x
- * [both alone], and [both and the result] x [both alone] x [right and the result]. The dims of the
- * product are then put in the order of the result.
+ * A letter that stands twice in a term takes a diagonal: every (n + 1)th element of its n * n.
+ * Letters are then grouped by the terms that they occur in. Letters of one operand alone are summed
+ * away first. Two operands become stacks of matrices: [both and the result] x [left and the result]
+ * x [both alone], and [both and the result] x [both alone] x [right and the result]. The dims of
+ * the product are then put in the order of the result.
  *
  * Source   ONNX, docs/Operators.md: Einsum; numpy.einsum
- * Limits   No letter twice in a term, no dim of 1 that is broadcast against a larger one. */
+ * Limits   No dim of 1 that is broadcast against a larger one. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 enum { LETTERS = 52 + MPL_MAX_RANK }; /* letters beyond the alphabet: dims of an ellipsis */
@@ -29,12 +30,18 @@ typedef struct einsum {
 
 enum { LEFT = 1, RIGHT = 2, RESULT = 4 };
 
+static uint32_t occurrences(const term *t, unsigned letter)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        n += t->letter[i] == letter;
+    return n;
+}
+
 static bool has(const term *t, unsigned letter)
 {
-    for (uint32_t i = 0; i < t->n; i++)
-        if (t->letter[i] == letter)
-            return true;
-    return false;
+    return occurrences(t, letter) > 0;
 }
 
 static mpl_status push(const einsum *e, term *t, unsigned letter)
@@ -43,9 +50,8 @@ static mpl_status push(const einsum *e, term *t, unsigned letter)
 
     if (t->n == MPL_MAX_RANK)
         return ONNX_REFUSE(n, "a term of its equation has more than %d dims", MPL_MAX_RANK);
-    if (has(t, letter))
-        return ONNX_REFUSE(
-            n, "a letter stands twice in a term of its equation, which is not supported");
+    if (t == &e->out && has(t, letter))
+        return ONNX_REFUSE(n, "a letter stands twice in the result of its equation");
     t->letter[t->n++] = (uint8_t)letter;
     return MPL_OK;
 }
@@ -126,7 +132,7 @@ static mpl_status imply_result(einsum *e)
     for (uint32_t i = 0; i < e->ellipsis; i++)
         MPL_PASS(push(e, &e->out, 52 + i));
     for (unsigned letter = 0; letter < 52; letter++)
-        if (has(&e->in[0], letter) != (e->n_terms > 1 && has(&e->in[1], letter)))
+        if (occurrences(&e->in[0], letter) + occurrences(&e->in[1], letter) == 1)
             MPL_PASS(push(e, &e->out, letter));
     return MPL_OK;
 }
@@ -152,6 +158,50 @@ static mpl_status read_equation(einsum *e, const char *equation)
         return ONNX_REFUSE(n, "its equation goes on behind the result");
     if (e->ellipsis > 0 && !has(&e->out, 52))
         return ONNX_REFUSE(n, "its equation has dots, the result has none");
+    return MPL_OK;
+}
+
+/* The axes k and l of operand i become one at the end, their diagonal. */
+static mpl_status take_diagonal(einsum *e, uint32_t i, uint32_t k, uint32_t l)
+{
+    onnx_node *n = e->n;
+    term *t = &e->in[i], left = {0};
+    mpl_shape s = n->r->g->value_shape[e->v[i]];
+    int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK], size = s.dim[k];
+    uint32_t rank = 0;
+
+    if (s.dim[l] != size)
+        return ONNX_REFUSE(n, "dims %" PRId64 " and %" PRId64 " of one letter differ", size,
+                           s.dim[l]);
+    for (uint32_t j = 0; j < t->n; j++)
+        if (j != k && j != l) {
+            left.letter[left.n++] = t->letter[j];
+            perm[rank] = j, dim[rank++] = s.dim[j];
+        }
+    left.letter[left.n++] = t->letter[k];
+    perm[rank] = k, perm[rank + 1] = l, dim[rank] = size * size;
+    *t = left;
+    const mpl_attr cut[] = {MPL_INT(axes, rank), MPL_INT(starts, 0), MPL_INT(ends, size * size),
+                            MPL_INT(steps, size + 1)};
+
+    if (s.rank > 2)
+        MPL_PASS(onnx_transpose(n, e->v[i], perm, &e->v[i]));
+    MPL_PASS(onnx_reshape(n, e->v[i], rank + 1, dim, &e->v[i]));
+    return onnx_step(n, MPL_OP_slice, "diagonal", 1, &e->v[i], 4, cut, &e->v[i]);
+}
+
+/* Each letter once in each term. */
+static mpl_status take_diagonals(einsum *e)
+{
+    for (uint32_t i = 0; i < e->n_terms; i++)
+        for (uint32_t k = 0, l; k < e->in[i].n;) {
+            for (l = k + 1; l < e->in[i].n && e->in[i].letter[l] != e->in[i].letter[k]; l++)
+                ;
+            if (l < e->in[i].n)
+                MPL_PASS(take_diagonal(e, i, k, l));
+            else
+                k++;
+        }
     return MPL_OK;
 }
 
@@ -321,6 +371,7 @@ mpl_status onnx_lower_einsum(onnx_node *n)
         return ONNX_REFUSE(n, "attribute 'equation' is missing");
     MPL_PASS(read_equation(&e, equation->text));
     onnx_drop(n, MPL_ATTR_equation);
+    MPL_PASS(take_diagonals(&e));
     MPL_PASS(meet(&e));
     if (e.is_empty)
         return make_zeros(&e);

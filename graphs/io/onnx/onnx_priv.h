@@ -255,7 +255,11 @@ mpl_status onnx_lower_einsum(onnx_node *n);
 /* ---- onnx_attention.c ---- */
 
 onnx_lowering onnx_lower_attention, onnx_lower_attention_ms, onnx_lower_multi_head,
-    onnx_lower_group_query;
+    onnx_lower_group_query, onnx_lower_flex_attention;
+
+/* ---- onnx_linear.c ---- */
+
+mpl_status onnx_lower_linear_attention(onnx_node *n);
 
 /* ---- onnx_fused.c: operators of ONNX Runtime that are several of ONNX's ---- */
 

@@ -108,7 +108,7 @@ mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, siz
 static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                             char **constant)
 {
-    bool is_cast = w->g->op_kind[op] == MPL_OP_cast;
+    bool is_cast = w->g->op_kind[op] == MPL_OP_cast || w->g->op_kind[op] == MPL_OP_bit_cast;
     onnx_item it;
     mpl_type type;
 

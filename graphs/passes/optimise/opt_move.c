@@ -41,6 +41,7 @@ static bool copies_alike(const mpl_graph *g, mpl_op op)
 {
     switch (g->op_kind[op]) {
     case MPL_OP_cast:
+    case MPL_OP_bit_cast:
     case MPL_OP_reshape:
     case MPL_OP_flatten:
     case MPL_OP_squeeze:
