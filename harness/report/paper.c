@@ -161,10 +161,16 @@ static bool ends_in(const char *text, const char *end)
 
 static mpl_status find_table(mpl_ctx *ctx, const asked *a, mpl_grid *all)
 {
-    bool tsv = ends_in(a->word[2], ".tsv");
+    bool tsv = ends_in(a->word[2], ".tsv"), graph = ends_in(a->word[2], ".graph");
     char path[300];
 
-    snprintf(path, sizeof path, "results/%s%.200s", tsv ? "tables/" : "", a->word[2]);
+    snprintf(path, sizeof path, "results/%s%.200s",
+             tsv     ? "tables/"
+             : graph ? "paper/"
+                     : "",
+             a->word[2]);
+    if (graph)
+        return mpl_paper_anatomy(ctx, path, all);
     if (tsv)
         return mpl_paper_tsv(ctx, path, all);
     if (ends_in(a->word[2], ".csv"))

@@ -10,6 +10,7 @@
  *
  * KIND is one of
  *   a kind of `memplan list tables`, made from the rows of this suite and of those named
+ *   FILE.graph, a small graph of results/paper: lines to draw of what planning sees of it
  *   FILE.tsv, a table of results/tables that another program measured
  *   FILE.csv, one or all files of results/ that match the pattern: the columns of the first file,
  *   then the columns that later files add
@@ -83,3 +84,8 @@ mpl_status mpl_paper_tsv(mpl_ctx *ctx, const char *path, mpl_grid *all);
 /* Lines of all comma-separated files that match, with all their columns; no columns if no file
  * matches. */
 mpl_status mpl_paper_csv(mpl_ctx *ctx, const char *pattern, mpl_grid *all);
+/* paper_anatomy.c: what planning sees of a graph file: operations, lifetimes, conflicts in the
+ * order given and in any, two plans with what hands each range of memory to the next (lines with
+ * panel, shape, x, y, to x, to y, text; memory in MiB). MPL_EINPUT: more than 24 operations or
+ * buffers. */
+mpl_status mpl_paper_anatomy(mpl_ctx *ctx, const char *path, mpl_grid *all);

@@ -346,7 +346,8 @@ WITH run AS (
   SELECT *, min(id) OVER (PARTITION BY graph, safety, planner, backend) AS first,
     planned_bytes + iif('outputs' IN (SELECT value FROM json_each(pinned)),
     coalesce(kept_bytes, 0), 0) AS all_bytes FROM rows)
-SELECT r.graph_name AS graph, r.safety, r."order", r.concat, r.loop, r.changed,
+SELECT r.graph_name AS graph, r.safety, iif(r.in_place, 'on', 'off') AS "in place", r."order",
+  r.concat, r.loop, r.changed,
   r.changed_ops AS again, r.all_ops AS "of", mib(r.kept_bytes) AS "kept MiB",
   mib(r.all_bytes) AS "in all MiB",
   fixed(ratio(r.all_bytes, f.all_bytes), 3) AS "in all beside first", r.planner_name AS planner,

@@ -269,6 +269,42 @@ TEST(test_appendix)
     assert_int_equal(remove("results/APPENDIX.md"), 0);
 }
 
+/* A graph as lines to draw, of which the greedy planner makes 20 MiB and the least is 18: what
+ * hands memory on goes from the last user to the next, in place or not at all. */
+TEST(test_anatomy)
+{
+    static const char *const lines[] = {
+        "graph\tnode\t1\t1\t1\t1\tb: conv\n", /* beside d, which came first */
+        "graph\tedge\t1\t0\t4\t1\td\n",       /* over the branch beside it */
+        "lifetimes\tbox\t1\t4\t7\t5\td 5\n",  /* part of the concat until that is read */
+        "lifetimes\tpair\t3.5\t1.5\t3.5\t2.5\tin place\n",    /* b, r */
+        "conflicts\tserial\t0\t1\t0.781831\t0.62349\t\n",     /* a, b */
+        "conflicts\tparallel\t0\t1\t0.974928\t-0.222521\t\n", /* a, r: d may come late */
+        "greedy_size\tbound\t0\t18\t9\t0\tgreedy_size: 20 MiB\n",
+        "exact\tbound\t0\t18\t9\t0\texact: 18 MiB\n",
+    };
+    owned_memory char *text = NULL, *graph = NULL;
+    size_t size;
+
+    skip_without("/usr/bin/gnuplot");
+    project();
+    assert_int_equal(chdir(home), 0);
+    assert_ok(ctx, mpl_file_read(ctx, "results/paper/example.graph", &graph, &size));
+    assert_int_equal(chdir(folder), 0);
+    put("results/paper/example.graph", graph);
+    put("results/paper/d.suite", "#! figure drawn example.graph with=axes.gp | Drawn.\n");
+    put("scripts/axes.gp", "load 'scripts/style.gp'\nplot 1\n");
+    assert_int_equal(run("paper"), 0);
+    assert_ok(ctx, mpl_file_read(ctx, "results/tables/drawn.tsv", &text, &size));
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (strstr(text, lines[i]) == NULL)
+            fail_msg("'%s' is not in '%s'", lines[i], text);
+    put("results/paper/d.suite", "#! figure drawn lost.graph with=any.gp | Drawn.\n");
+    assert_int_equal(run("paper --check"), 2);
+    check_said("lost.graph");
+    assert_int_equal(remove("results/paper/d.suite"), 0);
+}
+
 /* Names in rows that a shell, gnuplot or Markdown would interpret: they stay names. */
 TEST(test_names_run_nothing)
 {
@@ -617,5 +653,6 @@ TEST(test_wrong_input)
 }
 
 TESTS_WITHIN(begin, end, test_markers, test_memory_runs_out, test_made_and_fresh, test_appendix,
-             test_stale, test_touched_picture, test_wrong_input, test_tables, test_faults,
-             test_files_of_others, test_claim_fails, test_optional_rows, test_names_run_nothing)
+             test_anatomy, test_stale, test_touched_picture, test_wrong_input, test_tables,
+             test_faults, test_files_of_others, test_claim_fails, test_optional_rows,
+             test_names_run_nothing)
