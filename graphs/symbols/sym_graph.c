@@ -214,25 +214,78 @@ static mpl_status no_expression(inferrer *f, mpl_op op, mpl_value v, uint32_t k,
     return mpl_expr_const(f->ctx, f->s->x, most, out);
 }
 
-static mpl_status infer_value(inferrer *f, mpl_op op, mpl_value v)
+/* Whether e is what was read of the dim at every point. */
+static bool is_read(const inferrer *f, mpl_expr e)
+{
+    for (uint32_t i = 0; i < f->s->n; i++) {
+        const int64_t *value = f->s->value + (size_t)i * mpl_exprs_n_symbols(f->s->x);
+        int64_t got;
+
+        if (!mpl_expr_eval(f->s->x, e, value, &got) || got != f->size[i])
+            return false;
+    }
+    return true;
+}
+
+/* Dims of output i by the operator's rule; *known: there is one, and it says what was read. */
+static mpl_status rule_of(inferrer *f, mpl_op op, uint32_t i, mpl_expr *dim, bool *known)
 {
     mpl_sym_graph *s = f->s;
+    const mpl_shape *shape = &f->g->value_shape[mpl_op_output(f->g, op, i)];
+    mpl_rule_call call = {f->ctx, s->x,    s->fit,     s->n,    s->graph,   s->dim_begin,
+                          s->dim, f->done, f->n_hints, f->hint, s->n_leaves};
+    uint32_t rank = 0;
+
+    MPL_PASS(mpl_rule_dims(&call, op, i, dim, &rank, known));
+    *known = *known && rank == shape->rank;
+    s->n_leaves = *known ? call.n_leaves : s->n_leaves;
+    return MPL_OK;
+}
+
+/* A result whose dims were fitted. */
+static mpl_status count_fitted(inferrer *f, mpl_op op, mpl_value v)
+{
+    char text[200];
+
+    if (f->s->n_fitted++ > 0)
+        return MPL_OK;
+    snprintf(text, sizeof text, "'%.80s' (%s) of '%.80s'", f->g->value_name[v],
+             mpl_op_table[f->g->op_kind[op]].name, f->g->op_name[op]);
+    return mpl_copy_text(f->ctx, f->s->fitted, text);
+}
+
+/* Expresses the dims of a value, which is output `i` of `op` (MPL_NONE: of no operation): as its
+ * rule says, in the shorter form where the fitted one is proved to be equal; else as fitted. */
+static mpl_status infer_value(inferrer *f, mpl_op op, uint32_t i, mpl_value v)
+{
+    mpl_sym_graph *s = f->s;
+    mpl_expr by_rule[MPL_MAX_RANK] = {0};
+    bool known = false, found;
 
     if (f->done[v])
         return MPL_OK;
+    if (op != MPL_NONE)
+        MPL_PASS(rule_of(f, op, i, by_rule, &known));
     f->done[v] = 1;
     for (uint32_t k = 0; k < f->g->value_shape[v].rank; k++) {
-        mpl_expr *dim = &s->dim[s->dim_begin[v] + k];
-        bool found;
+        mpl_expr *dim = &s->dim[s->dim_begin[v] + k], e = by_rule[k];
 
-        for (uint32_t i = 0; i < s->n; i++)
-            f->size[i] = s->graph[i]->value_shape[v].dim[k];
+        for (uint32_t j = 0; j < s->n; j++)
+            f->size[j] = s->graph[j]->value_shape[v].dim[k];
+        known = known && is_read(f, e);
         MPL_PASS(mpl_fit_find(f->ctx, s->fit, f->size, f->n_hints, f->hint, &found, dim));
-        if (!found)
+        if (known && !(found && (*dim == e || (mpl_expr_at_most(s->x, *dim, e, NULL) &&
+                                               mpl_expr_at_most(s->x, e, *dim, NULL))))) {
+            *dim = e;
+            MPL_PASS(mpl_fit_learn(f->ctx, s->fit, e));
+        } else if (!found) {
             MPL_PASS(no_expression(f, op, v, k, dim));
+        }
         add_hint(f, *dim);
     }
-    return MPL_OK;
+    if (op != MPL_NONE && known)
+        s->n_ruled++;
+    return op != MPL_NONE && !known ? count_fitted(f, op, v) : MPL_OK;
 }
 
 /* Bytes of a value; what its bytes at the points say as well, unless a dim is a bound. */
@@ -257,15 +310,15 @@ static mpl_status infer(inferrer *f)
         MPL_PASS(hint_symbols(f));
         for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
             if (mpl_op_input(g, op, i) != MPL_NONE)
-                MPL_PASS(infer_value(f, MPL_NONE, mpl_op_input(g, op, i)));
+                MPL_PASS(infer_value(f, MPL_NONE, 0, mpl_op_input(g, op, i)));
         MPL_PASS(add_hints(f, op));
         for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++)
             if (mpl_op_output(g, op, i) != MPL_NONE)
-                MPL_PASS(infer_value(f, op, mpl_op_output(g, op, i)));
+                MPL_PASS(infer_value(f, op, i, mpl_op_output(g, op, i)));
     }
     MPL_PASS(hint_symbols(f));
     for (mpl_value v = 0; v < g->n_values; v++) {
-        MPL_PASS(infer_value(f, MPL_NONE, v));
+        MPL_PASS(infer_value(f, MPL_NONE, 0, v));
         MPL_PASS(infer_bytes(f, v));
     }
     return MPL_OK;
@@ -315,5 +368,6 @@ void mpl_sym_graph_free(mpl_ctx *ctx, mpl_sym_graph *s)
     for (uint32_t i = 0; s->graph != NULL && i < s->n; i++)
         mpl_graph_free(ctx, s->graph[i]);
     mpl_fit_free(ctx, s->fit);
-    mpl_free_each(ctx, s->value, s->graph, s->dim_begin, s->dim, s->bytes, s->bounded, s);
+    mpl_free_each(ctx, s->value, s->graph, s->dim_begin, s->dim, s->bytes, s->bounded, s->fitted,
+                  s);
 }

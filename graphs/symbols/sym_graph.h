@@ -2,12 +2,13 @@
  *
  * The graph is read at random points and at the corners of the range. Its operators and operands
  * must be the same at all of them. Then each dim of each value, in the order of the operations, is
- * expressed by fit.h: in the symbols, or in the dims of the operation's own inputs (those of
- * windows, slices, concats, reshapes and whatever else rounds or joins). Dimensions that depend on
- * data have their bound in the IR, so their expressions are those of the bound. */
+ * what the operator's rule makes of its inputs' (shape_rules.h). What has no rule, inputs and
+ * parameters of blocks are expressed by fit.h from the readings: in the symbols, or in the dims of
+ * the operation's own inputs. Dimensions that depend on data have their bound in the IR, so their
+ * expressions are those of the bound. */
 #pragma once
 
-#include "graphs/symbols/fit.h"
+#include "graphs/symbols/shape_rules.h"
 #include "graphs/symbols/symbols.h"
 
 typedef struct mpl_sym_graph {
@@ -22,6 +23,10 @@ typedef struct mpl_sym_graph {
     uint32_t n_bounded; /* dims that no expression was found for: a constant, the most at any point
                          */
     char *bounded;      /* the first of these, named; NULL: none */
+    uint32_t n_ruled;   /* results of operations whose dims follow by rules */
+    uint32_t n_fitted;  /* those whose dims were fitted */
+    uint32_t n_leaves;  /* numbers of attributes that vary with the symbols, fitted */
+    char *fitted;       /* the first of n_fitted, named with its operation; NULL: none */
 } mpl_sym_graph;
 
 /* Reads and infers. `bounded`: a dim without expression becomes its most at all points; else

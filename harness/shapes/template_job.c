@@ -150,6 +150,9 @@ static mpl_status make_row(mpl_ctx *ctx, const mpl_options *options, mpl_templat
     mpl_record_text(row, MPL_FIELD_template, job->way);
     mpl_record_int(row, MPL_FIELD_n_cells, options->cells);
     mpl_record_text(row, MPL_FIELD_bounded, job->sp->bounded);
+    mpl_record_int(row, MPL_FIELD_n_ruled, job->graph->n_ruled);
+    mpl_record_int(row, MPL_FIELD_n_fitted, job->graph->n_fitted);
+    mpl_record_text(row, MPL_FIELD_fitted, job->graph->fitted);
     mpl_record_int(row, MPL_FIELD_ticks, job->ticks);
     mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)job->plan_ns);
     mpl_record_int(row, MPL_FIELD_evaluate_ns, (uint64_t)job->evaluate_ns);
@@ -242,6 +245,12 @@ void mpl_template_job_print(const mpl_template_job *job)
     printf("graph    %s: %" PRIu32 " buffers, %s\n", mpl_shown(job->ranges.graph), job->sp->at->n,
            job->middle.job.safety.text);
     printf("ranges   %s\n", job->ranges.text);
+    printf("sizes    of %" PRIu32 " results by their operators' rules, %" PRIu32
+           " numbers of attributes fitted\n",
+           job->graph->n_ruled, job->graph->n_leaves);
+    if (job->graph->n_fitted > 0)
+        printf("fitted   sizes of %" PRIu32 " results, the first %s\n", job->graph->n_fitted,
+               job->graph->fitted);
     for (uint32_t i = 0; i < n; i++)
         n_relations += job->t->cell[i].n_relations;
     if (job->t != NULL) {
