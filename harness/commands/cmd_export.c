@@ -3,6 +3,7 @@
 #include "graphs/io/lists/lists.h"
 #include "harness/cli/command.h"
 #include "harness/export/export.h"
+#include "harness/gate/gate.h"
 #include "harness/view/live_sets.h"
 #include "harness/shapes/template_job.h"
 #include "planners/place/handover.h"
@@ -119,7 +120,9 @@ static mpl_status write_dot(mpl_ctx *ctx, const mpl_export *what, const char *pa
 static mpl_status export_template(mpl_ctx *ctx, mpl_options *options, const char *to)
 {
     mpl_status st = MPL_OK;
-    const char *path = options->plan != NULL ? options->plan : options->args.item[0];
+    const char *path = options->plan != NULL ? options->plan
+                       : options->args.n > 0 ? options->args.item[0]
+                                             : "";
     mpl_template_opened opened = {0};
 
     if (!mpl_template_named(ctx, path))
@@ -174,6 +177,23 @@ static void note_bindings(const mpl_export_format *format, const mpl_export *wha
                 format->name, mpl_shown(what->job->text));
 }
 
+/* Opens the plan of another allocator with the problem that its file has: no GRAPH is named. */
+static mpl_status open_import(mpl_ctx *ctx, mpl_options *options, char name[200], mpl_made *made)
+{
+    mpl_status st = MPL_OK;
+    mpl_import import = {0};
+
+    if (options->plan == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "export: GRAPH is missing, or --plan FILE that has its problem");
+    MPL_TRY(mpl_gate_open_plan(ctx, options, NULL, options->plan, name, &import, &made->row,
+                               &made->job));
+    MPL_TRY(mpl_job_verify_file(ctx, &made->job, import.plan));
+    made->plan = import.plan, import.plan = NULL;
+out:
+    mpl_import_fini(ctx, &import);
+    return st;
+}
+
 mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -181,6 +201,7 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
     const char *path = options->output != NULL ? options->output : "/dev/stdout";
     mpl_made made = {0};
     mpl_export what;
+    char name[200];
 
     if (options->format == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "export: --format F is needed; see memplan list formats");
@@ -193,7 +214,9 @@ mpl_status mpl_cmd_export(mpl_ctx *ctx, mpl_options *options)
         MPL_TRY(format->plan(ctx, options, path));
         goto out;
     }
-    if (format->needs_plan || options->planner != NULL || options->plan != NULL) {
+    if (options->args.n == 0) {
+        MPL_TRY(open_import(ctx, options, name, &made));
+    } else if (format->needs_plan || options->planner != NULL || options->plan != NULL) {
         MPL_TRY(mpl_make(ctx, options, options->args.item[0], MPL_TO_PLAN, &made));
     } else {
         MPL_TRY(mpl_job_open(ctx, options, options->args.item[0], &made.job));

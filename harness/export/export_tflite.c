@@ -77,12 +77,14 @@ out:
 mpl_status mpl_export_tflite(mpl_ctx *ctx, mpl_options *options, const char *path)
 {
     mpl_status st = MPL_OK;
-    model m = {.path = options->args.item[0]};
+    model m = {.path = options->args.n > 0 ? options->args.item[0] : NULL};
     const mpl_opener opener = {open_tensors, &m};
     mpl_made made = {0};
     uint8_t *text = NULL;
     size_t size;
 
+    if (m.path == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "export tflite: the model to write offsets into is missing");
     MPL_TRY(mpl_file_read(ctx, m.path, &m.data, &m.size));
     options->opener = &opener;
     MPL_TRY(mpl_make(ctx, options, m.path, MPL_TO_PLAN, &made));

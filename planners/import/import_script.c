@@ -124,20 +124,64 @@ uint64_t mpl_script_first(const mpl_script *s, const char *at, const char *end)
     return mpl_names_get(&s->names, at, name_length(at, end));
 }
 
-void mpl_script_needs(mpl_script *s, const char *at, const char *end)
+mpl_status mpl_script_tuple(mpl_script *s, const char *name, size_t n, const char *items)
+{
+    uint64_t old;
+
+    return mpl_names_add(s->ctx, &s->tuples, name, n, (uint64_t)(s->lines.end - items), &old);
+}
+
+/* The text of a tuple's items; NULL: no such tuple. */
+static const char *items_of(const mpl_script *s, const char *name, size_t n, const char **end)
+{
+    uint64_t back = n > 0 ? mpl_names_get(&s->tuples, name, n) : UINT64_MAX;
+    const char *items;
+
+    if (back == UINT64_MAX)
+        return NULL;
+    items = s->lines.end - back;
+    *end = memchr(items, '\n', back);
+    if (*end == NULL)
+        *end = s->lines.end;
+    return items;
+}
+
+uint64_t mpl_script_item(const mpl_script *s, const char *tuple, size_t n, uint64_t k)
+{
+    const char *end, *at = items_of(s, tuple, n, &end);
+
+    for (; at != NULL && k > 0; k--)
+        at = mpl_script_after(at, end, ", ");
+    return at != NULL ? mpl_script_first(s, at, end) : UINT64_MAX;
+}
+
+static void need_buffer(mpl_script *s, uint64_t b)
+{
+    mpl_import_buffer *buffer = &s->list.item[b];
+
+    buffer->birth = mpl_min_u64(buffer->birth, s->step);
+    buffer->death = s->step + 1;
+}
+
+/* inside: in a tuple's items; tuples of tuples have no buffers in the programs that are read. */
+static void need_names(mpl_script *s, const char *at, const char *end, bool inside)
 {
     while (at < end) {
         size_t n = name_length(at, end);
         uint64_t b = n > 0 ? mpl_names_get(&s->names, at, n) : UINT64_MAX;
+        const char *stop = NULL, *items = b == UINT64_MAX ? items_of(s, at, n, &stop) : NULL;
 
-        if (b != UINT64_MAX) {
-            mpl_import_buffer *buffer = &s->list.item[b];
-
-            buffer->birth = mpl_min_u64(buffer->birth, s->step);
-            buffer->death = s->step + 1;
-        }
+        if (b != UINT64_MAX)
+            need_buffer(s, b);
+        if (items != NULL && !inside)
+            need_names(s, items, stop, true);
         at += n > 0 ? n : 1;
     }
+}
+
+void mpl_script_needs(mpl_script *s, const char *at, const char *end)
+{
+    need_names(s, at, end, false);
 }
 
 mpl_status mpl_script_make(mpl_script *s, const mpl_import_in *in, uint32_t align, mpl_import *out)
@@ -171,5 +215,5 @@ out:
 void mpl_script_fini(mpl_script *s)
 {
     mpl_import_list_fini(s->ctx, &s->list);
-    mpl_free_each(s->ctx, s->names.slot, s->pools.slot, s->block_bytes);
+    mpl_free_each(s->ctx, s->names.slot, s->tuples.slot, s->pools.slot, s->block_bytes);
 }

@@ -11,6 +11,7 @@ typedef struct mpl_script {
     mpl_lines lines;
     uint64_t step; /* of the current statement */
     mpl_names names;
+    mpl_names tuples; /* names of several things: characters from where they stand to lines.end */
     mpl_import_list list; /* a buffer that nothing has needed yet has birth UINT64_MAX */
     /* Pools, each a block of its size. */
     mpl_names pools;
@@ -36,9 +37,14 @@ mpl_status mpl_script_buffer(mpl_script *s, const char *name, size_t n, uint32_t
                              uint64_t offset, uint64_t bytes);
 /* Lets `name` stand for what `of` does; of other things nothing is kept. */
 mpl_status mpl_script_alias(mpl_script *s, const char *name, size_t n, uint64_t buffer);
+/* Lets `name` stand for the tuple whose items' names stand in the line from `items` on. */
+mpl_status mpl_script_tuple(mpl_script *s, const char *name, size_t n, const char *items);
+/* Item k of a tuple, as mpl_script_first; UINT64_MAX too where there is no such tuple. */
+uint64_t mpl_script_item(const mpl_script *s, const char *tuple, size_t n, uint64_t k);
 /* The buffer that the first name in [at, end) stands for; UINT64_MAX: none. */
 uint64_t mpl_script_first(const mpl_script *s, const char *at, const char *end);
-/* The current statement needs every buffer that is named in [at, end). */
+/* The current statement needs every buffer that is named in [at, end), items of tuples among them.
+ */
 void mpl_script_needs(mpl_script *s, const char *at, const char *end);
 /* Puts the pools end to end at multiples of `align`, and makes the problem and the plan. */
 mpl_status mpl_script_make(mpl_script *s, const mpl_import_in *in, uint32_t align, mpl_import *out);

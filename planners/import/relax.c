@@ -5,6 +5,8 @@
  *            alloc: R.Tensor((256, 512), dtype="float32") = R.memory.alloc_tensor(storage, 0,
  *              R.shape([256, 512]), R.dtype("float32"), 0)
  *            lv: R.Tensor(..) = alloc
+ *            lv3: R.Tuple(..) = alloc1, alloc2
+ *            lv4: R.Tensor(..) = lv3[1]
  *          Older versions write R.prim_value(0) for 0.
  * Lives    Statements of the function are the steps; a tensor lives from the first that names it
  *          behind its own line to the last, its other names included.
@@ -64,6 +66,20 @@ static mpl_status read_tensor(mpl_script *s, const char *name, size_t n, const c
     return mpl_script_buffer(s, name, n, (uint32_t)block, offset, bytes);
 }
 
+/* "lv = alloc", "lv3 = alloc1, alloc2" or "lv4 = lv3[1]" */
+static mpl_status read_again(mpl_script *s, const char *name, size_t n, const char *rest)
+{
+    const char *end = s->lines.text + s->lines.n;
+    const char *bracket = memchr(rest, '[', (size_t)(end - rest));
+    uint64_t k;
+
+    if (memchr(rest, ',', (size_t)(end - rest)) != NULL)
+        return mpl_script_tuple(s, name, n, rest);
+    if (bracket != NULL && mpl_digits(bracket + 1, end, &k) != NULL)
+        return mpl_script_alias(s, name, n, mpl_script_item(s, rest, (size_t)(bracket - rest), k));
+    return mpl_script_alias(s, name, n, mpl_script_first(s, rest, end));
+}
+
 static mpl_status read_statement(mpl_script *s)
 {
     const char *text = s->lines.text, *end = text + s->lines.n, *rest = NULL, *at;
@@ -77,7 +93,7 @@ static mpl_status read_statement(mpl_script *s)
     if (mpl_script_after(text, end, "R.memory.kill_") != NULL)
         return MPL_OK;
     if (name != NULL && memchr(rest, '(', (size_t)(end - rest)) == NULL)
-        return mpl_script_alias(s, name, n, mpl_script_first(s, rest, end));
+        return read_again(s, name, n, rest);
     s->step++;
     mpl_script_needs(s, name != NULL ? rest : text, end);
     return MPL_OK;

@@ -206,6 +206,10 @@ static const struct {
     {"export mlp -f frob", 2, "frob"},
     {"export @/good.csv -f graph", 2, "list"},
     {"export @/bare.graph -f csv -o @/bare.csv", 2, "no buffer"},
+    {"export -f csv", 2, "GRAPH is missing"},
+    {"export -f tflite", 2, "is missing"},
+    {"export -f c-template", 2, "no template"},
+    {"export -f csv --plan @/missing.pte", 2, "missing.pte"},
     {"list frob", 2, "frob"},
 };
 
@@ -224,6 +228,14 @@ TEST(wrong_input_is_one_line)
         if (wrong[i].says != NULL && strstr(err, wrong[i].says) == NULL)
             fail_msg("memplan %s: does not say '%s': %s", wrong[i].arguments, wrong[i].says, err);
     }
+}
+
+/* A plan of another allocator with its own problem, as a list: what it is read as again. */
+TEST(dumps_become_lists)
+{
+    assert_int_equal(run("export --plan tests/data/import/small.iree.mlir -f csv"), 0);
+    assert_string_equal(out, "id,lower,upper,size,alignment,offset\n0.1,0,2,256,64,0\n"
+                             "0.2,1,3,100,64,256\n0.3,2,4,256,64,0\n");
 }
 
 /* Fault: a limit that refuses small input or stays when lifted; a plan that does a run's work. */
@@ -369,6 +381,6 @@ TEST(lists_name_what_there_is)
         strstr(out, "form=unroll  a cell for each step, or a loop over the cell (unroll|while)"));
 }
 
-TESTS_OF_PROGRAM("cli", wrong_input_is_one_line, limits_are_lifted, damaged_onnx,
-                 bound_inputs_by_index, help_of_everything, documents_are_up_to_date,
+TESTS_OF_PROGRAM("cli", wrong_input_is_one_line, dumps_become_lists, limits_are_lifted,
+                 damaged_onnx, bound_inputs_by_index, help_of_everything, documents_are_up_to_date,
                  lists_name_what_there_is)

@@ -353,6 +353,30 @@ TEST(changed_bytes)
             fail_msg("no changed byte is said to be '%s'", of_bytes[i]);
 }
 
+/* Which items of a tuple a statement needs: one, the other, both where it names the tuple. */
+TEST(tuples_of_relax)
+{
+    static const struct {
+        const char *from, *to;
+        uint32_t death[3]; /* of alloc, alloc1, alloc2 */
+    } table[] = {{"lv1[1]", "lv1[1]", {5, 6, 8}},
+                 {"lv1[1]", "lv1[0]", {5, 8, 6}},
+                 {"lv1[1]", "lv1[2]", {5, 6, 6}},
+                 {"lv2, x", "lv1, x", {5, 8, 8}}};
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        size_t size;
+        owned_memory char *text = load(ctx, "small.relax.txt", &size);
+        mpl_import got = {0};
+
+        memcpy(strstr(text, table[i].from), table[i].to, strlen(table[i].to));
+        assert_ok(ctx, mpl_plan_import(ctx, folder_put("tuples", text, size), NULL, &got));
+        for (uint32_t b = 0; b < 3; b++)
+            assert_int_equal(got.problem->death[b], table[i].death[b]);
+        mpl_import_fini(ctx, &got);
+    }
+}
+
 TEST(loops_of_executorch)
 {
     mpl_import got = {0};
@@ -464,5 +488,5 @@ TEST(memory_runs_out)
 }
 
 TESTS_WITHIN(begin, folder_remove, read_as_written, own_plans, changes_are_seen, cut_files,
-             changed_bytes, loops_of_executorch, xla_in_two_files, segments_come_and_go,
-             nothing_that_is_a_plan, memory_runs_out)
+             changed_bytes, tuples_of_relax, loops_of_executorch, xla_in_two_files,
+             segments_come_and_go, nothing_that_is_a_plan, memory_runs_out)
