@@ -138,7 +138,7 @@ static bool is_own(const char *name)
     static const char *const names[] = {
         "order",  "in-place",   "views",    "concat",  "loop",      "pin",
         "pools",  "workspaces", "optimise", "changed", "recompute", "seed",
-        "safety", "threads",    "workers",  "loss",    "trainable"};
+        "safety", "threads",    "workers",  "loss",    "trainable", "tile"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
@@ -164,7 +164,8 @@ static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
                 ctx,
                 "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
                 " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute,"
-                " --seed, --safety, --threads, --workers, --loss and --trainable, each with a "
+                " --tile, --seed, --safety, --threads, --workers, --loss and --trainable, each "
+                "with a "
                 "value",
                 name);
         MPL_PASS(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));

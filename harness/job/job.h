@@ -7,6 +7,7 @@
 #include "graphs/passes/optimise/optimise.h"
 #include "graphs/passes/passes.h"
 #include "harness/job/asked.h"
+#include "harness/tile/tile_job.h"
 #include "planners/plan/plan_choices.h"
 #include "planners/recompute/recompute.h"
 #include "planners/search/concat.h"
@@ -54,6 +55,7 @@ typedef struct mpl_job {
     mpl_incremental_facts twice;         /* of --changed; n_ops 0: not asked for */
     mpl_recompute_found recomputed;      /* result of --recompute */
     int64_t recompute_ns;                /* its time; 0: not asked for */
+    mpl_tiled tiled;                     /* result of --tile */
     mpl_op *order;                       /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;
     mpl_plan_choices choices; /* of mpl_job_order_chosen; all NULL: the options decide */

@@ -142,6 +142,7 @@ mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job
     MPL_PASS(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
     MPL_PASS(mpl_recompute_graph(ctx, &asked, &recompute, &job->source.graph, &job->recomputed,
                                  &job->recompute_ns));
+    MPL_PASS(mpl_tile_job(ctx, options->tile, &asked, &job->source.graph, &job->tiled));
     if (options->layout == MPL_layout_auto)
         MPL_PASS(mpl_graph_channels_last(ctx, &job->source.graph));
     job->work_limit = mpl_job_work_limit(options, &job->source);

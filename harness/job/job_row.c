@@ -113,6 +113,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_text(row, MPL_FIELD_loss, o->loss);
     mpl_record_text(row, MPL_FIELD_trainable, o->trainable);
     put_recomputed(o, job, row);
+    mpl_tile_fields(o->tile, &job->tiled, row);
     mpl_record_text(row, MPL_FIELD_layout, ordered && o->layout == MPL_layout_auto ? "auto" : NULL);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);

@@ -311,6 +311,8 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     mpl_params params = {0};
     mpl_pass_set passes;
     mpl_recompute_spec recompute;
+    mpl_tile_ask tile;
+    bool tiled;
     uint64_t size;
     size_t name_bytes;
 
@@ -330,6 +332,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     MPL_TRY(check_workers(ctx, options));
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
     MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
+    MPL_TRY(mpl_tile_parse(ctx, options->tile, &tiled, &tile));
     MPL_TRY(check_device(ctx, options));
     MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
 out:

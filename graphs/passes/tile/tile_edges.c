@@ -1,0 +1,281 @@
+/* tile_edges.c -- what the search chooses from: each operation as it is, and each region with every
+ * size of a list of patches. */
+#include "graphs/passes/tile/tile_priv.h"
+
+/* Programs of more steps, and regions that alone do more work than so many whole graphs, are no
+ * candidates. */
+enum { MOST_STEPS = 60000, MOST_SIZES = 12, MOST_FACTOR = 3 };
+
+typedef struct maker {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    tile_edges *e;
+    tile_rule *rule;
+    tile_program program;
+    mpl_value *root;  /* [n_values] through views */
+    mpl_op *last;     /* [n_values] last reader of a root; MPL_NONE: pinned, or none */
+    uint64_t *across; /* [n_ops + 1] live bytes between operations */
+    uint64_t *cost;   /* [n_ops] live bytes while an operation runs as it is */
+    bool *held;       /* [n_ops] a region holds it */
+    uint64_t patches;
+} maker;
+
+/* ---- the graph as it is ---- */
+
+static bool is_planned(const maker *m, mpl_value root)
+{
+    return m->last[root] != MPL_NONE;
+}
+
+static void find_lives(maker *m)
+{
+    const mpl_graph *g = m->g;
+
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        mpl_op op = g->value_op[v];
+        bool view = op != MPL_NONE && (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0;
+
+        m->root[v] = view ? m->root[mpl_op_input(g, op, 0)] : v;
+        m->last[v] = op != MPL_NONE && !view ? op : MPL_NONE;
+    }
+    for (mpl_value v = 0; v < g->n_values; v++)
+        for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
+            if (m->last[m->root[v]] != MPL_NONE && g->value_use[k] > m->last[m->root[v]])
+                m->last[m->root[v]] = g->value_use[k];
+    for (uint32_t i = 0; i < g->n_outputs; i++)
+        m->last[m->root[g->output[i]]] = MPL_NONE;
+}
+
+/* Bytes that the results of `op` lie on. */
+static uint64_t reused(const maker *m, mpl_op op)
+{
+    const mpl_graph *g = m->g;
+    mpl_value out = mpl_op_output(g, op, 0);
+    bool joins = g->op_kind[op] == MPL_OP_concat && m->rule[op].kind == TILE_JOIN &&
+                 g->value_shape[out].dim[0] == 1;
+    uint64_t bytes = 0;
+
+    for (uint32_t k = 0; k < mpl_op_n_in(g, op) && out != MPL_NONE; k++) {
+        mpl_value v = mpl_op_input(g, op, k);
+
+        if (v == MPL_NONE || !is_planned(m, m->root[v]) || m->last[m->root[v]] != op)
+            continue;
+        if (joins)
+            bytes += g->value_bytes[v];
+        else if (mpl_op_overwrites(g, op, k) && mpl_same_form(g, v, out))
+            return g->value_bytes[out];
+    }
+    return mpl_min_u64(bytes, out != MPL_NONE ? g->value_bytes[out] : 0);
+}
+
+static void find_costs(maker *m)
+{
+    const mpl_graph *g = m->g;
+    uint64_t live = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint64_t made = 0;
+
+        m->across[op] = live;
+        for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++) {
+            mpl_value v = mpl_op_output(g, op, i);
+
+            if (v != MPL_NONE && m->root[v] == v && is_planned(m, v))
+                made += g->value_bytes[v];
+        }
+        m->cost[op] = live + made - mpl_min_u64(reused(m, op), made);
+        live += made;
+        for (mpl_value v = 0; v < g->n_values; v++)
+            if (m->root[v] == v && m->last[v] == op)
+                live -= g->value_bytes[v];
+    }
+    m->across[g->n_ops] = live;
+}
+
+static mpl_status add_edge(maker *m, const tile_edge *edge)
+{
+    MPL_PASS(mpl_reserve(m->ctx, m->e->edge, m->e->cap, m->e->n + 1));
+    m->e->edge[m->e->n++] = *edge;
+    return MPL_OK;
+}
+
+/* ---- regions ---- */
+
+/* Whether a region may begin or end before `op`: not between a result and what only changes its
+ * numbers. */
+static bool is_cut(const maker *m, mpl_op op)
+{
+    const mpl_graph *g = m->g;
+    mpl_value v = op > 0 && op < g->n_ops ? mpl_op_output(g, op - 1, 0) : MPL_NONE;
+
+    return v == MPL_NONE || m->rule[op].kind != TILE_POINT || mpl_op_input(g, op, 0) != v ||
+           g->value_use_begin[v + 1] - g->value_use_begin[v] > 1 || mpl_op_n_in(g, op) > 6;
+}
+
+/* `all` in so many parts, rounded up; each once. */
+static uint32_t sizes(int64_t all, int64_t size[MOST_SIZES])
+{
+    static const int64_t parts[] = {1, 2, 3, 4, 6, 8, 12, 18, 36};
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        int64_t one = (all + parts[i] - 1) / parts[i];
+
+        if (n == 0 || size[n - 1] != one)
+            size[n++] = one;
+    }
+    return n;
+}
+
+/* One choice of patches for the region [begin, end). */
+static mpl_status try_patch(maker *m, mpl_tile_region r, uint64_t base, const uint64_t *bytes,
+                            const bool *later, bool pinned)
+{
+    tile_edge edge = {.begin = r.begin, .end = r.end, .patch = r.patch};
+
+    MPL_PASS(tile_walk(&m->program, &r));
+    if (m->program.n_steps > 0)
+        MPL_PASS(tile_peak(&m->program, bytes, later, pinned, &edge.peak));
+    edge.peak += base;
+    edge.work = m->program.work;
+    edge.n_patches = m->program.n_patches;
+    if (m->program.n_steps > 0 && edge.peak < m->e->plain_peak)
+        MPL_PASS(add_edge(m, &edge));
+    return MPL_OK;
+}
+
+/* Of the edges of one region, those that no other beats in both peak and work. */
+static void keep_best(maker *m, size_t first)
+{
+    tile_edge *edge = m->e->edge;
+    size_t kept = first;
+
+    for (size_t i = first; i < m->e->n; i++) {
+        bool beaten = false;
+
+        for (size_t k = first; k < m->e->n && !beaten; k++) {
+            bool same = edge[k].peak == edge[i].peak && edge[k].work == edge[i].work;
+
+            beaten = k != i && edge[k].peak <= edge[i].peak && edge[k].work <= edge[i].work &&
+                     (!same || edge[k].n_patches < edge[i].n_patches ||
+                      (edge[k].n_patches == edge[i].n_patches && k < i));
+        }
+        edge[i].patch.columns *= beaten ? -1 : 1; /* marked; removed below */
+    }
+    for (size_t i = first; i < m->e->n; i++)
+        if (edge[i].patch.columns > 0)
+            edge[kept++] = edge[i];
+    m->e->n = kept;
+}
+
+/* Patches of rows and columns, of channels, or what was asked for. */
+static mpl_status try_patches(maker *m, mpl_tile_region r, uint64_t base, const uint64_t *bytes,
+                              const bool *later, bool pinned)
+{
+    const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &r)];
+    int64_t rows[2][MOST_SIZES], columns[MOST_SIZES];
+    uint32_t n_columns = sizes(y->dim[3], columns), n_rows[2] = {sizes(y->dim[2], rows[0]), 0};
+    size_t first = m->e->n;
+
+    for (int64_t n = 1; n <= 4 && n <= y->dim[2]; n *= 2)
+        rows[1][n_rows[1]++] = n;
+
+    if (m->patches > 0) {
+        r.patch =
+            (mpl_patch){y->dim[1], (y->dim[2] + (int64_t)m->patches - 1) / (int64_t)m->patches,
+                        y->dim[3], false};
+        for (int keep = 0; keep < 2; keep++, r.patch.keep = true)
+            MPL_PASS(try_patch(m, r, base, bytes, later, pinned));
+    }
+    for (int keep = 0; keep < 2 && m->patches == 0; keep++)
+        for (uint32_t i = 0; i < n_rows[keep]; i++)
+            for (uint32_t k = 0; k < n_columns; k++) {
+                int64_t n = ((y->dim[2] + rows[keep][i] - 1) / rows[keep][i]) *
+                            ((y->dim[3] + columns[k] - 1) / columns[k]);
+
+                r.patch = (mpl_patch){y->dim[1], rows[keep][i], columns[k], keep == 1};
+                if (n > 1 && n * (r.end - r.begin) * 2 <= MOST_STEPS)
+                    MPL_PASS(try_patch(m, r, base, bytes, later, pinned));
+            }
+    keep_best(m, first);
+    return MPL_OK;
+}
+
+/* A region whose operands and result leave room below the peak. */
+static mpl_status try_region(maker *m, mpl_op begin, mpl_op end)
+{
+    mpl_status st = MPL_OK;
+    mpl_tile_region r = {
+        begin, end, {.channels = INT64_MAX, .rows = INT64_MAX, .columns = INT64_MAX}};
+    mpl_value y = mpl_tile_result(m->g, &r);
+    uint64_t base = m->across[begin], *bytes = NULL, highest = 0;
+    bool *later = NULL, pinned = !is_planned(m, m->root[y]);
+    uint32_t n;
+
+    r.patch = (mpl_patch){m->g->value_shape[y].dim[1], m->g->value_shape[y].dim[2],
+                          m->g->value_shape[y].dim[3], false};
+    MPL_TRY(tile_walk(&m->program, &r));
+    n = m->program.n_outside;
+    MPL_TRY(mpl_new(m->ctx, bytes, n));
+    MPL_TRY(mpl_new(m->ctx, later, n));
+    for (uint32_t i = 0; i < n; i++) {
+        mpl_value v = m->root[m->program.value[i].of];
+
+        bytes[i] = is_planned(m, v) ? m->g->value_bytes[v] : 0;
+        later[i] = is_planned(m, v) && m->last[v] >= end;
+        base -= bytes[i];
+    }
+    for (mpl_op op = begin; op < end; op++) {
+        highest = mpl_max_u64(highest, m->cost[op]);
+        m->held[op] = true;
+    }
+    if (m->across[begin] + (pinned ? 0 : m->g->value_bytes[y]) < highest)
+        MPL_TRY(try_patches(m, r, base, bytes, later, pinned));
+out:
+    mpl_free_each(m->ctx, bytes, later);
+    return st;
+}
+
+static mpl_status fill(maker *m)
+{
+    const mpl_graph *g = m->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        m->e->plain_peak = mpl_max_u64(m->e->plain_peak, m->cost[op]);
+        m->e->plain_work += tile_products(g, op);
+    }
+    m->program.most_work = MOST_FACTOR * m->e->plain_work;
+    for (mpl_op begin = 0; begin < g->n_ops; begin++) {
+        MPL_PASS(add_edge(m, &(tile_edge){.begin = begin,
+                                          .end = begin + 1,
+                                          .peak = m->cost[begin],
+                                          .work = tile_products(g, begin)}));
+        for (mpl_op end = begin + 1; end <= g->n_ops && m->rule[end - 1].kind != TILE_NOT; end++)
+            if (is_cut(m, begin) && is_cut(m, end) && tile_is_region(g, m->rule, begin, end))
+                MPL_PASS(try_region(m, begin, end));
+    }
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (!m->held[op])
+            m->e->bound = mpl_max_u64(m->e->bound, m->cost[op]);
+    return MPL_OK;
+}
+
+mpl_status tile_edges_new(mpl_ctx *ctx, const mpl_graph *g, uint64_t patches, tile_edges *out)
+{
+    mpl_status st = MPL_OK;
+    maker m = {.ctx = ctx, .g = g, .e = out, .patches = patches};
+
+    *out = (tile_edges){.g = g};
+    MPL_TRY(tile_rules_new(ctx, g, &m.rule));
+    MPL_TRY(tile_program_new(ctx, g, m.rule, &m.program));
+    m.program.sample = true;
+    MPL_TRY(mpl_new_each(ctx, g->n_values, m.root, m.last));
+    MPL_TRY(mpl_new_each(ctx, (size_t)g->n_ops + 1, m.across, m.cost, m.held));
+    find_lives(&m);
+    find_costs(&m);
+    MPL_TRY(fill(&m));
+out:
+    tile_program_fini(&m.program);
+    mpl_free_each(ctx, m.rule, m.root, m.last, m.across, m.cost, m.held);
+    return st;
+}

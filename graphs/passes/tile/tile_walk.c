@@ -1,0 +1,410 @@
+/* tile_walk.c -- the program of a region: which boxes are made, in which order, from which.
+ *
+ * Strips of columns come one after the other, and within a strip patches from top to bottom. What a
+ * patch needs is found backwards, each axis by itself; forwards, each operation makes what is
+ * needed and not there yet. Rows that a later patch needs stay behind as a value of their own
+ * (`tail`) when the last reader of the patch is done; the next patch puts them and its new rows
+ * together. */
+#include "graphs/passes/tile/tile_priv.h"
+
+typedef struct walk {
+    mpl_ctx *ctx;
+    const mpl_graph *g;
+    tile_program *p;
+    const mpl_tile_region *r;
+    uint32_t n;                                     /* operations */
+    uint32_t n_down;                                /* patches of a strip */
+    const mpl_shape *dims;                          /* of the result */
+    tile_span *need, *made;                         /* [n_down * n] rows */
+    tile_span *wide, *wide_made, *deep, *deep_made; /* [n] columns, channels of the strip */
+    int64_t *have;                                  /* [n] rows made so far */
+    int64_t *later;            /* [n_down * n] first row that a later patch needs */
+    uint32_t *last;            /* [n] last reader */
+    uint32_t *done, *next;     /* [n] lists: what each operation is the last reader of */
+    uint32_t *now;             /* [n] value; MPL_NONE: none */
+    uint32_t whole;            /* the result as far as it is there */
+    int64_t *widths, *heights; /* [2 * n] of the strip or patch before */
+    uint32_t *operand;         /* of one step */
+    size_t cap_operand;
+} walk;
+
+/* ---- what is needed ---- */
+
+static mpl_value made_by(const walk *w, uint32_t i)
+{
+    return w->g->op_out[w->g->op_out_begin[w->r->begin + i]];
+}
+
+/* The operation of the region that makes v; MPL_NONE: none. */
+static uint32_t maker(const walk *w, mpl_value v)
+{
+    mpl_op op = w->g->value_op[v];
+
+    return op != MPL_NONE && op >= w->r->begin && op < w->r->end ? op - w->r->begin : MPL_NONE;
+}
+
+/* Fills need and made, each [n], for a span of the result. have: rows that are there; NULL: none.
+ * The result itself goes into the whole: none of it is kept. */
+static void look_back(const walk *w, uint32_t axis, tile_span result, const int64_t *have,
+                      tile_span *need, tile_span *made)
+{
+    memset(need, 0, w->n * sizeof *need);
+    need[w->n - 1] = result;
+    for (uint32_t i = w->n; i-- > 0;) {
+        mpl_op op = w->r->begin + i;
+        const tile_rule *rule = &w->p->rule[op];
+
+        made[i] = need[i];
+        if (have != NULL && i + 1 < w->n && !tile_empty(need[i]) && made[i].low < have[i])
+            made[i].low = have[i];
+        made[i] = tile_made(w->g, op, rule, axis, made[i]);
+        for (uint32_t k = 0; k < mpl_op_n_in(w->g, op); k++) {
+            uint32_t from;
+
+            if (!tile_is_image(rule, k) || tile_empty(made[i]))
+                continue;
+            from = maker(w, mpl_op_input(w->g, op, k));
+            if (from != MPL_NONE)
+                need[from] = tile_join(need[from], tile_back(w->g, op, rule, k, axis, made[i]));
+        }
+    }
+}
+
+static tile_span part(int64_t i, int64_t size, int64_t all)
+{
+    return (tile_span){i * size, (i + 1) * size < all ? (i + 1) * size : all};
+}
+
+/* Rows of all patches of a strip. */
+static void look_down(walk *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        w->have[i] = INT64_MIN;
+    for (uint32_t k = 0; k < w->n_down; k++) {
+        tile_span *made = w->made + (size_t)k * w->n;
+
+        look_back(w, TILE_ROWS, part(k, w->r->patch.rows, w->dims->dim[2]),
+                  w->r->patch.keep ? w->have : NULL, w->need + (size_t)k * w->n, made);
+        for (uint32_t i = 0; i < w->n; i++)
+            if (!tile_empty(made[i]) && made[i].high > w->have[i])
+                w->have[i] = made[i].high;
+    }
+    for (uint32_t i = 0; i < w->n; i++) {
+        int64_t first = INT64_MAX;
+
+        for (uint32_t k = w->n_down; k-- > 0;) {
+            const tile_span *need = &w->need[(size_t)k * w->n + i];
+
+            w->later[(size_t)k * w->n + i] = w->r->patch.keep ? first : INT64_MAX;
+            if (!tile_empty(*need) && need->low < first)
+                first = need->low;
+        }
+    }
+}
+
+/* ---- steps ---- */
+
+static uint64_t box_bytes(const mpl_graph *g, mpl_value v, const tile_box *box)
+{
+    uint64_t n = (uint64_t)g->value_shape[v].dim[0], bytes = 0;
+
+    for (uint32_t a = 0; a < TILE_AXES; a++)
+        n *= (uint64_t)(box->at[a].high - box->at[a].low);
+    (void)mpl_type_size((mpl_type)g->value_type[v], n, &bytes); /* a part of v */
+    return bytes;
+}
+
+static mpl_status add_value(tile_program *p, mpl_value v, const tile_box *box, uint32_t *out)
+{
+    MPL_PASS(mpl_reserve(p->ctx, p->value, p->cap_values, p->n_values + 1));
+    p->value[p->n_values] = (tile_value){v, *box, box_bytes(p->g, v, box)};
+    *out = (uint32_t)p->n_values++;
+    return MPL_OK;
+}
+
+/* A step that reads `in` and makes a box of v. */
+static mpl_status add_step(tile_program *p, tile_do what, mpl_op op, uint32_t n_in,
+                           const uint32_t *in, mpl_value v, const tile_box *box, uint32_t *out)
+{
+    tile_step *s;
+
+    MPL_PASS(mpl_reserve(p->ctx, p->step, p->cap_steps, p->n_steps + 1));
+    MPL_PASS(mpl_reserve(p->ctx, p->in, p->cap_in, p->n_in + n_in));
+    MPL_PASS(add_value(p, v, box, out));
+    s = &p->step[p->n_steps++];
+    *s = (tile_step){what, op, (uint32_t)p->n_in, n_in, *out};
+    memcpy(p->in + p->n_in, in, n_in * sizeof *in);
+    p->n_in += n_in;
+    return MPL_OK;
+}
+
+static bool same_box(const tile_box *a, const tile_box *b)
+{
+    for (uint32_t i = 0; i < TILE_AXES; i++)
+        if (a->at[i].low != b->at[i].low || a->at[i].high != b->at[i].high)
+            return false;
+    return true;
+}
+
+/* The box of what `from` holds. */
+static mpl_status cut(tile_program *p, uint32_t from, const tile_box *box, uint32_t *out)
+{
+    if (same_box(&p->value[from].box, box))
+        return *out = from, MPL_OK;
+    return add_step(p, TILE_SLICE, MPL_NONE, 1, &from, p->value[from].of, box, out);
+}
+
+static tile_box all_of(const mpl_graph *g, mpl_value v)
+{
+    tile_box box;
+
+    for (uint32_t a = 0; a < TILE_AXES; a++)
+        box.at[a] = (tile_span){0, g->value_shape[v].dim[1 + a]};
+    return box;
+}
+
+/* `piece` put into *into, which grows to `box`; MPL_NONE: nothing is there yet. */
+static mpl_status put(tile_program *p, uint32_t *into, uint32_t piece, const tile_box *box)
+{
+    mpl_value v = p->value[piece].of;
+    uint32_t in[2] = {*into, piece};
+
+    if (*into == MPL_NONE) {
+        if (same_box(&p->value[piece].box, box))
+            return *into = piece, MPL_OK;
+        return add_step(p, TILE_PAD, MPL_NONE, 1, &piece, v, box, into);
+    }
+    if (!same_box(&p->value[*into].box, box))
+        MPL_PASS(add_step(p, TILE_PAD, MPL_NONE, 1, into, v, box, &in[0]));
+    return add_step(p, TILE_ASSIGN, MPL_NONE, 2, in, v, box, into);
+}
+
+/* ---- patches ---- */
+
+/* The operand's value for a box of the result of operation i. */
+static mpl_status operand(walk *w, uint32_t i, uint32_t k, const tile_box *out, uint32_t *in)
+{
+    mpl_op op = w->r->begin + i;
+    mpl_value v = mpl_op_input(w->g, op, k);
+    uint32_t from = maker(w, v);
+    tile_box box;
+
+    for (uint32_t a = 0; a < TILE_AXES; a++)
+        box.at[a] = tile_back(w->g, op, &w->p->rule[op], k, a, out->at[a]);
+    return cut(w->p, from != MPL_NONE ? w->now[from] : w->p->local[v], &box, in);
+}
+
+static mpl_status compute(walk *w, uint32_t i, const tile_box *box, uint32_t *out)
+{
+    tile_program *p = w->p;
+    mpl_op op = w->r->begin + i;
+    const tile_rule *rule = &p->rule[op];
+    uint32_t n_in = mpl_op_n_in(w->g, op);
+
+    MPL_PASS(mpl_reserve(w->ctx, w->operand, w->cap_operand, n_in));
+    for (uint32_t k = 0; k < n_in; k++) {
+        w->operand[k] = MPL_NONE;
+        if (tile_is_image(rule, k))
+            MPL_PASS(operand(w, i, k, box, &w->operand[k]));
+    }
+    return add_step(p, TILE_OP, op, n_in, w->operand, made_by(w, i), box, out);
+}
+
+/* Keeps the rows of operation i's result that later patches need. */
+static mpl_status leave_tail(walk *w, uint32_t i, int64_t later)
+{
+    tile_box box;
+
+    if (w->now[i] == MPL_NONE)
+        return MPL_OK;
+    box = w->p->value[w->now[i]].box;
+    if (later >= box.at[TILE_ROWS].high)
+        return w->now[i] = MPL_NONE, MPL_OK;
+    if (later > box.at[TILE_ROWS].low)
+        box.at[TILE_ROWS].low = later;
+    return cut(w->p, w->now[i], &box, &w->now[i]);
+}
+
+/* Makes what patch k needs of operation i. */
+static mpl_status make(walk *w, uint32_t k, uint32_t i)
+{
+    tile_span rows = w->made[(size_t)k * w->n + i];
+    tile_box box = {{w->deep_made[i], rows, w->wide_made[i]}};
+    uint32_t piece;
+
+    if (tile_empty(rows))
+        return MPL_OK;
+    MPL_PASS(compute(w, i, &box, &piece));
+    if (w->now[i] != MPL_NONE)
+        box.at[TILE_ROWS] = tile_join(w->p->value[w->now[i]].box.at[TILE_ROWS], rows);
+    return put(w->p, &w->now[i], piece, &box);
+}
+
+static mpl_status patch(walk *w, uint32_t k, const tile_box *result)
+{
+    tile_box all = all_of(w->g, made_by(w, w->n - 1));
+    uint32_t piece;
+
+    for (uint32_t i = 0; i < w->n; i++) {
+        MPL_PASS(make(w, k, i));
+        for (uint32_t j = w->done[i]; j != MPL_NONE; j = w->next[j])
+            MPL_PASS(leave_tail(w, j, w->later[(size_t)k * w->n + j]));
+    }
+    MPL_PASS(cut(w->p, w->now[w->n - 1], result, &piece));
+    w->now[w->n - 1] = MPL_NONE;
+    return put(w->p, &w->whole, piece, &all);
+}
+
+/* Whether each of n spans is as long as in the other list, which then takes these. */
+static bool as_before(uint32_t n, const tile_span *need, const tile_span *made, int64_t *before)
+{
+    bool same = true;
+
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        const tile_span *s = i < n ? &need[i] : &made[i - n];
+
+        same = same && before[i] == s->high - s->low;
+        before[i] = s->high - s->low;
+    }
+    return same;
+}
+
+/* Multiplications of the strip's patches. */
+static void count_work(walk *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        uint64_t n = (uint64_t)w->dims->dim[0] * w->p->rule[w->r->begin + i].products, rows = 0;
+
+        for (uint32_t k = 0; k < w->n_down && n > 0; k++) {
+            tile_span made = w->made[(size_t)k * w->n + i];
+
+            rows += tile_empty(made) ? 0 : (uint64_t)(made.high - made.low);
+        }
+        w->p->work += n * rows * (uint64_t)(w->deep_made[i].high - w->deep_made[i].low) *
+                      (uint64_t)(w->wide_made[i].high - w->wide_made[i].low);
+    }
+    w->p->n_patches += w->n_down;
+}
+
+static void look_across(walk *w, tile_span channels, tile_span columns)
+{
+    look_back(w, TILE_CHANNELS, channels, NULL, w->deep, w->deep_made);
+    look_back(w, TILE_COLUMNS, columns, NULL, w->wide, w->wide_made);
+}
+
+static mpl_status strip(walk *w, tile_span channels, tile_span columns)
+{
+    bool last = channels.high == w->dims->dim[1] && columns.high == w->dims->dim[3];
+
+    look_across(w, channels, columns);
+    for (uint32_t i = 0; i < w->n; i++)
+        w->now[i] = MPL_NONE;
+    if (as_before(w->n, w->wide, w->wide_made, w->widths) && w->p->sample && !last &&
+        channels.low == 0)
+        return MPL_OK;
+    for (uint32_t k = 0; k < w->n_down; k++) {
+        size_t at = (size_t)k * w->n;
+        tile_box result = {{channels, part(k, w->r->patch.rows, w->dims->dim[2]), columns}};
+        bool again = as_before(w->n, w->need + at, w->made + at, w->heights) && w->p->sample &&
+                     !w->r->patch.keep && k + 1 < w->n_down;
+
+        if (!again)
+            MPL_PASS(patch(w, k, &result));
+    }
+    return MPL_OK;
+}
+
+/* Values for what the region reads from outside; the last reader of each of its results. */
+static mpl_status read_outside(walk *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        mpl_op op = w->r->begin + i;
+
+        w->last[i] = i;
+        for (uint32_t k = 0; k < mpl_op_n_in(w->g, op); k++) {
+            mpl_value v = mpl_op_input(w->g, op, k);
+            tile_box all;
+
+            if (!tile_is_image(&w->p->rule[op], k))
+                continue;
+            if (maker(w, v) != MPL_NONE) {
+                w->last[maker(w, v)] = i;
+            } else if (w->p->local[v] == MPL_NONE) {
+                all = all_of(w->g, v);
+                MPL_PASS(add_value(w->p, v, &all, &w->p->local[v]));
+            }
+        }
+    }
+    w->p->n_outside = (uint32_t)w->p->n_values;
+    return MPL_OK;
+}
+
+static void list_done(walk *w)
+{
+    memset(w->done, 0xff, w->n * sizeof *w->done);
+    for (uint32_t i = w->n; i-- > 0;)
+        if (w->last[i] != i) {
+            w->next[i] = w->done[w->last[i]];
+            w->done[w->last[i]] = i;
+        }
+}
+
+static mpl_status walk_patches(walk *w)
+{
+    const mpl_patch *patch = &w->r->patch;
+    const int64_t deep = w->dims->dim[1], wide = w->dims->dim[3];
+
+    look_down(w);
+    for (int64_t c = 0; c * patch->channels < deep; c++)
+        for (int64_t x = 0; x * patch->columns < wide; x++) {
+            look_across(w, part(c, patch->channels, deep), part(x, patch->columns, wide));
+            count_work(w);
+        }
+    for (int64_t c = 0; c * patch->channels < deep && w->p->work <= w->p->most_work; c++)
+        for (int64_t x = 0; x * patch->columns < wide; x++)
+            MPL_PASS(strip(w, part(c, patch->channels, deep), part(x, patch->columns, wide)));
+    return MPL_OK;
+}
+
+mpl_status tile_walk(tile_program *p, const mpl_tile_region *r)
+{
+    mpl_status st = MPL_OK;
+    walk w = {.ctx = p->ctx, .g = p->g, .p = p, .r = r, .n = r->end - r->begin, .whole = MPL_NONE};
+    size_t cells;
+
+    for (size_t i = 0; i < p->n_outside; i++)
+        p->local[p->value[i].of] = MPL_NONE;
+    p->n_values = p->n_steps = p->n_in = p->n_outside = p->n_patches = 0, p->work = 0;
+    w.dims = &p->g->value_shape[mpl_tile_result(p->g, r)];
+    w.n_down = (uint32_t)((w.dims->dim[2] + r->patch.rows - 1) / r->patch.rows);
+    cells = (size_t)w.n_down * w.n;
+    MPL_TRY(mpl_new_each(w.ctx, cells, w.need, w.made, w.later));
+    MPL_TRY(
+        mpl_new_each(w.ctx, w.n, w.wide, w.wide_made, w.deep, w.deep_made, w.have, w.last, w.now));
+    MPL_TRY(mpl_new_each(w.ctx, w.n, w.done, w.next));
+    MPL_TRY(mpl_new_each(w.ctx, 2 * (size_t)w.n, w.widths, w.heights));
+    MPL_TRY(read_outside(&w));
+    list_done(&w);
+    MPL_TRY(walk_patches(&w));
+out:
+    mpl_free_each(w.ctx, w.need, w.made, w.later, w.wide, w.wide_made, w.deep, w.deep_made, w.have,
+                  w.last, w.now, w.operand, w.widths, w.heights, w.done, w.next);
+    return st;
+}
+
+mpl_status tile_program_new(mpl_ctx *ctx, const mpl_graph *g, const tile_rule *rule,
+                            tile_program *p)
+{
+    *p = (tile_program){.ctx = ctx, .g = g, .rule = rule, .most_work = UINT64_MAX};
+    MPL_PASS(mpl_new(ctx, p->local, g->n_values));
+    for (mpl_value v = 0; v < g->n_values; v++)
+        p->local[v] = MPL_NONE;
+    return MPL_OK;
+}
+
+void tile_program_fini(tile_program *p)
+{
+    if (p->ctx != NULL)
+        mpl_free_each(p->ctx, p->value, p->step, p->in, p->local);
+    *p = (tile_program){0};
+}

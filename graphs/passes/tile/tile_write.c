@@ -1,0 +1,303 @@
+/* tile_write.c -- the graph with regions by patches. See tile.h. */
+#include "graphs/ops/matrix/conv.h"
+#include "graphs/passes/copy.h"
+#include "graphs/passes/tile/tile_priv.h"
+
+enum { MOST_NAME = 400 };
+
+typedef struct writer {
+    mpl_ctx *ctx;
+    mpl_graph *g, *to;
+    tile_rule *rule;
+    mpl_value *map;  /* [values of g] in `to` */
+    uint32_t *block; /* [blocks of g] in `to` */
+    mpl_value *made; /* [values of the program] in `to` */
+    size_t cap_made;
+    tile_program program;
+    uint32_t n_names;
+} writer;
+
+/* "NAME.tile12" */
+static const char *piece_name(writer *w, const char *of, char text[MOST_NAME])
+{
+    do
+        snprintf(text, MOST_NAME, "%.*s.tile%" PRIu32, MOST_NAME - 20, of, w->n_names++);
+    while (mpl_graph_find(w->to, text) != MPL_NONE);
+    return text;
+}
+
+static mpl_status add_op(writer *w, mpl_op_kind kind, const char *op_name, uint32_t n_in,
+                         const mpl_value *in, uint32_t n_attr, const mpl_attr *attr,
+                         const char *name, mpl_value *out)
+{
+    return mpl_graph_add_op(w->ctx, w->to, kind, op_name, n_in, in, n_attr, attr, 1, &name, out);
+}
+
+static mpl_status write_slice(writer *w, const tile_value *from, const tile_value *to, mpl_value in,
+                              const char *name, mpl_value *out)
+{
+    int64_t starts[TILE_AXES], ends[TILE_AXES];
+    const int64_t axes[TILE_AXES] = {1, 2, 3};
+    mpl_attr attr[3];
+
+    for (uint32_t a = 0; a < TILE_AXES; a++) {
+        starts[a] = to->box.at[a].low - from->box.at[a].low;
+        ends[a] = to->box.at[a].high - from->box.at[a].low;
+    }
+    attr[0] = MPL_INTS(starts, TILE_AXES, starts);
+    attr[1] = MPL_INTS(ends, TILE_AXES, ends);
+    attr[2] = MPL_INTS(axes, TILE_AXES, axes);
+    return add_op(w, MPL_OP_slice, name, 1, &in, 3, attr, name, out);
+}
+
+static mpl_status write_pad(writer *w, const tile_value *from, const tile_value *to, mpl_value in,
+                            const char *name, mpl_value *out)
+{
+    int64_t pads[8] = {0};
+    mpl_attr attr;
+
+    for (uint32_t a = 0; a < TILE_AXES; a++) {
+        pads[1 + a] = from->box.at[a].low - to->box.at[a].low;
+        pads[5 + a] = to->box.at[a].high - from->box.at[a].high;
+    }
+    attr = MPL_INTS(pads, 8, pads);
+    return add_op(w, MPL_OP_pad, name, 1, &in, 1, &attr, name, out);
+}
+
+/* in[1], a box of the value, into in[0], a larger one. */
+static mpl_status write_assign(writer *w, const tile_value *piece, const tile_value *to,
+                               const mpl_value in[2], const char *name, mpl_value *out)
+{
+    int64_t dims[4] = {w->g->value_shape[to->of].dim[0]}, strides[4] = {0, 0, 0, 1}, offset = 0;
+    mpl_attr attr[3];
+
+    for (uint32_t a = TILE_AXES; a-- > 0;) {
+        const tile_span *all = &to->box.at[a], *part = &piece->box.at[a];
+
+        dims[1 + a] = part->high - part->low;
+        strides[a] = strides[1 + a] * (all->high - all->low);
+        offset += (part->low - all->low) * strides[1 + a];
+    }
+    attr[0] = MPL_INTS(dims, 4, dims);
+    attr[1] = MPL_INTS(strides, 4, strides);
+    attr[2] = (mpl_attr){MPL_ATTR_offset, 1, &offset, NULL, NULL};
+    return add_op(w, MPL_OP_assign, name, 2, in, 3, attr, name, out);
+}
+
+/* Items of the channels of operand v. */
+static mpl_status cut_channels(writer *w, mpl_value v, uint32_t axis, tile_span channels,
+                               mpl_value *out)
+{
+    char text[MOST_NAME];
+    const char *name = piece_name(w, w->g->value_name[v], text);
+    int64_t axes = axis;
+    const mpl_attr attr[3] = {{MPL_ATTR_starts, 1, &channels.low, NULL, NULL},
+                              {MPL_ATTR_ends, 1, &channels.high, NULL, NULL},
+                              {MPL_ATTR_axes, 1, &axes, NULL, NULL}};
+
+    return add_op(w, MPL_OP_slice, name, 1, &w->map[v], 3, attr, name, out);
+}
+
+/* Operands of an operation on a piece. */
+static mpl_status piece_operands(writer *w, const tile_step *s, const tile_value *to, mpl_value *in)
+{
+    tile_span channels = to->box.at[TILE_CHANNELS];
+    bool all = channels.high - channels.low == w->g->value_shape[to->of].dim[1];
+
+    for (uint32_t k = 0; k < s->n_in; k++) {
+        mpl_value v = mpl_op_input(w->g, s->op, k);
+        uint32_t from = w->program.in[s->in_begin + k], axis;
+
+        in[k] = from != MPL_NONE ? w->made[from] : v != MPL_NONE ? w->map[v] : MPL_NONE;
+        if (from != MPL_NONE || v == MPL_NONE || all)
+            continue;
+        axis = tile_channel_axis(w->g, s->op, k);
+        if (axis != MPL_NONE)
+            MPL_PASS(cut_channels(w, v, axis, channels, &in[k]));
+    }
+    return MPL_OK;
+}
+
+/* What a window over the box reads outside of the image. */
+static void piece_pads(const writer *w, const tile_step *s, const tile_value *to, int64_t pads[4])
+{
+    const tile_rule *r = &w->rule[s->op];
+    uint32_t k = mpl_fused_first((mpl_op_kind)w->g->op_kind[s->op]);
+    const mpl_shape *x = &w->g->value_shape[mpl_op_input(w->g, s->op, k)];
+
+    for (uint32_t a = 0; a < 2; a++) {
+        const tile_span *out = &to->box.at[TILE_ROWS + a];
+        int64_t low = out->low * r->stride[a] - r->before[a];
+        int64_t high = (out->high - 1) * r->stride[a] - r->before[a] + r->reach[a];
+
+        pads[a] = low < 0 ? -low : 0;
+        pads[2 + a] = high > x->dim[2 + a] ? high - x->dim[2 + a] : 0;
+    }
+}
+
+/* Attributes for a piece: pads, groups and sizes are its own. attr has room for one more. */
+static uint32_t piece_attrs(writer *w, const tile_step *s, const tile_value *to, uint32_t n,
+                            mpl_attr *attr, int64_t numbers[5])
+{
+    const tile_rule *r = &w->rule[s->op];
+    const tile_box *box = &to->box;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool sized = r->kind == TILE_RESIZE &&
+                     (attr[i].key == MPL_ATTR_sizes || attr[i].key == MPL_ATTR_scales ||
+                      attr[i].key == MPL_ATTR_axes);
+
+        if ((r->kind == TILE_WINDOW && attr[i].key == MPL_ATTR_pads) || sized)
+            continue;
+        attr[kept] = attr[i];
+        if (r->kind == TILE_WINDOW && attr[i].key == MPL_ATTR_group && !r->mixes && !r->joint) {
+            numbers[4] = box->at[TILE_CHANNELS].high - box->at[TILE_CHANNELS].low;
+            attr[kept].ints = &numbers[4];
+        }
+        kept++;
+    }
+    if (r->kind == TILE_WINDOW) {
+        piece_pads(w, s, to, numbers);
+        attr[kept++] = MPL_INTS(pads, 4, numbers);
+    } else if (r->kind == TILE_RESIZE) {
+        numbers[0] = w->g->value_shape[to->of].dim[0];
+        for (uint32_t a = 0; a < TILE_AXES; a++)
+            numbers[1 + a] = box->at[a].high - box->at[a].low;
+        attr[kept++] = MPL_INTS(sizes, 4, numbers);
+    }
+    return kept;
+}
+
+static mpl_status write_piece(writer *w, const tile_step *s, const tile_value *to, const char *name,
+                              mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    int64_t numbers[5];
+    uint32_t n;
+    mpl_attr *attr = NULL, *more = NULL;
+    mpl_value *in = NULL;
+
+    MPL_TRY(mpl_new(w->ctx, in, s->n_in));
+    MPL_TRY(piece_operands(w, s, to, in));
+    MPL_TRY(mpl_copy_attrs(w->ctx, w->g, s->op, &n, &attr));
+    MPL_TRY(mpl_new(w->ctx, more, (size_t)n + 1));
+    memcpy(more, attr, n * sizeof *attr);
+    n = piece_attrs(w, s, to, n, more, numbers);
+    MPL_TRY(add_op(w, (mpl_op_kind)w->g->op_kind[s->op], w->g->op_name[s->op], s->n_in, in, n, more,
+                   name, out));
+out:
+    mpl_free_each(w->ctx, attr, more, in);
+    return st;
+}
+
+static mpl_status write_step(writer *w, const tile_step *s, bool last)
+{
+    const tile_value *to = &w->program.value[s->out];
+    const uint32_t *in = w->program.in + s->in_begin;
+    const tile_value *from = s->what == TILE_OP ? NULL : &w->program.value[in[s->n_in - 1]];
+    const char *of = w->g->value_name[to->of];
+    char text[MOST_NAME];
+    const char *name = last ? of : piece_name(w, of, text);
+    mpl_value *out = &w->made[s->out];
+
+    switch (s->what) {
+    case TILE_SLICE:
+        return write_slice(w, from, to, w->made[in[0]], name, out);
+    case TILE_PAD:
+        return write_pad(w, from, to, w->made[in[0]], name, out);
+    case TILE_ASSIGN:
+        return write_assign(w, from, to, (const mpl_value[]){w->made[in[0]], w->made[in[1]]}, name,
+                            out);
+    default:
+        return write_piece(w, s, to, name, out);
+    }
+}
+
+static mpl_status write_region(writer *w, const mpl_tile_region *r, mpl_tile_facts *facts)
+{
+    tile_program *p = &w->program;
+
+    MPL_PASS(tile_walk(p, r));
+    MPL_PASS(mpl_reserve(w->ctx, w->made, w->cap_made, p->n_values));
+    for (uint32_t i = 0; i < p->n_outside; i++)
+        w->made[i] = w->map[p->value[i].of];
+    for (size_t i = 0; i < p->n_steps; i++)
+        MPL_PASS(write_step(w, &p->step[i], i + 1 == p->n_steps));
+    w->map[mpl_tile_result(w->g, r)] = w->made[p->step[p->n_steps - 1].out];
+    facts->n_patches += p->n_patches;
+    facts->work += p->work;
+    return MPL_OK;
+}
+
+/* Copies the graph; a region stands where its last operation stood. */
+static mpl_status write_all(writer *w, uint32_t n, const mpl_tile_region *region,
+                            mpl_tile_facts *facts)
+{
+    mpl_walk walk = mpl_walk_begin();
+    mpl_item item;
+    uint32_t next = 0;
+
+    while ((item = mpl_walk_next(w->g, &walk)) != MPL_ITEM_END) {
+        bool within = item == MPL_ITEM_OP && next < n && walk.op >= region[next].begin;
+
+        if (item == MPL_ITEM_VALUE)
+            MPL_PASS(mpl_copy_value(w->ctx, w->g, walk.value, w->to, &w->map[walk.value]));
+        else if (item == MPL_ITEM_OPEN)
+            MPL_PASS(mpl_copy_open(w->ctx, w->g, walk.block, w->to, w->map, &w->block[walk.block]));
+        else if (item == MPL_ITEM_CLOSE)
+            MPL_PASS(mpl_copy_close(w->ctx, w->g, walk.block, w->to, w->map));
+        else if (!within)
+            MPL_PASS(mpl_copy_op(w->ctx, w->g, walk.op, w->to, w->map, w->block));
+        else if (walk.op + 1 == region[next].end)
+            MPL_PASS(write_region(w, &region[next++], facts));
+        if (item == MPL_ITEM_OP) {
+            uint64_t products = tile_products(w->g, walk.op);
+
+            facts->plain_work += products;
+            facts->work += within ? 0 : products;
+        }
+    }
+    for (uint32_t i = 0; i < w->g->n_outputs; i++)
+        MPL_PASS(mpl_graph_add_output(w->ctx, w->to, w->map[w->g->output[i]]));
+    return mpl_graph_finish(w->ctx, w->to);
+}
+
+static mpl_status check_regions(writer *w, uint32_t n, const mpl_tile_region *region)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const mpl_tile_region *r = &region[i];
+
+        if (!tile_is_region(w->g, w->rule, r->begin, r->end) ||
+            (i > 0 && r->begin < region[i - 1].end) || r->patch.channels < 1 || r->patch.rows < 1 ||
+            r->patch.columns < 1)
+            return MPL_REFUSE(w->ctx, "operations %" PRIu32 " to %" PRIu32 " of '%s' are no region",
+                              r->begin, r->end, w->g->name);
+    }
+    return MPL_OK;
+}
+
+mpl_status mpl_graph_tile(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
+                          const mpl_tile_region *region, mpl_tile_facts *facts)
+{
+    mpl_status st = MPL_OK;
+    mpl_graph *g = *graph;
+    writer w = {.ctx = ctx, .g = g};
+
+    facts->n_regions = n, facts->n_patches = 0;
+    facts->plain_work = facts->work = 0;
+    MPL_TRY(tile_rules_new(ctx, g, &w.rule));
+    MPL_TRY(check_regions(&w, n, region));
+    MPL_TRY(tile_program_new(ctx, g, w.rule, &w.program));
+    MPL_TRY(mpl_new(ctx, w.map, g->n_values));
+    MPL_TRY(mpl_new(ctx, w.block, g->n_blocks));
+    MPL_TRY(mpl_graph_new(ctx, g->name, &w.to));
+    MPL_TRY(write_all(&w, n, region, facts));
+    mpl_graph_free(ctx, g);
+    *graph = w.to, w.to = NULL;
+out:
+    mpl_graph_free(ctx, w.to);
+    tile_program_fini(&w.program);
+    mpl_free_each(ctx, w.rule, w.map, w.block, w.made);
+    return st;
+}
