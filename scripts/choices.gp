@@ -1,5 +1,5 @@
 # Planned memory and bytes copied, a line a graph, a mark a choice of three: `choices`, words, and what they are called, title1 ..
-# Loaded by concats.gp and views.gp, which set these.
+# Loaded by views.gp, which sets these.
 load 'scripts/style.gp'
 set bmargin 4
 stats table every ::1 using (add(strcol(1))) nooutput
