@@ -24,7 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: audit-walk train-oracle views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
+.PHONY: audit-walk train-oracle shapes-oracle views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises wheel wheel-test
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle online-oracle ilp-oracle paper paper-check least-55 peers
@@ -287,6 +287,11 @@ judge-oracle: deps-test $O/tests/test_planners_judge $O/tests/test_planners_judg
 template-oracle: deps-test $O/tests/test_planners_template_judge $O/tests/test_planners_template_exact
 	$(Q)MPL_JUDGED=1000000 $O/tests/test_planners_template_judge
 	$(Q)MPL_BRUTE=2000 $O/tests/test_planners_template_exact
+
+# Templates of eleven networks with few features, each executed at SHAPES drawn shapes: outputs as of the run that shares nothing.
+SHAPES ?= 1000
+shapes-oracle: $O/memplan
+	$(Q)scripts/shapes-oracle.sh $O/memplan $(SHAPES)
 
 # Faults drawn by SEED, FAULTS a file, of which a test of the room must notice all but 5 %; goes on where it was interrupted. AGAIN=1:
 # once more those that lived. The smoke form keeps the tool alive.

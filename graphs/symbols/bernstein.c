@@ -19,7 +19,10 @@ struct mpl_controls {
     bool used[MPL_MAX_SYMBOLS];
     const mpl_box *box;                                                /* of the call */
     mpl_wide power[MPL_MAX_SYMBOLS][MOST_DEGREE + 1][MOST_DEGREE + 1]; /* [symbol][power][point] */
-    mpl_wide *sum; /* [MOST_DEPTH * n_points] scratch */
+    /* Products of powers, numbered as points are: row[k * n_points ..] once it is needed. */
+    mpl_wide *row;
+    uint8_t *row_is; /* [n_points] 0: not made for this box */
+    mpl_wide *sum;   /* [MOST_DEPTH * n_points] scratch */
 };
 
 typedef struct powers {
@@ -118,6 +121,8 @@ mpl_status mpl_controls_new(mpl_ctx *ctx, const mpl_exprs *x, uint32_t n, const 
             MPL_FAIL(ctx, MPL_ELIMIT, "the sizes of the problem depend on too many symbols");
     }
     MPL_TRY(mpl_new(ctx, c->sum, (size_t)MOST_DEPTH * c->n_points));
+    MPL_TRY(mpl_new(ctx, c->row, (size_t)c->n_points * c->n_points));
+    MPL_TRY(mpl_new(ctx, c->row_is, c->n_points));
     *out = c, c = NULL;
 out:
     mpl_controls_free(ctx, c);
@@ -127,7 +132,7 @@ out:
 void mpl_controls_free(mpl_ctx *ctx, mpl_controls *c)
 {
     if (c != NULL)
-        mpl_free_each(ctx, c->sum, c);
+        mpl_free_each(ctx, c->sum, c->row, c->row_is, c);
 }
 
 uint32_t mpl_controls_points(const mpl_controls *c)
@@ -174,18 +179,47 @@ static bool find_powers(mpl_controls *c, uint32_t s)
     return true;
 }
 
-/* Adds factor times the coefficients of a product of counts. */
-static bool add_product(const mpl_controls *c, const powers *all, mpl_wide factor, mpl_wide *sum)
+enum { ROW_NARROW = 1, ROW_WIDE, ROW_TOO_LARGE }; /* in 64, in 128 bits, in neither */
+
+/* The coefficients of a product of counts. */
+static uint8_t make_row(mpl_controls *c, uint32_t k, const powers *all)
 {
+    uint8_t is = ROW_NARROW;
+
     for (uint32_t j = 0; j < c->n_points; j++) {
-        mpl_wide product = factor;
+        mpl_wide product = 1;
 
         for (uint32_t s = 0; s < c->x->n_symbols; s++)
             if (__builtin_mul_overflow(
                     product, c->power[s][all->of[s]][j / c->stride[s] % (c->degree[s] + 1)],
                     &product))
-                return false;
-        if (__builtin_add_overflow(sum[j], product, &sum[j]))
+                return ROW_TOO_LARGE;
+        c->row[(size_t)k * c->n_points + j] = product;
+        is = product == (int64_t)product ? is : ROW_WIDE;
+    }
+    return is;
+}
+
+/* Adds factor times the coefficients of a product of counts. */
+static bool add_product(mpl_controls *c, const powers *all, mpl_wide factor, mpl_wide *sum)
+{
+    uint32_t k = 0;
+    const mpl_wide *row;
+    bool narrow;
+
+    for (uint32_t s = 0; s < c->x->n_symbols; s++)
+        k += all->of[s] * c->stride[s];
+    if (c->row_is[k] == 0)
+        c->row_is[k] = make_row(c, k, all);
+    if (c->row_is[k] == ROW_TOO_LARGE)
+        return false;
+    narrow = c->row_is[k] == ROW_NARROW && factor == (int64_t)factor;
+    row = c->row + (size_t)k * c->n_points;
+    for (uint32_t j = 0; j < c->n_points; j++) {
+        mpl_wide product = narrow ? (mpl_wide)(int64_t)factor * (int64_t)row[j] : 0;
+
+        if ((!narrow && __builtin_mul_overflow(factor, row[j], &product)) ||
+            __builtin_add_overflow(sum[j], product, &sum[j]))
             return false;
     }
     return true;
@@ -321,6 +355,7 @@ bool mpl_controls_of(mpl_controls *c, const mpl_box *box, int64_t *low, int64_t 
     if (point)
         return values_of_point(c, box, low, high);
     c->box = box;
+    memset(c->row_is, 0, c->n_points);
     for (uint32_t s = 0; s < box->n; s++)
         if (!find_powers(c, s))
             return false;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "graphs/problem/alias.h"
 #include "planners/plan/plan_json.h"
 
 void mpl_plan_choices_fini(mpl_ctx *ctx, mpl_plan_choices *choices)
@@ -24,13 +25,13 @@ static json_t *order_of(uint32_t n_ops, const uint32_t *order)
     return list;
 }
 
-/* The ids of the operations that are marked. */
-static json_t *set_of(uint32_t n_ops, const uint8_t *marked)
+/* The ids of the operations that are marked with at least `least`. */
+static json_t *set_of(uint32_t n_ops, const uint8_t *marked, uint8_t least)
 {
     json_t *list = json_array();
 
     for (mpl_op op = 0; op < n_ops; op++)
-        if (marked[op])
+        if (marked[op] >= least)
             list = mpl_json_push(list, mpl_json_number(op));
     return list;
 }
@@ -67,8 +68,10 @@ mpl_status mpl_plan_add_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_cho
         goto out;
     MPL_TRY(parse(ctx, *fields_json, &root));
     root = mpl_json_put(root, "op_order", order_of(n_ops, choices->order));
-    root = root != NULL ? mpl_json_put(root, "shared", set_of(n_ops, choices->shared)) : NULL;
-    root = root != NULL ? mpl_json_put(root, "copied", set_of(n_ops, choices->copied)) : NULL;
+    root = root != NULL ? mpl_json_put(root, "shared", set_of(n_ops, choices->shared, 1)) : NULL;
+    if (root != NULL && memchr(choices->shared, MPL_SHARE_BOXES, n_ops) != NULL)
+        root = mpl_json_put(root, "boxes", set_of(n_ops, choices->shared, MPL_SHARE_BOXES));
+    root = root != NULL ? mpl_json_put(root, "copied", set_of(n_ops, choices->copied, 1)) : NULL;
     MPL_TRY(replace(ctx, root, fields_json));
 out:
     json_decref(root);
@@ -135,8 +138,9 @@ out:
     return st;
 }
 
+/* Marks the operations of a list with `as`. */
 static mpl_status read_set(mpl_ctx *ctx, const char *path, const json_t *list, const char *key,
-                           uint32_t n_ops, uint8_t *marked)
+                           uint32_t n_ops, uint8_t as, uint8_t *marked)
 {
     mpl_op op = 0, least = 0;
 
@@ -147,7 +151,7 @@ static mpl_status read_set(mpl_ctx *ctx, const char *path, const json_t *list, c
         if (op < least)
             return MPL_REFUSE(ctx, "%.150s: '%s' lists operation %" PRIu32 " out of turn", path,
                               key, op);
-        marked[op] = 1;
+        marked[op] = as;
     }
     return MPL_OK;
 }
@@ -158,14 +162,18 @@ mpl_status mpl_plan_read_choices(mpl_ctx *ctx, const char *path, const char *fie
     mpl_status st = MPL_OK;
     mpl_plan_choices made = {0};
     json_t *root = NULL;
-    const json_t *order;
+    const json_t *order, *boxes;
 
     MPL_TRY(parse(ctx, fields_json != NULL ? fields_json : "{}", &root));
     if ((order = json_object_get(root, "op_order")) != NULL) {
         MPL_TRY(mpl_new_each(ctx, n_ops, made.order, made.shared, made.copied));
         MPL_TRY(read_order(ctx, path, order, n_ops, made.order));
-        MPL_TRY(read_set(ctx, path, json_object_get(root, "shared"), "shared", n_ops, made.shared));
-        MPL_TRY(read_set(ctx, path, json_object_get(root, "copied"), "copied", n_ops, made.copied));
+        MPL_TRY(
+            read_set(ctx, path, json_object_get(root, "shared"), "shared", n_ops, 1, made.shared));
+        if ((boxes = json_object_get(root, "boxes")) != NULL)
+            MPL_TRY(read_set(ctx, path, boxes, "boxes", n_ops, MPL_SHARE_BOXES, made.shared));
+        MPL_TRY(
+            read_set(ctx, path, json_object_get(root, "copied"), "copied", n_ops, 1, made.copied));
     }
     *out = made;
     made = (mpl_plan_choices){0};

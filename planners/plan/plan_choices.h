@@ -7,12 +7,14 @@
 /* Fields as in mpl_least. All three are NULL, or none is. Owned. */
 typedef struct mpl_plan_choices {
     mpl_op *order;   /* [n_ops] */
-    uint8_t *shared; /* [n_ops] concats: 1: the operands lie in the result */
+    uint8_t *shared; /* [n_ops] concats: 1: the operands lie in the result; MPL_SHARE_BOXES: as
+                      * boxes of it */
     uint8_t *copied; /* [n_ops] splits and slices: 1: the pieces are copies */
 } mpl_plan_choices;
 
-/* Adds `op_order`, `shared` and `copied` to the fields of a plan file. Replaces *fields_json, the
- * text of an object. Does nothing without choices. */
+/* Adds `op_order`, `shared`, `boxes` (those of `shared` that are, if any) and `copied` to the
+ * fields of a plan file. Replaces *fields_json, the text of an object. Does nothing without
+ * choices. */
 mpl_status mpl_plan_add_choices(mpl_ctx *ctx, uint32_t n_ops, const mpl_plan_choices *choices,
                                 char **fields_json);
 /* Reads them from the fields of plan file `path` (or NULL) for a graph of n_ops operations; all

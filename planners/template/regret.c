@@ -30,13 +30,13 @@ typedef struct prover {
     mpl_template_cell *cell;
     mpl_controls *controls;
     uint32_t n_points;
-    int64_t scale;
-    int64_t *low, *high;   /* [values * points] */
-    int64_t *offset;       /* [n] at a control point, times the scale */
-    int64_t *arena, *load; /* [points], [loads * points] */
-    uint32_t *weight;      /* [loads] */
-    uint64_t *grain;       /* [n] divides the end of each buffer [byte] */
-    uint8_t *loose;        /* [bodies] the alignment may cost bytes */
+    int64_t scale, pool_grain; /* of pool 0 [byte] */
+    int64_t *low, *high;       /* [values * points] */
+    int64_t *offset;           /* [n] at a control point, times the scale */
+    int64_t *arena, *load;     /* [points], [loads * points] */
+    uint32_t *weight;          /* [loads] */
+    uint64_t *grain;           /* [n] divides the end of each buffer [byte] */
+    uint8_t *loose;            /* [bodies] the alignment may cost bytes */
     part *heap;
     size_t n, cap;
     mpl_ratio attained;
@@ -305,7 +305,6 @@ static uint64_t most_of(prover *v, const mpl_box *box, uint64_t enough)
 {
     uint32_t n_loads = v->t->n_loads, point = 0, best_load = 0;
     uint64_t best = UINT64_MAX;
-    int64_t grain = (int64_t)mpl_pool_grain(v->p, 0);
     bool exact = true;
 
     for (uint32_t s = 0; s < box->n; s++)
@@ -317,7 +316,7 @@ static uint64_t most_of(prover *v, const mpl_box *box, uint64_t enough)
         if (v->arena[j] < 0)
             return UINT64_MAX;
         for (uint32_t k = 0; k < n_loads; k++)
-            v->load[(size_t)k * v->n_points + j] = load_of(v, k, j, exact, grain);
+            v->load[(size_t)k * v->n_points + j] = load_of(v, k, j, exact, v->pool_grain);
     }
     memset(v->weight, 0, n_loads * sizeof *v->weight);
     for (uint32_t k = 0; k < n_loads; k++) {
@@ -505,14 +504,16 @@ static mpl_status open_prover(prover *v)
     MPL_PASS(mpl_new_each(v->ctx, v->p->n + 1, v->offset, v->grain, v->loose));
     if (v->cell->regret.at == NULL)
         MPL_PASS(mpl_new(v->ctx, v->cell->regret.at, v->cell->box.n + 1));
+    v->pool_grain = (int64_t)mpl_pool_grain(v->p, 0);
     find_grains(v);
     return MPL_OK;
 }
 
-mpl_status mpl_regret_of(mpl_ctx *ctx, mpl_template *t, uint32_t k, uint64_t slack,
+mpl_status mpl_regret_of(const mpl_run *run, mpl_template *t, uint32_t k, uint64_t slack,
                          uint32_t most_boxes)
 {
     mpl_status st = MPL_OK;
+    mpl_ctx *ctx = run->ctx;
     prover v = {.ctx = ctx, .t = t, .p = t->problem->at, .cell = &t->cell[k]};
     mpl_regret *r = &v.cell->regret;
     uint64_t most = 0; /* of single shapes */
@@ -528,7 +529,7 @@ mpl_status mpl_regret_of(mpl_ctx *ctx, mpl_template *t, uint32_t k, uint64_t sla
         for (uint32_t s = 0; s < v.cell->box.n; s++)
             point = point && (!mpl_controls_use(v.controls, s) ||
                               worst.end[s] == worst.end[v.cell->box.n + s]);
-        if (worst.most <= reached + slack)
+        if (worst.most <= reached + slack || mpl_run_late(run))
             break;
         v.heap[0] = v.heap[--v.n];
         sift_down(&v, 0);

@@ -70,8 +70,9 @@ mpl_status mpl_layout_relations(mpl_draft *m, const mpl_layout *l, mpl_template_
 void mpl_layout_roots(mpl_draft *m, const mpl_layout *l);
 
 /* States the regret of cell k: halves its box, the worst part first, until both sides are within
- * `slack` millionths or most_boxes are used up. Adds loads that it needs. */
-mpl_status mpl_regret_of(mpl_ctx *ctx, mpl_template *t, uint32_t k, uint64_t slack,
+ * `slack` millionths, most_boxes are used up or the run is late; the interval is true even then.
+ * Adds loads that it needs. */
+mpl_status mpl_regret_of(const mpl_run *run, mpl_template *t, uint32_t k, uint64_t slack,
                          uint32_t most_boxes);
 /* The loads of the range: those of drawn shapes and corners. */
 mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *t);

@@ -49,6 +49,18 @@ TEST(made_certified_and_run)
     }
 }
 
+/* The script of make shapes-oracle, on two networks: what concats share as boxes is in the file. */
+TEST(oracle_in_short)
+{
+    char command[1200];
+
+    snprintf(command, sizeof command,
+             "scripts/shapes-oracle.sh %s 2 inception_v3 gpt_both >%s/oracle 2>&1", program,
+             folder);
+    if (system(command) != 0)
+        fail_msg("%s: see %s/oracle", command, folder);
+}
+
 TEST(one_shape)
 {
     assert_int_equal(run("plan mlp --dim batch=1..64 -o @/mlp.json"), 0);
@@ -167,5 +179,5 @@ static int begin(void)
     return program_begin("templates");
 }
 
-TESTS_WITHIN(begin, folder_remove, made_certified_and_run, one_shape, refused, baselines,
-             as_c_and_as_library)
+TESTS_WITHIN(begin, folder_remove, made_certified_and_run, oracle_in_short, one_shape, refused,
+             baselines, as_c_and_as_library)
