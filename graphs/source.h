@@ -16,8 +16,9 @@ mpl_status mpl_tensor_write(mpl_ctx *ctx, const char *path, const mpl_tensor *te
 /* ---- readers ---- */
 
 typedef enum mpl_rnn_form {
-    MPL_RNN_WHILE, /* a `while` over the cell */
-    MPL_RNN_UNROLL /* one cell for each time step */
+    MPL_RNN_WHILE,  /* a `while` over the cell */
+    MPL_RNN_UNROLL, /* one cell for each time step */
+    MPL_RNN_AHEAD   /* the inputs' products of all steps, then a `while` over the rest */
 } mpl_rnn_form;
 
 /* What the user adds to a file: sizes of symbolic dims (--dim NAME=N) and contents of inputs that

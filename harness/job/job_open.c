@@ -36,8 +36,9 @@ static mpl_status open_source(mpl_ctx *ctx, const mpl_options *options, const ch
                               mpl_job *job)
 {
     mpl_status st = MPL_OK;
-    mpl_reading read = {
-        .options = {.rnn = options->rnn == MPL_rnn_unroll ? MPL_RNN_UNROLL : MPL_RNN_WHILE}};
+    mpl_reading read = {.options = {.rnn = options->rnn == MPL_rnn_unroll  ? MPL_RNN_UNROLL
+                                           : options->rnn == MPL_rnn_ahead ? MPL_RNN_AHEAD
+                                                                           : MPL_RNN_WHILE}};
     input_store inputs = {0};
     char *program = NULL;
 

@@ -20,7 +20,7 @@ import common
 import ort as ort_peer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RUN = ["--planner", "portfolio", "--backend", "cpu", "--threads", "1", "--optimise", "all", "--layout", "auto"]
+RUN = ["--planner", "portfolio", "--backend", "cpu", "--threads", "1", "--optimise", "all", "--layout", "auto", "--rnn", "ahead"]
 
 
 def read_list():

@@ -386,12 +386,23 @@ static void assert_output(const interpreter *it, const option *o, const data *d,
                 }
 }
 
+/* Products outside the loops: none but those for all steps, one a direction. */
+static void assert_products(const mpl_graph *g, mpl_rnn_form form, uint32_t n_directions)
+{
+    uint32_t n = 0;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        n += g->op_kind[op] == MPL_OP_gemm && g->op_block[op] == 0;
+    if (form != MPL_RNN_UNROLL)
+        assert_int_equal(n, form == MPL_RNN_AHEAD ? n_directions : 0);
+}
+
 TEST(every_option)
 {
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        for (int form = 0; form < 4; form++) {
+        for (int form = 0; form < 6; form++) {
             const option *o = &options[i];
-            mpl_read_options read = {.rnn = form & 1 ? MPL_RNN_UNROLL : MPL_RNN_WHILE};
+            mpl_read_options read = {.rnn = (mpl_rnn_form)(form % 3)};
             static data d;
             message m;
             owned_graph *g = NULL;
@@ -402,12 +413,13 @@ TEST(every_option)
             for (uint32_t e = 0; e < d.n_directions; e++)
                 for (uint32_t b = 0; b < BATCH; b++)
                     run_sequence(o, &d, e, b);
-            m = make_model(o, &d, (form & 2) != 0);
+            m = make_model(o, &d, form >= 3);
             snprintf(what, sizeof what, "%s %s %s %s, form %d", o->op,
                      o->direction != NULL ? o->direction : "", o->attrs, o->given, form);
             if (mpl_onnx_read_memory(ctx, "rnn.onnx", m.data, m.n, &read, &g) != MPL_OK)
                 fail_msg("%s: %s", what, ctx->message);
-            assert_int_equal(g->n_blocks, form & 1 ? 1 : 1 + d.n_directions);
+            assert_int_equal(g->n_blocks, read.rnn == MPL_RNN_UNROLL ? 1 : 1 + d.n_directions);
+            assert_products(g, read.rnn, d.n_directions);
             it = interpret_begin(ctx, g);
             for (uint32_t k = 0; k < g->n_inputs; k++)
                 set_input(&it, o, &d, g->value_name[g->input[k]]);

@@ -3,9 +3,9 @@
  * Idea     One `while` for each direction: a step reads a slice of X, and its h is a row of Y. The
  *          reverse direction starts from the last slice. A shorter sequence keeps its state after
  *          its end and has rows of zeros there; in reverse it starts at its own last step. The
- *          product x W is computed in the cell. Computing it for all steps before the loop would be
- *          little faster, but need memory that grows with the steps. What the cell adds to it
- *          accumulates in the second product.
+ *          product x W is computed in the cell, or, on demand, for all steps before the loop: W is
+ *          read once and R stays in the cache, but the products are memory that grows with the
+ *          steps. What the cell adds to it accumulates in the second product.
  * Source   ONNX, docs/Operators.md: LSTM, GRU, RNN; gates and functions are named as there. */
 #include "graphs/io/onnx/onnx_priv.h"
 
@@ -44,6 +44,7 @@ typedef struct rnn {
     int64_t steps, batch, input, hidden;
     uint32_t n_directions;
     bool batch_first, clips, flag; /* flag: input_forget, linear_before_reset */
+    bool ahead;                    /* the loop reads x W + b instead of x */
     double clip;
     function function[2 * MAX_FUNCTIONS];
     /* of the current direction */
@@ -165,6 +166,22 @@ static mpl_value peep(rnn *c, mpl_value x, int which, mpl_value cell)
                   binary(c, MPL_OP_mul, "peep", c->peephole[which], cell));
 }
 
+/* x W + b of one step. */
+static mpl_value of_input(rnn *c, mpl_value x)
+{
+    return c->ahead ? x : product(c, "x", x, c->w, c->bias);
+}
+
+/* x W + b of all steps, [steps, batch, gates * hidden]. */
+static mpl_value of_all_inputs(rnn *c)
+{
+    int64_t rows = c->layer->n_gates * c->hidden;
+    mpl_value x = reshape(c, "x", c->x, 2, (int64_t[]){c->steps * c->batch, c->input});
+
+    x = product(c, "x", x, c->w, c->bias);
+    return reshape(c, "x", x, 3, (int64_t[]){c->steps, c->batch, rows});
+}
+
 /* i, o, f = f(x W + h R + P c + b), g = g(x W + h R + b); c' = f c + i g; h' = o h(c'). */
 static void lstm_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *next)
 {
@@ -173,8 +190,7 @@ static void lstm_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *ne
     const int64_t width[N] = {c->hidden, c->hidden, c->hidden, c->hidden};
     mpl_value gate[N] = {MPL_NONE, MPL_NONE, MPL_NONE, MPL_NONE}, kept, fresh;
 
-    split(c, product(c, "gates", state[0], c->r, product(c, "x", x, c->w, c->bias)), N, width, name,
-          gate);
+    split(c, product(c, "gates", state[0], c->r, of_input(c, x)), N, width, name, gate);
     gate[I] = activate(c, &c->f[0], "i", peep(c, gate[I], 0, state[1]));
     gate[G] = activate(c, &c->f[1], "g", gate[G]);
     if (c->flag) /* coupled input and forget gates */
@@ -196,7 +212,7 @@ static void gru_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *nex
     const int64_t part_width[] = {2 * c->hidden, c->hidden}, gate_width[] = {c->hidden, c->hidden};
     mpl_value part[2] = {MPL_NONE, MPL_NONE}, gate[2] = {MPL_NONE, MPL_NONE}, n;
 
-    split(c, product(c, "x", x, c->w, c->bias), 2, part_width, part_name, part);
+    split(c, of_input(c, x), 2, part_width, part_name, part);
     split(c, product(c, "zr", state[0], c->r, part[0]), 2, gate_width, gate_name, gate);
     gate[1] = activate(c, &c->f[0], "r", gate[1]);
     if (c->flag)
@@ -215,8 +231,7 @@ static void gru_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *nex
 /* h' = f(x W + h R + b). */
 static void rnn_cell(rnn *c, mpl_value x, const mpl_value *state, mpl_value *next)
 {
-    next[0] = activate(c, &c->f[0], "h",
-                       product(c, "sum", state[0], c->r, product(c, "x", x, c->w, c->bias)));
+    next[0] = activate(c, &c->f[0], "h", product(c, "sum", state[0], c->r, of_input(c, x)));
 }
 
 /* After the end of a sequence its state stays and its rows are zero. */
@@ -480,17 +495,20 @@ static mpl_status add_direction(rnn *c, uint32_t d, mpl_value *made)
     bool backward = d == 1 || onnx_attr_is(c->n, "direction", "reverse");
     const bool reverse[] = {backward, backward, backward}; /* x, the mask, the rows */
     uint32_t n = c->layer->n_states;
+    mpl_value scan[2] = {c->x, c->mask};
     const char *name[MAX_STATES + 1] = {NULL};
     const char *of_param[MAX_STATES + 2] = {param[0], n > 1 ? param[1] : param[2],
                                             n > 1 ? param[2] : param[3], param[3]};
     onnx_loop l = {.n = c->n, .trips = MPL_NONE, .go = MPL_NONE, .most = c->steps, .n_carried = n};
 
     take_operands(c, d);
+    if (c->ahead)
+        scan[0] = of_all_inputs(c);
     MPL_PASS(c->st);
     l.n_scans = c->mask != MPL_NONE ? 2 : 1;
     l.n_rows = is_asked_for(c, 0);
     l.init = c->first;
-    l.scan = (mpl_value[]){c->x, c->mask};
+    l.scan = scan;
     l.param = of_param;
     l.reverse = reverse;
     l.out_name = name;
@@ -550,7 +568,9 @@ static mpl_status finish_state(rnn *c, uint32_t output, mpl_value *part)
 
 static mpl_status lower(onnx_node *n, const layer *kind)
 {
-    rnn c = {.n = n, .layer = kind};
+    rnn c = {.n = n,
+             .layer = kind,
+             .ahead = n->r->options != NULL && n->r->options->rnn == MPL_RNN_AHEAD};
     mpl_value made[2][MAX_STATES + 1] = {{MPL_NONE}}, part[2];
 
     MPL_PASS(take_node(&c));

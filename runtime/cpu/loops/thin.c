@@ -8,6 +8,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { LANES = 16, AT_ONCE = 4, MOST_ROWS = 4 };
+enum { MOST_ADDED = 64 };        /* rows, if the addend has as many: oneDNN 2 has no such product */
 enum { MOST_WEIGHTS = 1 << 20 }; /* beyond it, several threads of oneDNN's are faster */
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
@@ -173,15 +174,19 @@ static mpl_status multiply(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
-/* Whether input 2, the addend, is absent, one row, or has all elements. */
-static bool fits_addend(const mpl_graph *g, mpl_op op)
+/* Whether input 2, the addend, is absent, one row, or has all elements; *most: rows it is good for.
+ */
+static bool fits_addend(const mpl_graph *g, mpl_op op, int64_t *most)
 {
     mpl_value c = mpl_op_n_in(g, op) > 2 ? mpl_op_input(g, op, 2) : MPL_NONE;
     const mpl_shape *y = &g->value_shape[mpl_op_output(g, op, 0)], *s;
 
+    *most = MOST_ROWS;
     if (c == MPL_NONE)
         return true;
     s = &g->value_shape[c];
+    if (mpl_shape_equal(s, y))
+        *most = MOST_ADDED;
     return mpl_shape_equal(s, y) || (s->rank > 0 && mpl_count(s) == y->dim[y->rank - 1] &&
                                      s->dim[s->rank - 1] == mpl_count(s));
 }
@@ -190,6 +195,7 @@ mpl_rescale *mpl_thin_of(const mpl_graph *g, mpl_op op, const char **how)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     const mpl_shape *a, *b, *y;
+    int64_t most;
 
     if ((kind != MPL_OP_gemm && kind != MPL_OP_matmul) ||
         g->value_type[mpl_op_output(g, op, 0)] != MPL_TYPE_f32)
@@ -197,10 +203,10 @@ mpl_rescale *mpl_thin_of(const mpl_graph *g, mpl_op op, const char **how)
     a = &g->value_shape[mpl_op_input(g, op, 0)], b = &g->value_shape[mpl_op_input(g, op, 1)];
     y = &g->value_shape[mpl_op_output(g, op, 0)];
     if (a->rank < 2 || b->rank != 2 || mpl_count(y) == 0 || mpl_count(a) == 0 ||
-        mpl_count(y) / y->dim[y->rank - 1] > MOST_ROWS || mpl_count(b) > MOST_WEIGHTS ||
-        mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0 ||
+        mpl_count(b) > MOST_WEIGHTS || mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0 ||
         mpl_attr_float(g, op, MPL_ATTR_alpha, 1) != 1 ||
-        mpl_attr_float(g, op, MPL_ATTR_beta, 1) != 1 || !fits_addend(g, op))
+        mpl_attr_float(g, op, MPL_ATTR_beta, 1) != 1 || !fits_addend(g, op, &most) ||
+        mpl_count(y) / y->dim[y->rank - 1] > most)
         return NULL;
     *how = "thin";
     return multiply;
