@@ -279,6 +279,9 @@ onnx_lowering onnx_lower_quantize, onnx_lower_dequantize, onnx_lower_qlinear_con
     onnx_lower_qlinear_concat, onnx_lower_qlinear_pool, onnx_lower_qlinear_global_pool,
     onnx_lower_dynamic_lstm;
 
+/* Quantises x as it comes: integers, their scale and zero. */
+mpl_status onnx_quantize_all(onnx_node *n, mpl_value x, mpl_value out[3]);
+
 /* ---- onnx_loop.c ---- */
 
 /* One round, for the callback that makes it: inputs, then results to be written. */
@@ -326,6 +329,9 @@ onnx_lowering onnx_lower_if, onnx_lower_loop, onnx_lower_scan, onnx_lower_scan_8
 /* ---- onnx_rnn.c ---- */
 
 onnx_lowering onnx_lower_rnn, onnx_lower_gru, onnx_lower_lstm;
+/* quantised: NULL, or W [directions, terms, gates], its scale and zero, then R's: operands of the
+ * products are quantised as they come. */
+mpl_status onnx_lower_lstm_of(onnx_node *n, const mpl_value quantised[6]);
 
 /* ---- onnx_const.c ---- */
 

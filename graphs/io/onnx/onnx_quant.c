@@ -118,6 +118,20 @@ mpl_status onnx_lower_matmul_integer_float(onnx_node *n)
     return multiply(n);
 }
 
+/* A bias in units of both scales, where the result is a float. */
+static mpl_status real_bias(onnx_node *n)
+{
+    if (onnx_in(n, BIAS) == MPL_NONE || n->in[Y_SCALE] != MPL_NONE ||
+        type_of(n, n->in[BIAS]) != MPL_TYPE_i32)
+        return MPL_OK;
+    MPL_PASS(
+        onnx_step(n, MPL_OP_cast, "bias", 1, &n->in[BIAS], 1, &MPL_TEXT(to, "f32"), &n->in[BIAS]));
+    for (uint32_t i = X_SCALE; i <= W_SCALE; i += W_SCALE - X_SCALE)
+        MPL_PASS(onnx_step(n, MPL_OP_mul, "bias", 2, (mpl_value[]){n->in[BIAS], n->in[i]}, 0, NULL,
+                           &n->in[BIAS]));
+    return MPL_OK;
+}
+
 mpl_status onnx_lower_qgemm(onnx_node *n)
 {
     const Onnx__AttributeProto *alpha = onnx_attr(n, "alpha");
@@ -125,7 +139,7 @@ mpl_status onnx_lower_qgemm(onnx_node *n)
     mpl_value by;
 
     MPL_PASS(reorder(n, N_OPERANDS, (const int[]){0, 3, 1, 2, 4, 5, 7, 8, 6}));
-    if (n->n_in <= W_SCALE)
+    if (n->n_in <= W_SCALE || onnx_in(n, X_SCALE) == MPL_NONE)
         return ONNX_REFUSE(n, "it needs two matrices with their scales");
     n->n_attr = 0;
     if (alpha != NULL && alpha->f != 1) {
@@ -133,6 +147,7 @@ mpl_status onnx_lower_qgemm(onnx_node *n)
         MPL_PASS(onnx_step(n, MPL_OP_mul, "scale", 2, (mpl_value[]){n->in[X_SCALE], by}, 0, NULL,
                            &n->in[X_SCALE]));
     }
+    MPL_PASS(real_bias(n));
     if (trans_a)
         MPL_PASS(onnx_step(n, MPL_OP_transpose, "turned", 1, &n->in[X], 0, NULL, &n->in[X]));
     if (trans_b)
@@ -140,8 +155,7 @@ mpl_status onnx_lower_qgemm(onnx_node *n)
     return onnx_finish(n, MPL_OP_qmatmul, n->n_in, n->in);
 }
 
-/* Quantises x as it comes: integers, their scale and zero. */
-static mpl_status quantize_all(onnx_node *n, mpl_value x, mpl_value out[3])
+mpl_status onnx_quantize_all(onnx_node *n, mpl_value x, mpl_value out[3])
 {
     static const char *const suffix[] = {"steps", "scale", "zero"};
     const char *name[3];
@@ -158,7 +172,7 @@ mpl_status onnx_lower_dynamic_matmul(onnx_node *n)
 
     if (n->n_in < 3 || n->in[0] == MPL_NONE)
         return ONNX_REFUSE(n, "it needs two matrices and a scale");
-    MPL_PASS(quantize_all(n, n->in[0], x));
+    MPL_PASS(onnx_quantize_all(n, n->in[0], x));
     MPL_PASS(reorder(n, N_OPERANDS, (const int[]){0, 1, -1, -1, 2, 3, -1, -1, 4}));
     n->in[X] = x[0], n->in[X_SCALE] = x[1], n->in[X_ZERO] = x[2];
     return multiply(n);
@@ -280,7 +294,7 @@ mpl_status onnx_lower_qlinear_global_pool(onnx_node *n)
     return onnx_finish(n, MPL_OP_qavg_pool, n->n_in, n->in);
 }
 
-/* ---- DynamicQuantizeLSTM: an LSTM of weights that are dequantised while reading ---- */
+/* ---- DynamicQuantizeLSTM: an LSTM whose products are of integers ---- */
 
 /* Weights [dirs, terms, gates] with scale and zero [dirs] or [dirs, gates], as [dirs, gates, terms]
  * of floats. */
@@ -309,8 +323,11 @@ static mpl_status real_weights(onnx_node *n, uint32_t weights, uint32_t scale, u
                      &MPL_INTS(perm, 3, ((const int64_t[]){0, 2, 1})), out);
 }
 
+/* The dims of an LSTM are checked by weights of floats, which nothing reads. */
 mpl_status onnx_lower_dynamic_lstm(onnx_node *n)
 {
+    const mpl_value quantised[] = {onnx_in(n, 1), onnx_in(n, 8),  onnx_in(n, 9),
+                                   onnx_in(n, 2), onnx_in(n, 10), onnx_in(n, 11)};
     mpl_value w, r;
 
     MPL_PASS(real_weights(n, 1, 8, 9, &w));
@@ -319,5 +336,5 @@ mpl_status onnx_lower_dynamic_lstm(onnx_node *n)
     n->n_in = 8;
     while (n->n_in > 3 && n->in[n->n_in - 1] == MPL_NONE)
         n->n_in--;
-    return onnx_lower_lstm(n);
+    return onnx_lower_lstm_of(n, quantised);
 }

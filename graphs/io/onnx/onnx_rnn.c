@@ -50,6 +50,8 @@ typedef struct rnn {
     /* of the current direction */
     mpl_value w, r, bias, reset_bias, last_r, peephole[N_PEEPHOLES], first[MAX_STATES];
     const function *f;
+    const mpl_value *quantised; /* weights as the node has them; NULL: floats */
+    mpl_value small[2][3];      /* W and R of the direction, [terms, gates], their scales, zeros */
 } rnn;
 
 /* ---- operations ---- */
@@ -98,9 +100,23 @@ static mpl_value reshape(rnn *c, const char *name, mpl_value x, uint32_t rank, c
     return op(c, MPL_OP_reshape, name, 1, &x, 1, &MPL_INTS(shape, rank, dim));
 }
 
+/* a, quantised as it comes, times W or R of small integers, plus an addend. */
+static mpl_value small_product(rnn *c, const char *name, mpl_value a, const mpl_value b[3],
+                               mpl_value sum)
+{
+    mpl_value x[3] = {MPL_NONE, MPL_NONE, MPL_NONE}, y;
+
+    if (c->st == MPL_OK)
+        c->st = onnx_quantize_all(c->n, a, x);
+    y = op(c, MPL_OP_qmatmul, name, 6, (mpl_value[]){x[0], b[0], x[1], x[2], b[1], b[2]}, 0, NULL);
+    return sum == MPL_NONE ? y : op(c, MPL_OP_add, name, 2, (mpl_value[]){y, sum}, 0, NULL);
+}
+
 /* a times the transpose of b, plus an addend (may be MPL_NONE). */
 static mpl_value product(rnn *c, const char *name, mpl_value a, mpl_value b, mpl_value sum)
 {
+    if (c->quantised != NULL)
+        return small_product(c, name, a, c->small[b == c->r], sum);
     return op(c, MPL_OP_gemm, name, sum == MPL_NONE ? 2 : 3, (mpl_value[]){a, b, sum}, 1,
               &MPL_INT(trans_b, 1));
 }
@@ -383,6 +399,21 @@ static mpl_value of_direction(rnn *c, const char *name, mpl_value v, uint32_t d,
     return reshape(c, name, v, rank, dim);
 }
 
+/* W or R of direction d as the node has it. */
+static void take_small(rnn *c, uint32_t d, uint32_t which)
+{
+    const mpl_value *from = c->quantised + 3 * which;
+    int64_t terms = which == 0 ? c->input : c->hidden;
+
+    c->small[which][0] =
+        of_direction(c, "w", from[0], d, 2, (int64_t[]){terms, c->layer->n_gates * c->hidden});
+    for (uint32_t i = 1; i < 3; i++) {
+        int64_t each = mpl_count(&c->n->r->g->value_shape[from[i]]) / c->n_directions;
+
+        c->small[which][i] = of_direction(c, "scale", from[i], d, 1, &each);
+    }
+}
+
 /* GRU has two products of h, as the second depends on the first. */
 static void take_weights(rnn *c, uint32_t d)
 {
@@ -440,6 +471,8 @@ static void take_operands(rnn *c, uint32_t d)
     mpl_value p = c->layer->n_states > 1 ? onnx_in(c->n, 7) : MPL_NONE;
 
     take_weights(c, d);
+    for (uint32_t i = 0; c->quantised != NULL && i < 2; i++)
+        take_small(c, d, i);
     for (uint32_t i = 0; i < c->layer->n_states; i++)
         take_state(c, i, d);
     p = of_direction(c, "p", p, d, 1, (int64_t[]){N_PEEPHOLES * c->hidden});
@@ -566,11 +599,11 @@ static mpl_status finish_state(rnn *c, uint32_t output, mpl_value *part)
     return last_op(c, MPL_OP_concat, 2, part, &MPL_INT(axis, axis), output);
 }
 
-static mpl_status lower(onnx_node *n, const layer *kind)
+static mpl_status lower(onnx_node *n, const layer *kind, const mpl_value *quantised)
 {
-    rnn c = {.n = n,
-             .layer = kind,
-             .ahead = n->r->options != NULL && n->r->options->rnn == MPL_RNN_AHEAD};
+    bool asked = n->r->options != NULL && n->r->options->rnn == MPL_RNN_AHEAD;
+    /* all inputs share one scale, so their products come before the loop */
+    rnn c = {.n = n, .layer = kind, .ahead = asked || quantised != NULL, .quantised = quantised};
     mpl_value made[2][MAX_STATES + 1] = {{MPL_NONE}}, part[2];
 
     MPL_PASS(take_node(&c));
@@ -592,19 +625,24 @@ mpl_status onnx_lower_rnn(onnx_node *n)
 {
     static const layer rnn_layer = {1, 1, 1, {"Tanh"}};
 
-    return lower(n, &rnn_layer);
+    return lower(n, &rnn_layer, NULL);
 }
 
 mpl_status onnx_lower_gru(onnx_node *n)
 {
     static const layer gru_layer = {3, 1, 2, {"Sigmoid", "Tanh"}};
 
-    return lower(n, &gru_layer);
+    return lower(n, &gru_layer, NULL);
+}
+
+mpl_status onnx_lower_lstm_of(onnx_node *n, const mpl_value quantised[6])
+{
+    static const layer lstm_layer = {4, 2, 3, {"Sigmoid", "Tanh", "Tanh"}};
+
+    return lower(n, &lstm_layer, quantised);
 }
 
 mpl_status onnx_lower_lstm(onnx_node *n)
 {
-    static const layer lstm_layer = {4, 2, 3, {"Sigmoid", "Tanh", "Tanh"}};
-
-    return lower(n, &lstm_layer);
+    return onnx_lower_lstm_of(n, NULL);
 }
