@@ -1,4 +1,5 @@
 /* run.c -- the entry to all planners: parameters, traits, the call, the verifier. See planner.h. */
+#include "planners/constrain.h"
 #include "planners/place/placement.h"
 #include "planners/verify/verify.h"
 
@@ -247,13 +248,15 @@ mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_p
 
     MPL_TRY(check_params(planner, run));
     MPL_TRY(check_traits(planner, run, p));
-    MPL_TRY(mpl_plan_new(run->ctx, p, &plan));
+    if (p->constraints == NULL)
+        MPL_TRY(mpl_plan_new(run->ctx, p, &plan));
     run->planner = planner;
     run->ticks = 0;
     run->plan_ns = run->self_ns = 0;
     run->failure = NULL;
     run->stopped_by_clock = run->solver_gave_up = false;
-    MPL_TRY(call(planner, run, p, plan));
+    MPL_TRY(p->constraints != NULL ? mpl_constrained_plan(planner, run, p, &plan)
+                                   : call(planner, run, p, plan));
     if (plan->claim != MPL_INFEASIBLE || (planner->traits & MPL_EXACT) == 0) {
         MPL_TRY(check_capacity(planner, run, p, plan));
         MPL_TRY(mpl_verify(run->ctx, p, plan));

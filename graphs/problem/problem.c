@@ -60,6 +60,7 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
         mpl_free(ctx, p->pool_name[i]);
     mpl_before_free(ctx, (mpl_before *)p->before); /* const for readers only */
     mpl_access_free(ctx, (mpl_access *)p->access);
+    mpl_constraints_free(ctx, p->constraints);
 #define FREE(field) mpl_free(ctx, p->field);
     MPL_BUFFER_FIELDS(FREE)
 #undef FREE
@@ -378,7 +379,7 @@ mpl_status mpl_problem_check(mpl_ctx *ctx, const mpl_problem *p)
         MPL_PASS(check_ordered_pairs(ctx, p));
     if (p->inside != NULL)
         MPL_PASS(check_families(ctx, p));
-    return MPL_OK;
+    return p->constraints != NULL ? mpl_constraints_check(ctx, p) : MPL_OK;
 }
 
 static bool has_families(const mpl_problem *p)
@@ -424,6 +425,8 @@ uint64_t mpl_problem_hash(const mpl_problem *p)
         h = mpl_hash(h, p->inside, p->n * sizeof *p->inside);
         h = mpl_hash(h, p->inside_at, p->n * sizeof *p->inside_at);
     }
+    if (p->constraints != NULL)
+        h = mpl_constraints_hash(h, p->constraints);
     h = mpl_hash(h, &p->n_pools, sizeof p->n_pools);
     h = mpl_hash(h, p->pool_capacity, p->n_pools * sizeof *p->pool_capacity);
     h = mpl_hash(h, &p->n_in_place, sizeof p->n_in_place);

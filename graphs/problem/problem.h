@@ -35,6 +35,25 @@ typedef struct mpl_access {
     uint32_t *last_item;
 } mpl_access;
 
+/* Bytes [from, to) of pool 0 that no buffer may use at steps [birth, death). The arena reaches at
+ * least to their end. */
+typedef struct mpl_reserved {
+    uint64_t from, to;     /* [byte] */
+    uint32_t birth, death; /* [step]; 0 and UINT32_MAX: always */
+} mpl_reserved;
+
+/* What a plan must keep besides conflicts, as compilers ask for it. */
+typedef struct mpl_constraints {
+    uint32_t n_reserved, n_apart, n_together;
+    mpl_reserved *reserved;
+    mpl_buffer (*apart)[2];    /* never overlap in memory, whatever their lives; serial only */
+    mpl_buffer (*together)[2]; /* the second begins where the first ends, rounded to the one
+                                  alignment; each is at most once a first and once a second */
+    /* Pool 0 is several allocations of so many bytes: no buffer, family or chain of `together`
+     * crosses a multiple of it; a multiple of each alignment. 0: one allocation. [byte] */
+    uint64_t chunk_bytes;
+} mpl_constraints;
+
 typedef struct mpl_problem {
     char *name;       /* of the graph or file, for messages */
     uint32_t n;       /* buffers */
@@ -81,6 +100,8 @@ typedef struct mpl_problem {
     uint32_t *shape_id; /* [n] opaque: equal ids mean equal dims; NULL: unknown */
     uint8_t *no_reuse;  /* [n] 1: block planners do not share it (Owl's scalars); NULL: none such */
     const mpl_access *access; /* NULL: unknown, planners use chains of buffers. Owned. */
+    /* NULL: none. Owned. Planners never see them: mpl_planner_run plans a problem without them. */
+    mpl_constraints *constraints;
 } mpl_problem;
 
 /* Arrays with one item per buffer. A field listed here is copied and freed with the others. */
@@ -100,6 +121,10 @@ typedef struct mpl_problem {
 void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p);
 void mpl_before_free(mpl_ctx *ctx, mpl_before *before);
 void mpl_access_free(mpl_ctx *ctx, mpl_access *access);
+void mpl_constraints_free(mpl_ctx *ctx, mpl_constraints *constraints);
+/* MPL_EINPUT: constraints that contradict each other, the buffers or fixed offsets. */
+mpl_status mpl_constraints_check(mpl_ctx *ctx, const mpl_problem *p);
+uint64_t mpl_constraints_hash(uint64_t h, const mpl_constraints *constraints);
 
 /* A problem of n unnamed, 1-byte aligned buffers in one pool "value". Allocates all non-optional
  * arrays; the caller fills bytes, birth, death. */

@@ -10,13 +10,15 @@
 
 static mpl_status refuse_directed(mpl_ctx *ctx, const mpl_problem *p)
 {
-    if (p->before != NULL || p->n_in_place > 0 || p->access != NULL || p->inside != NULL)
+    if (p->before != NULL || p->n_in_place > 0 || p->access != NULL || p->inside != NULL ||
+        p->constraints != NULL)
         return MPL_REFUSE(ctx, "problem '%.200s': only a plain list has a twin, without %s",
                           p->name,
-                          p->before != NULL   ? "a partial order"
-                          : p->n_in_place > 0 ? "in-place pairs"
-                          : p->inside != NULL ? "buffers inside others"
-                                              : "a graph's operations");
+                          p->before != NULL        ? "a partial order"
+                          : p->n_in_place > 0      ? "in-place pairs"
+                          : p->inside != NULL      ? "buffers inside others"
+                          : p->constraints != NULL ? "constraints"
+                                                   : "a graph's operations");
     return MPL_OK;
 }
 

@@ -258,8 +258,9 @@ static mpl_status of_order(reading *r, mpl_statement s)
     bool optimal = mpl_record_is(r->row, MPL_FIELD_claim, "optimal");
     bool searched = mpl_record_is(r->row, MPL_FIELD_order_kept, "searched");
     /* workspaces are the backend's, and an order that was searched for is another in each row */
-    bool claims =
-        (r->may & MPL_FREE_ORDER) == 0 && !mpl_record_is(r->row, MPL_FIELD_workspaces, "plan");
+    bool claims = (r->may & MPL_FREE_ORDER) == 0 &&
+                  !mpl_record_is(r->row, MPL_FIELD_workspaces, "plan") &&
+                  mpl_record_is_null(r->row, MPL_FIELD_constraints);
 
     s.scope.free = r->sure;
     if (claims)

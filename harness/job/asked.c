@@ -92,6 +92,139 @@ void mpl_asked_limits(const mpl_options *options, mpl_problem *list)
         list->pool_capacity[0] = options->capacity;
 }
 
+/* The buffer whose name is the first n bytes of text. */
+static mpl_status named_buffer(mpl_ctx *ctx, const mpl_problem *p, const char *option,
+                               const char *text, size_t n, mpl_buffer *out)
+{
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        char number[24];
+        const char *name = mpl_buffer_label(p, b, number);
+
+        if (strlen(name) == n && memcmp(name, text, n) == 0) {
+            *out = b;
+            return MPL_OK;
+        }
+    }
+    return MPL_REFUSE(ctx,
+                      "--%s %.200s: '%.100s' has no buffer '%.*s'; memplan export --format csv "
+                      "names them",
+                      option, text, p->name, (int)mpl_min_u64(n, 100), text);
+}
+
+static mpl_status ask_fixed(mpl_ctx *ctx, const mpl_strings *list, mpl_problem *p)
+{
+    if (list->n > 0 && p->fixed == NULL) {
+        MPL_PASS(mpl_new(ctx, p->fixed, p->n));
+        for (mpl_buffer b = 0; b < p->n; b++)
+            p->fixed[b] = MPL_UNFIXED;
+    }
+    for (uint32_t i = 0; i < list->n; i++) {
+        const char *text = list->item[i], *sign = strrchr(text, '=');
+        char one[24], other[24];
+        mpl_buffer b = 0;
+
+        if (sign == NULL)
+            return MPL_REFUSE(ctx, "--fix %.200s: NAME=OFFSET is needed", text);
+        MPL_PASS(named_buffer(ctx, p, "fix", text, (size_t)(sign - text), &b));
+        MPL_PASS(mpl_parse_bytes(ctx, "--fix", sign + 1, &p->fixed[b]));
+        for (mpl_buffer a = 0; a < p->n; a++)
+            if (p->fixed[a] != MPL_UNFIXED && p->fixed[a] < p->fixed[b] + p->bytes[b] &&
+                p->fixed[b] < p->fixed[a] + p->bytes[a] && p->fixed[a] != p->fixed[b] &&
+                mpl_conflict(p, a, b))
+                return MPL_REFUSE(ctx, "--fix %.200s: '%.100s' would overlap '%.100s'", text,
+                                  mpl_buffer_label(p, b, one), mpl_buffer_label(p, a, other));
+    }
+    return MPL_OK;
+}
+
+/* "A,B": cut at the comma that leaves two names. */
+static mpl_status ask_pairs(mpl_ctx *ctx, const char *option, const mpl_strings *list,
+                            const mpl_problem *p, mpl_buffer (*out)[2])
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        const char *text = list->item[i], *comma = strchr(text, ',');
+        mpl_status st = MPL_EINPUT;
+
+        if (comma == NULL)
+            return MPL_REFUSE(ctx, "--%s %.200s: two buffers A,B are needed", option, text);
+        for (; st == MPL_EINPUT && comma != NULL; comma = strchr(comma + 1, ',')) {
+            st = named_buffer(ctx, p, option, text, (size_t)(comma - text), &out[i][0]);
+            if (st == MPL_OK)
+                st = named_buffer(ctx, p, option, comma + 1, strlen(comma + 1), &out[i][1]);
+        }
+        MPL_PASS(st);
+    }
+    return MPL_OK;
+}
+
+/* "FROM..TO"; *rest: what follows it. */
+static mpl_status parse_range(mpl_ctx *ctx, const char *text, char end, uint64_t range[2],
+                              const char **rest)
+{
+    const char *dots = strstr(text, ".."), *stop = end != '\0' ? strchr(text, end) : NULL;
+    char number[2][32] = {{0}};
+
+    stop = stop != NULL ? stop : text + strlen(text);
+    if (dots == NULL || dots > stop || dots - text > 31 || stop - dots - 2 > 31)
+        return MPL_REFUSE(ctx, "--reserve %.200s: FROM..TO is needed, or FROM..TO@STEP..STEP",
+                          text);
+    memcpy(number[0], text, (size_t)(dots - text));
+    memcpy(number[1], dots + 2, (size_t)(stop - dots - 2));
+    for (int i = 0; i < 2; i++)
+        MPL_PASS(mpl_parse_bytes(ctx, "--reserve", number[i], &range[i]));
+    *rest = stop;
+    return MPL_OK;
+}
+
+static mpl_status ask_reserved(mpl_ctx *ctx, const mpl_strings *list, mpl_reserved *out)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        uint64_t bytes[2], steps[2] = {0, UINT32_MAX};
+        const char *rest;
+
+        MPL_PASS(parse_range(ctx, list->item[i], '@', bytes, &rest));
+        if (*rest == '@')
+            MPL_PASS(parse_range(ctx, rest + 1, '\0', steps, &rest));
+        out[i] = (mpl_reserved){bytes[0], bytes[1], (uint32_t)mpl_min_u64(steps[0], UINT32_MAX),
+                                (uint32_t)mpl_min_u64(steps[1], UINT32_MAX)};
+    }
+    return MPL_OK;
+}
+
+bool mpl_asks_constraints(const mpl_options *o)
+{
+    return o->fix.n + o->reserve.n + o->apart.n + o->together.n > 0 || o->given[MPL_OPT_chunk];
+}
+
+mpl_status mpl_asked_constraints(mpl_ctx *ctx, const mpl_options *options, mpl_problem *p)
+{
+    mpl_constraints *c = NULL;
+
+    if (!mpl_asks_constraints(options))
+        return MPL_OK;
+    mpl_constraints_free(ctx, p->constraints);
+    p->constraints = NULL;
+    MPL_PASS(ask_fixed(ctx, &options->fix, p));
+    if (options->reserve.n + options->apart.n + options->together.n > 0 ||
+        options->given[MPL_OPT_chunk]) {
+        MPL_PASS(mpl_new(ctx, c, 1));
+        p->constraints = c;
+        c->chunk_bytes = options->chunk;
+        if (options->given[MPL_OPT_chunk] && c->chunk_bytes == 0)
+            return MPL_REFUSE(ctx, "--chunk 0: at least one byte is needed");
+        MPL_PASS(mpl_new(ctx, c->reserved, options->reserve.n));
+        MPL_PASS(mpl_new(ctx, c->apart, options->apart.n));
+        MPL_PASS(mpl_new(ctx, c->together, options->together.n));
+        MPL_PASS(ask_reserved(ctx, &options->reserve, c->reserved));
+        MPL_PASS(ask_pairs(ctx, "apart", &options->apart, p, c->apart));
+        MPL_PASS(ask_pairs(ctx, "together", &options->together, p, c->together));
+        c->n_reserved = options->reserve.n;
+        c->n_apart = options->apart.n;
+        c->n_together = options->together.n;
+    }
+    return mpl_problem_check(ctx, p);
+}
+
 void mpl_asked_run(mpl_ctx *ctx, const mpl_options *options, const mpl_params *params, mpl_run *run)
 {
     *run = mpl_run_default(ctx);

@@ -31,6 +31,11 @@ mpl_status mpl_asked_safety(mpl_ctx *ctx, const mpl_options *options, const char
 mpl_safety mpl_list_safety(const mpl_problem *list);
 /* Applies --in-place and --capacity to a list. */
 void mpl_asked_limits(const mpl_options *options, mpl_problem *list);
+/* Gives the problem what --fix, --reserve, --chunk, --apart and --together ask for. MPL_EINPUT: no
+ * such buffer, or they contradict each other. */
+mpl_status mpl_asked_constraints(mpl_ctx *ctx, const mpl_options *options, mpl_problem *p);
+/* Whether one of them is given. */
+bool mpl_asks_constraints(const mpl_options *options);
 /* Sets up one call of a planner. */
 void mpl_asked_run(mpl_ctx *ctx, const mpl_options *options, const mpl_params *params,
                    mpl_run *run);

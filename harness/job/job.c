@@ -53,6 +53,10 @@ mpl_status mpl_make(mpl_ctx *ctx, mpl_options *options, const char *graph, mpl_s
         MPL_FAIL(ctx, MPL_EINPUT,
                  "--near keeps an older plan's offsets by the planner near: give "
                  "neither --planner nor --plan with it");
+    if (options->plan != NULL && mpl_asks_constraints(options))
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "a plan of --plan keeps what it was planned with: --fix, --reserve, "
+                 "--chunk, --apart and --together go with --planner");
     if (options->plan != NULL) {
         MPL_TRY(take_plan_file(ctx, options, graph, made));
     } else {

@@ -115,6 +115,20 @@ static mpl_status order_as_chosen(mpl_ctx *ctx, const mpl_options *options, cons
     return MPL_OK;
 }
 
+/* The plan was asked to keep the fixed offsets and constraints in its file, which the job's problem
+ * gets; a second call takes them back. */
+static void swap_constraints(mpl_problem *file, mpl_job *job)
+{
+    mpl_problem *p = job->own_problem != NULL ? job->own_problem : job->source.problem;
+    mpl_constraints *constraints = p->constraints;
+    uint64_t *fixed = p->fixed;
+
+    if (p->n != file->n || (p == job->source.problem && (fixed != NULL || constraints != NULL)))
+        return;
+    p->fixed = file->fixed, p->constraints = file->constraints;
+    file->fixed = fixed, file->constraints = constraints;
+}
+
 static mpl_status open_again(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                              const char *path, const mpl_plan_file *file, mpl_job *job)
 {
@@ -137,7 +151,10 @@ static void forget_search(mpl_record *row)
 mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *graph,
                              const char *path, mpl_plan_file *file, mpl_record **row, mpl_job *job)
 {
+    uint64_t hash;
+
     MPL_PASS(mpl_plan_read(ctx, path, file));
+    hash = mpl_problem_hash(file->problem);
     if (file->fields_json == NULL)
         MPL_PASS(mpl_record_new(ctx, row));
     else
@@ -146,17 +163,20 @@ mpl_status mpl_job_open_plan(mpl_ctx *ctx, mpl_options *options, const char *gra
         MPL_PASS(mpl_job_adopt(ctx, options, file->problem->n_in_place > 0, *row));
     forget_search(*row);
     MPL_PASS(open_again(ctx, options, graph, path, file, job));
+    swap_constraints(file->problem, job);
     if (!options->in_place && !options->given[MPL_OPT_in_place] &&
-        mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem)) {
+        mpl_problem_hash(job->problem) != hash) {
         /* The file has no pairs left if all were decided, or none was possible. */
         options->in_place = true;
+        swap_constraints(file->problem, job);
         MPL_PASS(open_again(ctx, options, graph, path, file, job));
+        swap_constraints(file->problem, job);
     }
-    if (mpl_problem_hash(job->problem) != mpl_problem_hash(file->problem))
+    if (mpl_problem_hash(job->problem) != hash)
         return MPL_REFUSE(ctx,
                           "%s: a plan for another problem: %" PRIu32 " buffers, hash %016" PRIx64
                           "; %s has %" PRIu32 ", %016" PRIx64,
-                          path, file->problem->n, mpl_problem_hash(file->problem), graph,
-                          job->problem->n, mpl_problem_hash(job->problem));
+                          path, file->problem->n, hash, graph, job->problem->n,
+                          mpl_problem_hash(job->problem));
     return mpl_plan_check_bindings(ctx, path, file->fields_json, job->source.graph, job->map);
 }

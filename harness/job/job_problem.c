@@ -137,6 +137,8 @@ mpl_status mpl_job_problem(mpl_ctx *ctx, const mpl_options *options, const mpl_b
         }
         MPL_PASS(graph_problem(ctx, options, job));
     }
+    MPL_PASS(mpl_asked_constraints(
+        ctx, options, job->own_problem != NULL ? job->own_problem : job->source.problem));
     MPL_PASS(mpl_naive_bytes(ctx, job->problem, 0, &job->naive_bytes));
     MPL_PASS(mpl_lower_bound(ctx, job->problem, 0, &job->bound_bytes, NULL));
     if (job->problem->before == NULL)

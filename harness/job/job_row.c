@@ -39,6 +39,24 @@ void mpl_row_build(const mpl_machine *machine, mpl_record *row)
         put_machine(machine, row);
 }
 
+/* The options as given, as far as they fit. */
+static void put_constraints(const mpl_options *o, mpl_record *row)
+{
+    const mpl_strings *lists[] = {&o->fix, &o->reserve, &o->apart, &o->together};
+    static const char *const names[] = {"fix", "reserve", "apart", "together"};
+    char text[1000] = "";
+    size_t n = 0;
+
+    for (int k = 0; k < 4; k++)
+        for (uint32_t i = 0; i < lists[k]->n && n < sizeof text; i++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %s", n > 0 ? "; " : "", names[k],
+                                  lists[k]->item[i]);
+    if (o->given[MPL_OPT_chunk] && n < sizeof text)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%schunk %" PRIu64, n > 0 ? "; " : "",
+                              o->chunk);
+    mpl_record_text(row, MPL_FIELD_constraints, n > 0 ? text : NULL);
+}
+
 static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record *row)
 {
     const mpl_recompute_found *f = &job->recomputed;
@@ -124,6 +142,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_member_text(row, MPL_FIELD_dims, g->bound_input[i], "bound");
     if (o->given[MPL_OPT_capacity])
         mpl_record_int(row, MPL_FIELD_capacity, o->capacity);
+    put_constraints(o, row);
     mpl_record_text(row, MPL_FIELD_gap, o->gap);
     if (o->budget <= INT64_MAX)
         mpl_record_int(row, MPL_FIELD_budget, o->budget);

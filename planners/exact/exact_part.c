@@ -392,6 +392,16 @@ static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width,
     return MPL_OK;
 }
 
+/* Beams are lost among fixed buffers: at their ends, any waste is possible. */
+static bool has_fixed(const mpl_exact_part *part)
+{
+    bool has = false;
+
+    for (uint32_t i = 0; i < part->n; i++)
+        has |= part->item[i].fixed;
+    return has;
+}
+
 mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stage,
                                mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
@@ -401,7 +411,7 @@ mpl_status mpl_exact_part_beam(mpl_exact_part *part, uint64_t cap, uint32_t stag
     *verdict = MPL_EXACT_STOPPED;
     if (!mpl_exact_uses(effort->without, MPL_RULE_beam))
         return MPL_OK;
-    if (part->vast || part->n > BEAM_LARGEST_N || width * part->n > BEAM_NUMBERS)
+    if (part->vast || has_fixed(part) || part->n > BEAM_LARGEST_N || width * part->n > BEAM_NUMBERS)
         return MPL_OK;
     set_cap(part, cap);
     for (uint32_t k = 0; k < MPL_EXACT_BEAMS; k++)

@@ -128,6 +128,31 @@ static json_t *fixed_of(const mpl_problem *p)
     return list;
 }
 
+static json_t *two_of(uint32_t n, mpl_buffer (*two)[2])
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++)
+        list = mpl_json_push(list, mpl_json_row(2, (uint64_t[]){two[i][0], two[i][1]}));
+    return list;
+}
+
+static json_t *constraints_of(const mpl_constraints *c)
+{
+    json_t *root = json_object(), *list = json_array();
+
+    for (uint32_t i = 0; i < c->n_reserved; i++) {
+        const mpl_reserved *r = &c->reserved[i];
+
+        list =
+            mpl_json_push(list, mpl_json_row(4, (uint64_t[]){r->from, r->to, r->birth, r->death}));
+    }
+    root = mpl_json_put(root, "reserved", list);
+    root = mpl_json_put(root, "apart", two_of(c->n_apart, c->apart));
+    root = mpl_json_put(root, "together", two_of(c->n_together, c->together));
+    return mpl_json_put(root, "chunk", mpl_json_number(c->chunk_bytes));
+}
+
 /* The refutation or clique that proves the bound, or null. */
 static json_t *certificate_of(const mpl_plan *plan)
 {
@@ -173,6 +198,8 @@ static json_t *plan_of(const mpl_problem *p, const mpl_plan *plan, json_t *field
     root = mpl_json_put(root, "in_place", pairs_of(p));
     root = mpl_json_put(root, "inside", families_of(p));
     root = mpl_json_put(root, "fixed", fixed_of(p));
+    if (p->constraints != NULL)
+        root = mpl_json_put(root, "limits", constraints_of(p->constraints));
     /* else the caller's, from control flow */
     if (!json_is_array(json_object_get(root, "bindings")))
         root = mpl_json_put(root, "bindings", json_array());
@@ -525,6 +552,61 @@ static mpl_status read_fixed(reader *r)
     return MPL_OK;
 }
 
+/* The member `key` of the constraints: rows of n numbers. */
+static mpl_status read_rows(reader *r, const char *key, uint32_t n, uint32_t *n_rows,
+                            uint64_t (**rows)[4])
+{
+    const json_t *list = json_object_get(json_object_get(r->root, "limits"), key);
+    static const uint64_t most[4] = {INT64_MAX, INT64_MAX, UINT32_MAX, UINT32_MAX};
+
+    if (!json_is_array(list) || json_array_size(list) > UINT32_MAX)
+        return MPL_REFUSE(r->ctx, "%s: the limits' '%s' is no list", r->path, key);
+    *n_rows = (uint32_t)json_array_size(list);
+    MPL_PASS(mpl_new(r->ctx, *rows, *n_rows));
+    for (uint32_t i = 0; i < *n_rows; i++)
+        MPL_PASS(read_row(r, json_array_get(list, i), key, n, most, (*rows)[i]));
+    return MPL_OK;
+}
+
+static mpl_status read_two(reader *r, const char *key, uint32_t *n, mpl_buffer (**two)[2])
+{
+    mpl_status st = MPL_OK;
+    uint64_t(*rows)[4] = NULL;
+
+    MPL_TRY(read_rows(r, key, 2, n, &rows));
+    MPL_TRY(mpl_new(r->ctx, *two, *n));
+    for (uint32_t i = 0; i < *n; i++)
+        for (int k = 0; k < 2; k++)
+            (*two)[i][k] = (mpl_buffer)mpl_min_u64(rows[i][k], MPL_NONE);
+out:
+    mpl_free(r->ctx, rows);
+    return st;
+}
+
+static mpl_status read_constraints(reader *r)
+{
+    mpl_status st = MPL_OK;
+    const json_t *root = json_object_get(r->root, "limits");
+    mpl_constraints *c = NULL;
+    uint64_t(*rows)[4] = NULL;
+
+    if (root == NULL || json_is_null(root))
+        return MPL_OK;
+    MPL_TRY(mpl_new(r->ctx, c, 1));
+    r->p->constraints = c;
+    MPL_TRY(get_number(r, root, "the limits' ", "chunk", INT64_MAX, &c->chunk_bytes));
+    MPL_TRY(read_two(r, "apart", &c->n_apart, &c->apart));
+    MPL_TRY(read_two(r, "together", &c->n_together, &c->together));
+    MPL_TRY(read_rows(r, "reserved", 4, &c->n_reserved, &rows));
+    MPL_TRY(mpl_new(r->ctx, c->reserved, c->n_reserved));
+    for (uint32_t i = 0; i < c->n_reserved; i++)
+        c->reserved[i] =
+            (mpl_reserved){rows[i][0], rows[i][1], (uint32_t)rows[i][2], (uint32_t)rows[i][3]};
+out:
+    mpl_free(r->ctx, rows);
+    return st;
+}
+
 static mpl_status read_before(reader *r, const json_t *list)
 {
     mpl_status st = MPL_OK;
@@ -642,6 +724,7 @@ static mpl_status read_problem(reader *r)
     MPL_PASS(read_buffers(r, buffers, json_is_null(before)));
     MPL_PASS(read_pairs(r));
     MPL_PASS(read_fixed(r));
+    MPL_PASS(read_constraints(r));
     if (!json_is_null(before)) {
         json_t *list;
 
@@ -672,7 +755,7 @@ static mpl_status keep_fields(const reader *r, char **fields_json)
                                       "n_steps", "claim",    "bound_bytes", "planned_bytes",
                                       "pools",   "buffers",  "before",      "in_place",
                                       "inside",  "fixed",    "bindings",    "certificate",
-                                      "cost",    "memories", "cost_bound"};
+                                      "cost",    "memories", "cost_bound",  "limits"};
     size_t n;
 
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)

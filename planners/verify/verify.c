@@ -517,6 +517,8 @@ mpl_status mpl_verify(mpl_ctx *ctx, const mpl_problem *p, mpl_plan *plan)
     MPL_TRY(p->before == NULL ? check_serial(&c) : check_parallel(&c));
     if (plan->block != NULL)
         MPL_TRY(check_blocks(&c));
+    if (p->constraints != NULL)
+        MPL_TRY(mpl_verify_constraints(ctx, p, plan, &c.home_bytes[0]));
     MPL_TRY(mpl_verify_claims(ctx, p, plan, c.home_bytes[0]));
     MPL_TRY(put_bytes(&c, plan));
 out:

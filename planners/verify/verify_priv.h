@@ -13,3 +13,7 @@ bool mpl_verify_before(const mpl_before *before, mpl_buffer a, mpl_buffer b);
  * other. Pool 0 ends at peak_bytes. For a plan without overlaps. */
 mpl_status mpl_verify_claims(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
                              uint64_t peak_bytes);
+/* MPL_EINVALID unless the plan keeps the problem's constraints, which must be there. *height, where
+ * pool 0 ends, is raised to the end of what is reserved. O(n * reserved * steps). [byte] */
+mpl_status mpl_verify_constraints(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,
+                                  uint64_t *height);

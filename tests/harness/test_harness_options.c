@@ -29,6 +29,44 @@ static uint64_t number(const mpl_record *row, mpl_field field)
     return value;
 }
 
+/* ---- constraints ---- */
+
+/* Faults: a constraint that the problem loses on its way, one that a plan file forgets. */
+TEST(constraints_are_kept_or_refused)
+{
+    static const struct {
+        const char *options, *says;
+        int status;
+    } cases[] = {
+        {"--fix fc2=64", "verified", 0},
+        {"--reserve 0..4096 --apart conv,fc1 --together fc1,fc2 --chunk 1MiB", "verified", 0},
+        {"--reserve 0..4096 --safety streams:2", "verified", 0},
+        {"--fix fc9=64", "no buffer 'fc9'", 2},
+        {"--fix conv=3", "not a multiple of 64", 2},
+        {"--fix conv=0 --fix conv.relu=64", "would overlap", 2},
+        {"--reserve 4096", "FROM..TO is needed", 2},
+        {"--reserve 0..64 --reserve 0..128", "overlap", 2},
+        {"--chunk 64KiB", "a chunk only", 2},
+        {"--apart conv", "two buffers A,B", 2},
+        {"--apart conv,fc1 --safety parallel", "not under parallel", 2},
+        {"--together conv,pool --together pool,conv", "behind itself", 2},
+        {"--fix conv=64 -p pool", "cannot keep buffer 'conv'", 4},
+        {"--reserve 0..64 -p nnc_2019", "cannot keep buffer 'what is reserved'", 4},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status = run("plan mnist_conv:batch=10 %s -o @/c.json", cases[i].options);
+
+        if (status != cases[i].status ||
+            (strstr(out, cases[i].says) == NULL && strstr(err, cases[i].says) == NULL))
+            fail_msg("%s: exit %d: %s%s", cases[i].options, status, out, err);
+        if (status == 0)
+            check_run(run("verify mnist_conv:batch=10 @/c.json"), "verified");
+    }
+    check_run(run("plan mnist_conv:batch=10 --fix fc2=64 -b ref -o @/c.json"), "verified");
+    check_run(run("run mnist_conv:batch=10 --plan @/c.json --repeat 1"), "equal");
+}
+
 /* ---- orders ---- */
 
 static const struct {
@@ -175,5 +213,6 @@ TEST(a_run_says_that_it_is_in_order)
     mpl_record_free(ctx, row);
 }
 
-TESTS_OF_PROGRAM("options", searched_orders_are_never_worse, proofs_say_over_what,
-                 the_kept_order_is_executed, a_gap_ends_a_search, a_run_says_that_it_is_in_order)
+TESTS_OF_PROGRAM("options", constraints_are_kept_or_refused, searched_orders_are_never_worse,
+                 proofs_say_over_what, the_kept_order_is_executed, a_gap_ends_a_search,
+                 a_run_says_that_it_is_in_order)

@@ -1,0 +1,9 @@
+/* constrain.h -- plans under constraints, by planners that know none. See constrain.c. */
+#pragma once
+
+#include "planners/planner.h"
+
+/* mpl_planner_run for a problem with constraints: *out is a plan of p, not yet verified.
+ * MPL_EUNAVAIL: the planner cannot keep them; MPL_ELIMIT: too many chunks. */
+mpl_status mpl_constrained_plan(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
+                                mpl_plan **out);
