@@ -218,7 +218,7 @@ static uint32_t random_regions(mpl_ctx *ctx, const mpl_graph *g, mpl_rng *rng,
         y = &g->value_shape[mpl_tile_result(g, &region[n])];
         region[n].patch = (mpl_patch){y->dim[1], 1 + (int64_t)mpl_rng_below(rng, 5),
                                       1 + (int64_t)mpl_rng_below(rng, (uint64_t)y->dim[3]),
-                                      mpl_rng_below(rng, 2) == 0};
+                                      (mpl_tile_keep)mpl_rng_below(rng, MPL_N_KEEPS)};
         if (mpl_rng_below(rng, 3) == 0)
             region[n].patch.channels = 1 + (int64_t)mpl_rng_below(rng, (uint64_t)y->dim[1]);
         n++;

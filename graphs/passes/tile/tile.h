@@ -14,10 +14,19 @@
 
 #include "graphs/graph.h"
 
+/* Rows that the next patch needs, too, are computed again, kept, or kept where a value has no more
+ * channels than what it is made of: wide values between narrow ones are then computed again. */
+typedef enum mpl_tile_keep {
+    MPL_KEEP_NONE,
+    MPL_KEEP_ALL,
+    MPL_KEEP_NARROW,
+    MPL_N_KEEPS
+} mpl_tile_keep;
+
 /* Sizes of a patch of the region's result; at least 1, at most its dims. */
 typedef struct mpl_patch {
     int64_t channels, rows, columns;
-    bool keep; /* rows that the next patch needs are kept; else computed again */
+    mpl_tile_keep keep;
 } mpl_patch;
 
 /* Operations [begin, end) of the given order. */

@@ -4,7 +4,7 @@
 
 /* Programs of more steps, and regions that alone do more work than so many whole graphs, are no
  * candidates. */
-enum { MOST_STEPS = 60000, MOST_SIZES = 12, MOST_FACTOR = 3 };
+enum { MOST_STEPS = 60000, MOST_SIZES = 12, MOST_FACTOR = 3, ALIGN = 64 };
 
 typedef struct maker {
     mpl_ctx *ctx;
@@ -168,35 +168,86 @@ static void keep_best(maker *m, size_t first)
     m->e->n = kept;
 }
 
-/* Patches of rows and columns, of channels, or what was asked for. */
-static mpl_status try_patches(maker *m, mpl_tile_region r, uint64_t base, const uint64_t *bytes,
-                              const bool *later, bool pinned)
+/* The least number of channels whose parts of all operands begin where a view may. */
+static int64_t channel_unit(const maker *m, const mpl_tile_region *r)
 {
-    const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &r)];
-    int64_t rows[2][MOST_SIZES], columns[MOST_SIZES];
+    const mpl_graph *g = m->g;
+    int64_t unit = 1;
+
+    for (mpl_op op = r->begin; op < r->end; op++)
+        for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++) {
+            mpl_value v = mpl_op_input(g, op, i);
+            uint32_t axis;
+
+            if (v == MPL_NONE || tile_is_image(&m->rule[op], i))
+                continue;
+            axis = tile_channel_axis(g, op, i);
+            if (axis != MPL_NONE) {
+                uint64_t item = g->value_bytes[v] / (uint64_t)g->value_shape[v].dim[axis];
+                int64_t one = (int64_t)(ALIGN / mpl_divisor(ALIGN, item));
+
+                unit = one > unit ? one : unit; /* powers of two */
+            }
+        }
+    return unit;
+}
+
+typedef struct candidate {
+    mpl_tile_region r;
+    uint64_t base; /* live bytes of what the region does not read */
+    const uint64_t *bytes;
+    const bool *later;
+    bool pinned;
+} candidate;
+
+static mpl_status try_sizes(maker *m, const candidate *c, mpl_patch patch)
+{
+    const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &c->r)];
+    mpl_tile_region r = {c->r.begin, c->r.end, patch};
+    int64_t n = ((y->dim[1] + patch.channels - 1) / patch.channels) *
+                ((y->dim[2] + patch.rows - 1) / patch.rows) *
+                ((y->dim[3] + patch.columns - 1) / patch.columns);
+
+    if (n == 1 || n * (r.end - r.begin) * 2 > MOST_STEPS)
+        return MPL_OK;
+    return try_patch(m, r, c->base, c->bytes, c->later, c->pinned);
+}
+
+static mpl_status try_channels(maker *m, const candidate *c, const mpl_shape *y)
+{
+    int64_t size[MOST_SIZES], unit = channel_unit(m, &c->r);
+    uint32_t n = sizes(y->dim[1], size);
+
+    for (uint32_t i = 1; i < n; i++) {
+        size[i] = (size[i] + unit - 1) / unit * unit;
+        if (size[i] < y->dim[1] && size[i] != size[i - 1])
+            MPL_PASS(try_sizes(m, c, (mpl_patch){size[i], y->dim[2], y->dim[3], MPL_KEEP_NONE}));
+    }
+    return MPL_OK;
+}
+
+/* Patches of rows and columns, of channels, or what was asked for. */
+static mpl_status try_patches(maker *m, const candidate *c)
+{
+    const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &c->r)];
+    int64_t rows[2][MOST_SIZES], columns[MOST_SIZES], parts = (int64_t)m->patches;
     uint32_t n_columns = sizes(y->dim[3], columns), n_rows[2] = {sizes(y->dim[2], rows[0]), 0};
     size_t first = m->e->n;
 
     for (int64_t n = 1; n <= 4 && n <= y->dim[2]; n *= 2)
         rows[1][n_rows[1]++] = n;
+    for (mpl_tile_keep keep = 0; keep < MPL_N_KEEPS; keep++) {
+        bool kept = keep != MPL_KEEP_NONE;
 
-    if (m->patches > 0) {
-        r.patch =
-            (mpl_patch){y->dim[1], (y->dim[2] + (int64_t)m->patches - 1) / (int64_t)m->patches,
-                        y->dim[3], false};
-        for (int keep = 0; keep < 2; keep++, r.patch.keep = true)
-            MPL_PASS(try_patch(m, r, base, bytes, later, pinned));
+        if (parts > 0)
+            MPL_PASS(try_sizes(
+                m, c, (mpl_patch){y->dim[1], (y->dim[2] + parts - 1) / parts, y->dim[3], keep}));
+        for (uint32_t i = 0; i < n_rows[kept] && parts == 0; i++)
+            for (uint32_t k = 0; k < n_columns; k++)
+                MPL_PASS(try_sizes(m, c, (mpl_patch){y->dim[1], rows[kept][i], columns[k], keep}));
     }
-    for (int keep = 0; keep < 2 && m->patches == 0; keep++)
-        for (uint32_t i = 0; i < n_rows[keep]; i++)
-            for (uint32_t k = 0; k < n_columns; k++) {
-                int64_t n = ((y->dim[2] + rows[keep][i] - 1) / rows[keep][i]) *
-                            ((y->dim[3] + columns[k] - 1) / columns[k]);
-
-                r.patch = (mpl_patch){y->dim[1], rows[keep][i], columns[k], keep == 1};
-                if (n > 1 && n * (r.end - r.begin) * 2 <= MOST_STEPS)
-                    MPL_PASS(try_patch(m, r, base, bytes, later, pinned));
-            }
+    if (parts == 0)
+        MPL_PASS(try_channels(m, c, y));
     keep_best(m, first);
     return MPL_OK;
 }
@@ -230,7 +281,7 @@ static mpl_status try_region(maker *m, mpl_op begin, mpl_op end)
         m->held[op] = true;
     }
     if (m->across[begin] + (pinned ? 0 : m->g->value_bytes[y]) < highest)
-        MPL_TRY(try_patches(m, r, base, bytes, later, pinned));
+        MPL_TRY(try_patches(m, &(candidate){r, base, bytes, later, pinned}));
 out:
     mpl_free_each(m->ctx, bytes, later);
     return st;

@@ -23,6 +23,7 @@ typedef struct walk {
     uint32_t *done, *next;     /* [n] lists: what each operation is the last reader of */
     uint32_t *now;             /* [n] value; MPL_NONE: none */
     uint32_t whole;            /* the result as far as it is there */
+    bool *wider;               /* [n] of MPL_KEEP_NARROW */
     int64_t *widths, *heights; /* [2 * n] of the strip or patch before */
     uint32_t *operand;         /* of one step */
     size_t cap_operand;
@@ -43,6 +44,38 @@ static uint32_t maker(const walk *w, mpl_value v)
     return op != MPL_NONE && op >= w->r->begin && op < w->r->end ? op - w->r->begin : MPL_NONE;
 }
 
+/* Whether the rows of operation i's result are kept. */
+static bool is_kept(const walk *w, uint32_t i)
+{
+    mpl_op op = w->r->begin + i;
+
+    if (i + 1 == w->n || w->r->patch.keep == MPL_KEEP_NONE)
+        return false;
+    return w->r->patch.keep == MPL_KEEP_ALL || !w->wider[op - w->r->begin];
+}
+
+/* Marks what has more channels than the operands that it is made of, and what changes only its
+ * numbers. */
+static void find_wider(walk *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        mpl_op op = w->r->begin + i;
+        const tile_rule *rule = &w->p->rule[op];
+        int64_t channels = w->g->value_shape[made_by(w, i)].dim[1], most = 0;
+
+        for (uint32_t k = 0; k < mpl_op_n_in(w->g, op); k++) {
+            mpl_value v = mpl_op_input(w->g, op, k);
+            uint32_t from = tile_is_image(rule, k) ? maker(w, v) : MPL_NONE;
+
+            if (tile_is_image(rule, k) && w->g->value_shape[v].dim[1] > most)
+                most = w->g->value_shape[v].dim[1];
+            w->wider[i] =
+                w->wider[i] || (rule->kind == TILE_POINT && from != MPL_NONE && w->wider[from]);
+        }
+        w->wider[i] = w->wider[i] || (rule->mixes && channels > most);
+    }
+}
+
 /* Fills need and made, each [n], for a span of the result. have: rows that are there; NULL: none.
  * The result itself goes into the whole: none of it is kept. */
 static void look_back(const walk *w, uint32_t axis, tile_span result, const int64_t *have,
@@ -55,7 +88,7 @@ static void look_back(const walk *w, uint32_t axis, tile_span result, const int6
         const tile_rule *rule = &w->p->rule[op];
 
         made[i] = need[i];
-        if (have != NULL && i + 1 < w->n && !tile_empty(need[i]) && made[i].low < have[i])
+        if (have != NULL && is_kept(w, i) && !tile_empty(need[i]) && made[i].low < have[i])
             made[i].low = have[i];
         made[i] = tile_made(w->g, op, rule, axis, made[i]);
         for (uint32_t k = 0; k < mpl_op_n_in(w->g, op); k++) {
@@ -83,8 +116,8 @@ static void look_down(walk *w)
     for (uint32_t k = 0; k < w->n_down; k++) {
         tile_span *made = w->made + (size_t)k * w->n;
 
-        look_back(w, TILE_ROWS, part(k, w->r->patch.rows, w->dims->dim[2]),
-                  w->r->patch.keep ? w->have : NULL, w->need + (size_t)k * w->n, made);
+        look_back(w, TILE_ROWS, part(k, w->r->patch.rows, w->dims->dim[2]), w->have,
+                  w->need + (size_t)k * w->n, made);
         for (uint32_t i = 0; i < w->n; i++)
             if (!tile_empty(made[i]) && made[i].high > w->have[i])
                 w->have[i] = made[i].high;
@@ -95,7 +128,7 @@ static void look_down(walk *w)
         for (uint32_t k = w->n_down; k-- > 0;) {
             const tile_span *need = &w->need[(size_t)k * w->n + i];
 
-            w->later[(size_t)k * w->n + i] = w->r->patch.keep ? first : INT64_MAX;
+            w->later[(size_t)k * w->n + i] = is_kept(w, i) ? first : INT64_MAX;
             if (!tile_empty(*need) && need->low < first)
                 first = need->low;
         }
@@ -163,19 +196,20 @@ static tile_box all_of(const mpl_graph *g, mpl_value v)
     return box;
 }
 
-/* `piece` put into *into, which grows to `box`; MPL_NONE: nothing is there yet. */
+/* `piece` put into *into, which grows to `box`; *into MPL_NONE: nothing is there yet; piece
+ * MPL_NONE: it grows and no more. */
 static mpl_status put(tile_program *p, uint32_t *into, uint32_t piece, const tile_box *box)
 {
-    mpl_value v = p->value[piece].of;
-    uint32_t in[2] = {*into, piece};
+    uint32_t first = *into != MPL_NONE ? *into : piece, in[2];
+    mpl_value v = p->value[first].of;
 
-    if (*into == MPL_NONE) {
-        if (same_box(&p->value[piece].box, box))
-            return *into = piece, MPL_OK;
-        return add_step(p, TILE_PAD, MPL_NONE, 1, &piece, v, box, into);
-    }
-    if (!same_box(&p->value[*into].box, box))
-        MPL_PASS(add_step(p, TILE_PAD, MPL_NONE, 1, into, v, box, &in[0]));
+    if (same_box(&p->value[first].box, box))
+        *into = first;
+    else
+        MPL_PASS(add_step(p, TILE_PAD, MPL_NONE, 1, &first, v, box, into));
+    if (piece == MPL_NONE || first == piece)
+        return MPL_OK;
+    in[0] = *into, in[1] = piece;
     return add_step(p, TILE_ASSIGN, MPL_NONE, 2, in, v, box, into);
 }
 
@@ -225,19 +259,22 @@ static mpl_status leave_tail(walk *w, uint32_t i, int64_t later)
     return cut(w->p, w->now[i], &box, &w->now[i]);
 }
 
-/* Makes what patch k needs of operation i. */
+/* Makes what patch k needs of operation i. What is kept of it grows first: its
+ * operands are mostly smaller than what is kept. */
 static mpl_status make(walk *w, uint32_t k, uint32_t i)
 {
     tile_span rows = w->made[(size_t)k * w->n + i];
-    tile_box box = {{w->deep_made[i], rows, w->wide_made[i]}};
+    tile_box box = {{w->deep_made[i], rows, w->wide_made[i]}}, all = box;
     uint32_t piece;
 
     if (tile_empty(rows))
         return MPL_OK;
+    if (w->now[i] != MPL_NONE) {
+        all.at[TILE_ROWS] = tile_join(w->p->value[w->now[i]].box.at[TILE_ROWS], rows);
+        MPL_PASS(put(w->p, &w->now[i], MPL_NONE, &all));
+    }
     MPL_PASS(compute(w, i, &box, &piece));
-    if (w->now[i] != MPL_NONE)
-        box.at[TILE_ROWS] = tile_join(w->p->value[w->now[i]].box.at[TILE_ROWS], rows);
-    return put(w->p, &w->now[i], piece, &box);
+    return put(w->p, &w->now[i], piece, &all);
 }
 
 static mpl_status patch(walk *w, uint32_t k, const tile_box *result)
@@ -306,7 +343,7 @@ static mpl_status strip(walk *w, tile_span channels, tile_span columns)
         size_t at = (size_t)k * w->n;
         tile_box result = {{channels, part(k, w->r->patch.rows, w->dims->dim[2]), columns}};
         bool again = as_before(w->n, w->need + at, w->made + at, w->heights) && w->p->sample &&
-                     !w->r->patch.keep && k + 1 < w->n_down;
+                     w->r->patch.keep == MPL_KEEP_NONE && k + 1 < w->n_down;
 
         if (!again)
             MPL_PASS(patch(w, k, &result));
@@ -381,14 +418,15 @@ mpl_status tile_walk(tile_program *p, const mpl_tile_region *r)
     MPL_TRY(mpl_new_each(w.ctx, cells, w.need, w.made, w.later));
     MPL_TRY(
         mpl_new_each(w.ctx, w.n, w.wide, w.wide_made, w.deep, w.deep_made, w.have, w.last, w.now));
-    MPL_TRY(mpl_new_each(w.ctx, w.n, w.done, w.next));
+    MPL_TRY(mpl_new_each(w.ctx, w.n, w.done, w.next, w.wider));
     MPL_TRY(mpl_new_each(w.ctx, 2 * (size_t)w.n, w.widths, w.heights));
     MPL_TRY(read_outside(&w));
     list_done(&w);
+    find_wider(&w);
     MPL_TRY(walk_patches(&w));
 out:
     mpl_free_each(w.ctx, w.need, w.made, w.later, w.wide, w.wide_made, w.deep, w.deep_made, w.have,
-                  w.last, w.now, w.operand, w.widths, w.heights, w.done, w.next);
+                  w.last, w.now, w.operand, w.widths, w.heights, w.done, w.next, w.wider);
     return st;
 }
 
