@@ -121,12 +121,40 @@ out:
     return st;
 }
 
+/* ---- patches ---- */
+
+static mpl_status ask_tile(mpl_ctx *ctx, const mpl_freedom *freedom, const char *graph,
+                           int64_t deadline_ns, mpl_options *options, char *text, char *why)
+{
+    mpl_status st = MPL_OK;
+    mpl_options with = *options;
+    mpl_job job = {0};
+
+    (void)deadline_ns;
+    snprintf(text, 40, "work:%.10gx", 1 + freedom->most_extra);
+    with.layout = MPL_layout_plain; /* changes of layout come last */
+    with.tile = text;
+    MPL_TRY(mpl_job_read(ctx, &with, graph, &job));
+    st = mpl_job_passes(ctx, &with, &job);
+    if (st == MPL_EINPUT || st == MPL_EINVALID) { /* loops; nothing to choose */
+        snprintf(why, 200, "%.199s", ctx->message);
+        st = MPL_OK;
+    } else if (st == MPL_OK && job.tiled.facts.n_regions == 0) {
+        snprintf(why, 200, "no patches with that little extra work lower the peak");
+    }
+    options->tile = text;
+out:
+    mpl_job_fini(ctx, &job);
+    return st;
+}
+
 /* ---- texts ---- */
 
 static const mpl_freedom_kind kinds[] = {
     {"optimise", false, MPL_OPT_optimise, ask_optimise},
     {"layout", false, MPL_OPT_layout, ask_layout},
     {"recompute", true, MPL_OPT_recompute, ask_recompute},
+    {"tile", true, MPL_OPT_tile, ask_tile},
 };
 
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
@@ -142,9 +170,8 @@ static mpl_status parse_factor(mpl_ctx *ctx, const char *text, mpl_freedom *out)
         *end != 'x' || !(factor >= 1))
         return MPL_REFUSE(
             ctx,
-            "--free: '+recompute:%.40s' does not say how much work there may be in all, such "
-            "as +recompute:1.2x",
-            text);
+            "--free: '+%s:%.40s' does not say how much work there may be in all, such as +%s:1.2x",
+            out->kind->name, text, out->kind->name);
     out->most_extra = factor - 1;
     return MPL_OK;
 }
@@ -160,7 +187,9 @@ static mpl_status parse_one(mpl_ctx *ctx, const mpl_options *options, const char
                             (text[n] == ':') == kinds[k].takes_factor))
         k++;
     if (k == N_KINDS)
-        return MPL_REFUSE(ctx, "--free: '%.40s' is none of +optimise, +layout, +recompute:FACTORx",
+        return MPL_REFUSE(ctx,
+                          "--free: '%.40s' is none of +optimise, +layout, +recompute:FACTORx, "
+                          "+tile:FACTORx",
                           text);
     *out = (mpl_freedom){.kind = &kinds[k]};
     if (options->given[kinds[k].option])

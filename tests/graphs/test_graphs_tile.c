@@ -7,6 +7,7 @@
 #include "graphs/core/rng.h"
 #include "graphs/ops/ops_priv.h"
 #include "graphs/passes/tile/tile_priv.h"
+#include "planners/recompute/rerun.h"
 
 #include <stdlib.h>
 
@@ -216,9 +217,10 @@ static uint32_t random_regions(mpl_ctx *ctx, const mpl_graph *g, mpl_rng *rng,
             continue;
         region[n] = (mpl_tile_region){.begin = begin, .end = end};
         y = &g->value_shape[mpl_tile_result(g, &region[n])];
-        region[n].patch = (mpl_patch){y->dim[1], 1 + (int64_t)mpl_rng_below(rng, 5),
-                                      1 + (int64_t)mpl_rng_below(rng, (uint64_t)y->dim[3]),
-                                      (mpl_tile_keep)mpl_rng_below(rng, MPL_N_KEEPS)};
+        region[n].patch =
+            (mpl_patch){y->dim[1], 1 + (int64_t)mpl_rng_below(rng, 5),
+                        1 + (int64_t)mpl_rng_below(rng, (uint64_t)y->dim[3]),
+                        (mpl_tile_keep)mpl_rng_below(rng, MPL_N_KEEPS), mpl_rng_below(rng, 2) == 0};
         if (mpl_rng_below(rng, 3) == 0)
             region[n].patch.channels = 1 + (int64_t)mpl_rng_below(rng, (uint64_t)y->dim[1]);
         n++;
@@ -253,4 +255,105 @@ TEST(random_networks_by_patches_are_the_networks)
     assert_true(long_regions * 4 > n);
 }
 
-TESTS(random_networks_by_patches_are_the_networks)
+/* ---- the search ---- */
+
+/* The least work of all ways from `at` on over edges of at most `most` bytes, by trying each. */
+static uint64_t least_by_trying(const tile_edges *e, mpl_op at, uint64_t most)
+{
+    uint64_t least = UINT64_MAX;
+
+    if (at == e->g->n_ops)
+        return 0;
+    for (size_t i = 0; i < e->n; i++) {
+        const tile_edge *edge = &e->edge[i];
+        uint64_t rest;
+
+        if (edge->begin != at || edge->peak > most)
+            continue;
+        rest = least_by_trying(e, edge->end, most);
+        if (rest != UINT64_MAX && edge->work + rest < least)
+            least = edge->work + rest;
+    }
+    return least;
+}
+
+/* A chain of convolutions and the like, at most 12 operations. */
+static mpl_graph *random_chain(mpl_ctx *ctx, uint64_t seed)
+{
+    grown w = {.ctx = ctx, .rng = mpl_rng_of(seed)};
+    mpl_shape shape = {4, {1, 3, 12 + draw(&w, 10), 12 + draw(&w, 10)}};
+    uint32_t n_ops = 3 + draw(&w, 6);
+
+    assert_ok(ctx, mpl_graph_new(ctx, "chain", &w.g));
+    assert_ok(ctx,
+              mpl_graph_add_value(ctx, w.g, "x", MPL_INPUT, MPL_TYPE_f32, &shape, &w.image[w.n++]));
+    while (w.n <= n_ops)
+        if (draw(&w, 5) == 0)
+            grow(&w, MPL_OP_relu, 1, &w.image[w.n - 1], 0, NULL);
+        else
+            grow_window(&w, w.image[w.n - 1], draw(&w, 4) == 0);
+    assert_ok(ctx, mpl_graph_add_output(ctx, w.g, w.image[w.n - 1]));
+    assert_ok(ctx, mpl_graph_finish(ctx, w.g));
+    return w.g;
+}
+
+TEST(of_chains_no_choice_does_less_work_within_a_peak)
+{
+    uint32_t n_tiled = 0;
+
+    for (uint64_t seed = 1; seed <= draws(24); seed++) {
+        mpl_graph *g = random_chain(ctx, seed);
+        tile_cost *cost = calloc((size_t)g->n_ops + 1, sizeof *cost);
+        uint32_t *via = calloc((size_t)g->n_ops + 1, sizeof *via);
+        tile_edges e;
+
+        assert_ok(ctx, tile_edges_new(ctx, g, 0, &e));
+        for (uint32_t part = 1; part <= 8; part++) {
+            uint64_t most = e.plain_peak * part / 8, want;
+            bool found = tile_least_work(&e, most, cost, via);
+
+            want = least_by_trying(&e, 0, most);
+            assert_int_equal(found, want != UINT64_MAX);
+            if (found)
+                assert_int_equal(cost[g->n_ops].work, want);
+            n_tiled += found && part < 8;
+        }
+        free(cost), free(via);
+        mpl_free(ctx, e.edge);
+        mpl_graph_free(ctx, g);
+    }
+    assert_true(n_tiled > 20);
+}
+
+/* What the search counts is what the problem of the new graph has live, but for the last slot. */
+TEST(the_model_counts_what_is_live)
+{
+    const mpl_problem_options options = mpl_problem_options_default();
+    uint32_t n_equal = 0, n_all = draws(40);
+
+    for (uint64_t seed = 1; seed <= n_all; seed++) {
+        mpl_graph *g = random_chain(ctx, seed), *was = random_chain(ctx, seed);
+        mpl_tile_ask ask = {.goal = MPL_TILE_WORK, .factor = 1 + (double)(seed % 4) / 2};
+        mpl_tile_region *region;
+        mpl_tile_facts facts;
+        uint64_t peak, least, model;
+        uint32_t n;
+
+        assert_ok(ctx, mpl_tile_search(ctx, g, &ask, &n, &region, &facts));
+        model = facts.model_bytes, least = facts.least_bytes;
+        assert_true(least <= model && facts.bound_bytes <= least);
+        assert_ok(ctx, mpl_graph_tile(ctx, &g, n, region, &facts));
+        assert_true((double)facts.work <= ask.factor * (double)facts.plain_work);
+        assert_ok(ctx, mpl_given_peak(ctx, g, &options, &peak));
+        assert_true(peak <= model);
+        n_equal += peak + TILE_SLOT > model;
+        assert_same(ctx, was, g);
+        mpl_free(ctx, region);
+        mpl_graph_free(ctx, g);
+        mpl_graph_free(ctx, was);
+    }
+    assert_true(n_equal * 10 >= n_all * 9);
+}
+
+TESTS(random_networks_by_patches_are_the_networks, of_chains_no_choice_does_less_work_within_a_peak,
+      the_model_counts_what_is_live)

@@ -340,7 +340,7 @@ TEST(wrong_freedoms_are_refused)
     static const struct {
         const char *arguments, *says;
     } wrong[] = {
-        {"mlp --free +tile", "'+tile' is none of +optimise, +layout, +recompute:FACTORx"},
+        {"mlp --free +turn", "'+turn' is none of +optimise, +layout, +recompute:FACTORx"},
         {"mlp --free optimise", "'optimise' is none of"},
         {"mlp --free +optimise:2x", "'+optimise:2x' is none of"},
         {"mlp --free +recompute", "'+recompute' is none of"},

@@ -27,6 +27,7 @@ typedef enum mpl_tile_keep {
 typedef struct mpl_patch {
     int64_t channels, rows, columns;
     mpl_tile_keep keep;
+    bool shift; /* kept rows move up in place, a few at a time; else they are copied out and in */
 } mpl_patch;
 
 /* Operations [begin, end) of the given order. */

@@ -4,7 +4,7 @@
 
 /* Programs of more steps, and regions that alone do more work than so many whole graphs, are no
  * candidates. */
-enum { MOST_STEPS = 60000, MOST_SIZES = 12, MOST_FACTOR = 3, ALIGN = 64 };
+enum { MOST_STEPS = 60000, MOST_SIZES = 12, MOST_FACTOR = 3 };
 
 typedef struct maker {
     mpl_ctx *ctx;
@@ -21,6 +21,11 @@ typedef struct maker {
 } maker;
 
 /* ---- the graph as it is ---- */
+
+static uint64_t tile_bytes(const mpl_graph *g, mpl_value v)
+{
+    return tile_slots(g->value_bytes[v]);
+}
 
 static bool is_planned(const maker *m, mpl_value root)
 {
@@ -61,11 +66,11 @@ static uint64_t reused(const maker *m, mpl_op op)
         if (v == MPL_NONE || !is_planned(m, m->root[v]) || m->last[m->root[v]] != op)
             continue;
         if (joins)
-            bytes += g->value_bytes[v];
+            bytes += tile_bytes(g, v);
         else if (mpl_op_overwrites(g, op, k) && mpl_same_form(g, v, out))
-            return g->value_bytes[out];
+            return tile_bytes(g, out);
     }
-    return mpl_min_u64(bytes, out != MPL_NONE ? g->value_bytes[out] : 0);
+    return mpl_min_u64(bytes, out != MPL_NONE ? tile_bytes(g, out) : 0);
 }
 
 static void find_costs(maker *m)
@@ -81,13 +86,13 @@ static void find_costs(maker *m)
             mpl_value v = mpl_op_output(g, op, i);
 
             if (v != MPL_NONE && m->root[v] == v && is_planned(m, v))
-                made += g->value_bytes[v];
+                made += tile_bytes(g, v);
         }
         m->cost[op] = live + made - mpl_min_u64(reused(m, op), made);
         live += made;
         for (mpl_value v = 0; v < g->n_values; v++)
             if (m->root[v] == v && m->last[v] == op)
-                live -= g->value_bytes[v];
+                live -= tile_bytes(g, v);
     }
     m->across[g->n_ops] = live;
 }
@@ -184,7 +189,7 @@ static int64_t channel_unit(const maker *m, const mpl_tile_region *r)
             axis = tile_channel_axis(g, op, i);
             if (axis != MPL_NONE) {
                 uint64_t item = g->value_bytes[v] / (uint64_t)g->value_shape[v].dim[axis];
-                int64_t one = (int64_t)(ALIGN / mpl_divisor(ALIGN, item));
+                int64_t one = (int64_t)(TILE_SLOT / mpl_divisor(TILE_SLOT, item));
 
                 unit = one > unit ? one : unit; /* powers of two */
             }
@@ -221,14 +226,20 @@ static mpl_status try_channels(maker *m, const candidate *c, const mpl_shape *y)
     for (uint32_t i = 1; i < n; i++) {
         size[i] = (size[i] + unit - 1) / unit * unit;
         if (size[i] < y->dim[1] && size[i] != size[i - 1])
-            MPL_PASS(try_sizes(m, c, (mpl_patch){size[i], y->dim[2], y->dim[3], MPL_KEEP_NONE}));
+            MPL_PASS(
+                try_sizes(m, c, (mpl_patch){size[i], y->dim[2], y->dim[3], MPL_KEEP_NONE, false}));
     }
     return MPL_OK;
 }
 
-/* Patches of rows and columns, of channels, or what was asked for. */
+/* Patches of rows and columns, of channels, or what was asked for. Narrow strips of several kept
+ * rows are left out, and patches much wider than high, or higher than wide. */
 static mpl_status try_patches(maker *m, const candidate *c)
 {
+    static const mpl_patch ways[] = {{.keep = MPL_KEEP_NONE},
+                                     {.keep = MPL_KEEP_ALL},
+                                     {.keep = MPL_KEEP_ALL, .shift = true},
+                                     {.keep = MPL_KEEP_NARROW}};
     const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &c->r)];
     int64_t rows[2][MOST_SIZES], columns[MOST_SIZES], parts = (int64_t)m->patches;
     uint32_t n_columns = sizes(y->dim[3], columns), n_rows[2] = {sizes(y->dim[2], rows[0]), 0};
@@ -236,15 +247,21 @@ static mpl_status try_patches(maker *m, const candidate *c)
 
     for (int64_t n = 1; n <= 4 && n <= y->dim[2]; n *= 2)
         rows[1][n_rows[1]++] = n;
-    for (mpl_tile_keep keep = 0; keep < MPL_N_KEEPS; keep++) {
-        bool kept = keep != MPL_KEEP_NONE;
+    for (uint32_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        mpl_patch patch = ways[way];
+        bool kept = patch.keep != MPL_KEEP_NONE;
 
+        patch.channels = y->dim[1], patch.columns = y->dim[3];
+        patch.rows = (y->dim[2] + parts - 1) / (parts > 0 ? parts : 1);
         if (parts > 0)
-            MPL_PASS(try_sizes(
-                m, c, (mpl_patch){y->dim[1], (y->dim[2] + parts - 1) / parts, y->dim[3], keep}));
+            MPL_PASS(try_sizes(m, c, patch));
         for (uint32_t i = 0; i < n_rows[kept] && parts == 0; i++)
-            for (uint32_t k = 0; k < n_columns; k++)
-                MPL_PASS(try_sizes(m, c, (mpl_patch){y->dim[1], rows[kept][i], columns[k], keep}));
+            for (uint32_t k = 0; k < n_columns; k++) {
+                patch.rows = rows[kept][i], patch.columns = columns[k];
+                if (k == 0 ||
+                    (kept ? i == 0 || patch.keep == MPL_KEEP_NARROW : i <= k + 2 && k <= i + 2))
+                    MPL_PASS(try_sizes(m, c, patch));
+            }
     }
     if (parts == 0)
         MPL_PASS(try_channels(m, c, y));
@@ -264,7 +281,7 @@ static mpl_status try_region(maker *m, mpl_op begin, mpl_op end)
     uint32_t n;
 
     r.patch = (mpl_patch){m->g->value_shape[y].dim[1], m->g->value_shape[y].dim[2],
-                          m->g->value_shape[y].dim[3], false};
+                          m->g->value_shape[y].dim[3], MPL_KEEP_NONE, false};
     MPL_TRY(tile_walk(&m->program, &r));
     n = m->program.n_outside;
     MPL_TRY(mpl_new(m->ctx, bytes, n));
@@ -272,7 +289,7 @@ static mpl_status try_region(maker *m, mpl_op begin, mpl_op end)
     for (uint32_t i = 0; i < n; i++) {
         mpl_value v = m->root[m->program.value[i].of];
 
-        bytes[i] = is_planned(m, v) ? m->g->value_bytes[v] : 0;
+        bytes[i] = is_planned(m, v) ? tile_bytes(m->g, v) : 0;
         later[i] = is_planned(m, v) && m->last[v] >= end;
         base -= bytes[i];
     }
@@ -280,7 +297,7 @@ static mpl_status try_region(maker *m, mpl_op begin, mpl_op end)
         highest = mpl_max_u64(highest, m->cost[op]);
         m->held[op] = true;
     }
-    if (m->across[begin] + (pinned ? 0 : m->g->value_bytes[y]) < highest)
+    if (m->across[begin] + (pinned ? 0 : tile_bytes(m->g, y)) < highest)
         MPL_TRY(try_patches(m, &(candidate){r, base, bytes, later, pinned}));
 out:
     mpl_free_each(m->ctx, bytes, later);

@@ -14,6 +14,12 @@ typedef struct tile_box {
     tile_span at[TILE_AXES];
 } tile_box;
 
+/* Bytes as planners place them: buffers begin at multiples of 64. */
+enum { TILE_SLOT = 64 };
+static inline uint64_t tile_slots(uint64_t bytes)
+{
+    return mpl_align_up(bytes, TILE_SLOT);
+}
 static inline bool tile_empty(tile_span s)
 {
     return s.low >= s.high;
@@ -70,7 +76,7 @@ typedef enum tile_do { TILE_SLICE, TILE_PAD, TILE_ASSIGN, TILE_OP } tile_do;
 typedef struct tile_value {
     mpl_value of;
     tile_box box;
-    uint64_t bytes;
+    uint64_t bytes; /* in whole slots */
 } tile_value;
 
 typedef struct tile_step {
@@ -78,6 +84,7 @@ typedef struct tile_step {
     mpl_op op;          /* of TILE_OP */
     uint32_t in_begin;  /* into in; TILE_OP: one for each operand, MPL_NONE: no image */
     uint32_t n_in, out; /* out: a value */
+    int64_t up;         /* of TILE_ASSIGN: rows that the piece lies above its own */
 } tile_step;
 
 typedef struct tile_program {

@@ -144,7 +144,7 @@ static uint64_t box_bytes(const mpl_graph *g, mpl_value v, const tile_box *box)
     for (uint32_t a = 0; a < TILE_AXES; a++)
         n *= (uint64_t)(box->at[a].high - box->at[a].low);
     (void)mpl_type_size((mpl_type)g->value_type[v], n, &bytes); /* a part of v */
-    return bytes;
+    return tile_slots(bytes);
 }
 
 static mpl_status add_value(tile_program *p, mpl_value v, const tile_box *box, uint32_t *out)
@@ -165,7 +165,7 @@ static mpl_status add_step(tile_program *p, tile_do what, mpl_op op, uint32_t n_
     MPL_PASS(mpl_reserve(p->ctx, p->in, p->cap_in, p->n_in + n_in));
     MPL_PASS(add_value(p, v, box, out));
     s = &p->step[p->n_steps++];
-    *s = (tile_step){what, op, (uint32_t)p->n_in, n_in, *out};
+    *s = (tile_step){what, op, (uint32_t)p->n_in, n_in, *out, 0};
     memcpy(p->in + p->n_in, in, n_in * sizeof *in);
     p->n_in += n_in;
     return MPL_OK;
@@ -254,13 +254,58 @@ static mpl_status leave_tail(walk *w, uint32_t i, int64_t later)
     box = w->p->value[w->now[i]].box;
     if (later >= box.at[TILE_ROWS].high)
         return w->now[i] = MPL_NONE, MPL_OK;
+    if (w->r->patch.shift)
+        return MPL_OK;
     if (later > box.at[TILE_ROWS].low)
         box.at[TILE_ROWS].low = later;
     return cut(w->p, w->now[i], &box, &w->now[i]);
 }
 
-/* Makes what patch k needs of operation i. What is kept of it grows first: its
- * operands are mostly smaller than what is kept. */
+/* Moves the rows that stay, [box.low, its old end), to the top of what is kept of operation i; what
+ * is then called `box` has its last rows still to come. */
+static mpl_status move_up(walk *w, uint32_t i, const tile_box *box)
+{
+    tile_program *p = w->p;
+    tile_value old = p->value[w->now[i]];
+    tile_span stays = {box->at[TILE_ROWS].low, old.box.at[TILE_ROWS].high};
+    int64_t up = stays.low - old.box.at[TILE_ROWS].low, low = stays.low;
+
+    while (low < stays.high) {
+        tile_box some = old.box;
+        uint32_t in[2] = {w->now[i], MPL_NONE};
+
+        some.at[TILE_ROWS].low = low;
+        some.at[TILE_ROWS].high = low = low + up < stays.high ? low + up : stays.high;
+        MPL_PASS(add_step(p, TILE_SLICE, MPL_NONE, 1, in, old.of, &some, &in[1]));
+        MPL_PASS(add_step(p, TILE_ASSIGN, MPL_NONE, 2, in, old.of, &old.box, &w->now[i]));
+        p->step[p->n_steps - 1].up = up;
+    }
+    p->value[w->now[i]].box = *box;
+    p->step[p->n_steps - 1].up = 0; /* as its result is called now */
+    return MPL_OK;
+}
+
+/* Makes room in what is kept of operation i for rows that are made next; `all` receives the box. */
+static mpl_status grow(walk *w, uint32_t k, uint32_t i, tile_span rows, tile_box *all)
+{
+    tile_box old = w->p->value[w->now[i]].box;
+    tile_span stays = old.at[TILE_ROWS];
+
+    if (w->r->patch.shift && stays.low < w->later[(size_t)(k - 1) * w->n + i])
+        stays.low = w->later[(size_t)(k - 1) * w->n + i];
+    all->at[TILE_ROWS] = tile_join(stays, rows);
+    if (stays.low > old.at[TILE_ROWS].low) {
+        if (all->at[TILE_ROWS].high - all->at[TILE_ROWS].low ==
+            old.at[TILE_ROWS].high - old.at[TILE_ROWS].low)
+            return move_up(w, i, all);
+        old.at[TILE_ROWS] = stays;
+        MPL_PASS(cut(w->p, w->now[i], &old, &w->now[i]));
+    }
+    return put(w->p, &w->now[i], MPL_NONE, all);
+}
+
+/* Makes what patch k needs of operation i. What is kept of it grows first: its operands are mostly
+ * smaller than what is kept. */
 static mpl_status make(walk *w, uint32_t k, uint32_t i)
 {
     tile_span rows = w->made[(size_t)k * w->n + i];
@@ -269,10 +314,8 @@ static mpl_status make(walk *w, uint32_t k, uint32_t i)
 
     if (tile_empty(rows))
         return MPL_OK;
-    if (w->now[i] != MPL_NONE) {
-        all.at[TILE_ROWS] = tile_join(w->p->value[w->now[i]].box.at[TILE_ROWS], rows);
-        MPL_PASS(put(w->p, &w->now[i], MPL_NONE, &all));
-    }
+    if (w->now[i] != MPL_NONE)
+        MPL_PASS(grow(w, k, i, rows, &all));
     MPL_PASS(compute(w, i, &box, &piece));
     return put(w->p, &w->now[i], piece, &all);
 }
@@ -343,7 +386,7 @@ static mpl_status strip(walk *w, tile_span channels, tile_span columns)
         size_t at = (size_t)k * w->n;
         tile_box result = {{channels, part(k, w->r->patch.rows, w->dims->dim[2]), columns}};
         bool again = as_before(w->n, w->need + at, w->made + at, w->heights) && w->p->sample &&
-                     w->r->patch.keep == MPL_KEEP_NONE && k + 1 < w->n_down;
+                     w->r->patch.keep == MPL_KEEP_NONE && k > 0 && k + 1 < w->n_down;
 
         if (!again)
             MPL_PASS(patch(w, k, &result));

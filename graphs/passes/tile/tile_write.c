@@ -65,7 +65,7 @@ static mpl_status write_pad(writer *w, const tile_value *from, const tile_value 
 }
 
 /* in[1], a box of the value, into in[0], a larger one. */
-static mpl_status write_assign(writer *w, const tile_value *piece, const tile_value *to,
+static mpl_status write_assign(writer *w, const tile_value *piece, const tile_value *to, int64_t up,
                                const mpl_value in[2], const char *name, mpl_value *out)
 {
     int64_t dims[4] = {w->g->value_shape[to->of].dim[0]}, strides[4] = {0, 0, 0, 1}, offset = 0;
@@ -76,7 +76,7 @@ static mpl_status write_assign(writer *w, const tile_value *piece, const tile_va
 
         dims[1 + a] = part->high - part->low;
         strides[a] = strides[1 + a] * (all->high - all->low);
-        offset += (part->low - all->low) * strides[1 + a];
+        offset += (part->low - all->low - (a == TILE_ROWS ? up : 0)) * strides[1 + a];
     }
     attr[0] = MPL_INTS(dims, 4, dims);
     attr[1] = MPL_INTS(strides, 4, strides);
@@ -207,8 +207,8 @@ static mpl_status write_step(writer *w, const tile_step *s, bool last)
     case TILE_PAD:
         return write_pad(w, from, to, w->made[in[0]], name, out);
     case TILE_ASSIGN:
-        return write_assign(w, from, to, (const mpl_value[]){w->made[in[0]], w->made[in[1]]}, name,
-                            out);
+        return write_assign(w, from, to, s->up, (const mpl_value[]){w->made[in[0]], w->made[in[1]]},
+                            name, out);
     default:
         return write_piece(w, s, to, name, out);
     }
