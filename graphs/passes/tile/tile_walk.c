@@ -24,7 +24,7 @@ typedef struct walk {
     uint32_t *now;             /* [n] value; MPL_NONE: none */
     uint32_t whole;            /* the result as far as it is there */
     bool *wider;               /* [n] of MPL_KEEP_NARROW */
-    int64_t *widths, *heights; /* [2 * n] of the strip or patch before */
+    int64_t *widths, *heights; /* [3 * n] of the strip or patch before */
     uint32_t *operand;         /* of one step */
     size_t cap_operand;
 } walk;
@@ -335,16 +335,38 @@ static mpl_status patch(walk *w, uint32_t k, const tile_box *result)
     return put(w->p, &w->whole, piece, &all);
 }
 
-/* Whether each of n spans is as long as in the other list, which then takes these. */
-static bool as_before(uint32_t n, const tile_span *need, const tile_span *made, int64_t *before)
+/* Takes a number into a list that is compared with the one before; false: it differs. */
+static bool is_again(int64_t *before, int64_t now)
+{
+    bool same = *before == now;
+
+    *before = now;
+    return same;
+}
+
+/* Whether all that is made, needed and read along the axis is as long as it was in `before`, which
+ * then takes these lengths. */
+static bool as_before(const walk *w, uint32_t axis, const tile_span *need, const tile_span *made,
+                      int64_t *before)
 {
     bool same = true;
 
-    for (uint32_t i = 0; i < 2 * n; i++) {
-        const tile_span *s = i < n ? &need[i] : &made[i - n];
+    for (uint32_t i = 0; i < w->n; i++) {
+        mpl_op op = w->r->begin + i;
+        const tile_rule *rule = &w->p->rule[op];
+        int64_t read = 0;
 
-        same = same && before[i] == s->high - s->low;
-        before[i] = s->high - s->low;
+        for (uint32_t k = 0; k < mpl_op_n_in(w->g, op) && !tile_empty(made[i]); k++) {
+            tile_span back;
+
+            if (!tile_is_image(rule, k))
+                continue;
+            back = tile_back(w->g, op, rule, k, axis, made[i]);
+            read += back.high - back.low;
+        }
+        same &= is_again(&before[3 * (size_t)i], need[i].high - need[i].low);
+        same &= is_again(&before[3 * (size_t)i + 1], made[i].high - made[i].low);
+        same &= is_again(&before[3 * (size_t)i + 2], read);
     }
     return same;
 }
@@ -379,14 +401,15 @@ static mpl_status strip(walk *w, tile_span channels, tile_span columns)
     look_across(w, channels, columns);
     for (uint32_t i = 0; i < w->n; i++)
         w->now[i] = MPL_NONE;
-    if (as_before(w->n, w->wide, w->wide_made, w->widths) && w->p->sample && !last &&
+    if (as_before(w, TILE_COLUMNS, w->wide, w->wide_made, w->widths) && w->p->sample && !last &&
         channels.low == 0)
         return MPL_OK;
     for (uint32_t k = 0; k < w->n_down; k++) {
         size_t at = (size_t)k * w->n;
         tile_box result = {{channels, part(k, w->r->patch.rows, w->dims->dim[2]), columns}};
-        bool again = as_before(w->n, w->need + at, w->made + at, w->heights) && w->p->sample &&
-                     w->r->patch.keep == MPL_KEEP_NONE && k > 0 && k + 1 < w->n_down;
+        bool again = as_before(w, TILE_ROWS, w->need + at, w->made + at, w->heights) &&
+                     w->p->sample && w->r->patch.keep == MPL_KEEP_NONE && k > 0 &&
+                     k + 1 < w->n_down;
 
         if (!again)
             MPL_PASS(patch(w, k, &result));
@@ -462,7 +485,7 @@ mpl_status tile_walk(tile_program *p, const mpl_tile_region *r)
     MPL_TRY(
         mpl_new_each(w.ctx, w.n, w.wide, w.wide_made, w.deep, w.deep_made, w.have, w.last, w.now));
     MPL_TRY(mpl_new_each(w.ctx, w.n, w.done, w.next, w.wider));
-    MPL_TRY(mpl_new_each(w.ctx, 2 * (size_t)w.n, w.widths, w.heights));
+    MPL_TRY(mpl_new_each(w.ctx, 3 * (size_t)w.n, w.widths, w.heights));
     MPL_TRY(read_outside(&w));
     list_done(&w);
     find_wider(&w);
