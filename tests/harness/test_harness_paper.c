@@ -189,6 +189,7 @@ static void check_said(const char *part)
     "# a test\n#! table sums summary | Sums.\n#! figure gaps gap planner!=low with=any.gp | "      \
     "Gaps.\n"                                                                                      \
     "#! table one runs.tsv n=1 show=planner,~plan_ms | Measured elsewhere.\n"
+#define TEN(text) text text text text text text text text text text
 #define TEXT                                                                                       \
     "A <!-- value:sums/high/most above bound --><!-- end -->, <!-- value:one/p/~plan_ms --><!-- "  \
     "end -->.\n"                                                                                   \
@@ -303,6 +304,49 @@ TEST(test_anatomy)
     assert_int_equal(run("paper --check"), 2);
     check_said("lost.graph");
     assert_int_equal(remove("results/paper/d.suite"), 0);
+}
+
+/* What scripts/paper-size.sh says of a text; status 0 and nothing: it has the form of a paper. */
+static const struct {
+    const char *text, *says;
+} sizes[] = {
+    {"Figure 1 and Table 1.\n\n**Figure 1**\n\n![Why?](a.svg)\n\n**Table 1.** *What?*\n\n| a "
+     "|\n|---|\n"
+     "| 1 |\n",
+     ""},
+    {"Figure 1.\n\n**Figure 1**\n\n![Because.](a.svg)\n", "the caption of figure 1 asks nothing"},
+    {"**Figure 1**\n\n![Why?](a.svg)\n", "figure 1 is not cited"},
+    {"Figure 2.\n\n**Figure 2**\n\n![Why?](a.svg)\n", "stands where Figure 1 should"},
+    {"Table 1.\n\n![Why?](a.svg)\n", "1 pictures and 0 numbers of figures"},
+    {"**Table 1.** *What?*\n\n| a |\n|---|\n| 1 |\n", "table 1 is not cited"},
+    {"Table 1.\n\n**Table 1.** *This.*\n\n| a |\n", "the caption of table 1 asks nothing"},
+    {"What?\n\n| a |\n|---|\n| 1 |\n", "1 tables and 0 numbers of tables"},
+    {"Table 1.\n\n**Table 1.** *What?*\n\n" TEN("| a |\n") TEN("| a |\n"), "table 1 has 18 lines"},
+    {TEN(TEN(TEN("six words of ten stand here\n"))), "6000 words; 5500 are the most"},
+    {TEN("What?\n\n| a |\n\n") "What?\n\n| a |\n", "11 tables; 10 are the most"},
+    {TEN("**Figure 1**\n"), "10 figures; 8 are the most"},
+};
+
+TEST(test_size_of_a_paper)
+{
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char command[800];
+        size_t n;
+        int status;
+        FILE *f;
+
+        put("PAPER.md", sizes[i].text);
+        snprintf(command, sizeof command, "bash '%.300s/scripts/paper-size.sh' '%.300s/PAPER.md'",
+                 home, folder);
+        f = popen(command, "r");
+        assert_non_null(f);
+        n = fread(said, 1, sizeof said - 1, f);
+        said[n] = '\0';
+        status = pclose(f);
+        assert_int_equal(status != 0, sizes[i].says[0] != '\0');
+        if (strstr(said, sizes[i].says) == NULL || (status == 0 && n > 0))
+            fail_msg("'%s' is said, not '%s'", said, sizes[i].says);
+    }
 }
 
 /* Names in rows that a shell, gnuplot or Markdown would interpret: they stay names. */
@@ -468,6 +512,12 @@ static const struct {
                 SIDE("i", "p", "serial", "true", "1310720", "1048576"),
         "planner\tgraphs\tat the bound\tmean above bound\tmost above bound\ton\t~plan ms\n"
         "p\t3\t1\t25.00 %\t50.00 %\th\t4.500\n"),
+    ROW("summary", /* of a family the mean counts once: 50 %, 50 % and 0 % are 25 % */
+        SIDE("resnet18", "p", "serial", "true", "1572864", "1048576")
+            SIDE("resnet50:batch=2", "p", "serial", "true", "1572864", "1048576")
+                SIDE("vgg16", "p", "serial", "true", "1048576", "1048576"),
+        "planner\tgraphs\tat the bound\tmean above bound\tmost above bound\ton\t~plan ms\n"
+        "p\t3\t1\t25.00 %\t50.00 %\tresnet18\t4.500\n"),
     ROW("overview",
         FAILED("f", "q", "crash") FAILED("f", "p", "unavailable")
             PROBLEM("g", "p", "serial", "h1", "1048576", "1048576")
@@ -530,7 +580,8 @@ TEST(test_tables)
         "A\tserial\tp\tplanned_kib\t1024\tbook\tpublished: a book\t\n"
         "A\tserial\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
         "A\tparallel\tp\tnaive_mib\t4.00\tbook\tcomputed by us\t\n"
-        "A\tserial\tp\tover_bound\t4.0\tbook\treported by them\tx\n");
+        "A\tserial\tp\tover_bound\t4.0\tbook\treported by them\tx\n"
+        "mean\tserial\torder\tless\t0.3333\tOLLA\tpublished: an abstract\t\n");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char arguments[200];
 
@@ -653,6 +704,6 @@ TEST(test_wrong_input)
 }
 
 TESTS_WITHIN(begin, end, test_markers, test_memory_runs_out, test_made_and_fresh, test_appendix,
-             test_anatomy, test_stale, test_touched_picture, test_wrong_input, test_tables,
-             test_faults, test_files_of_others, test_claim_fails, test_optional_rows,
+             test_size_of_a_paper, test_anatomy, test_stale, test_touched_picture, test_wrong_input,
+             test_tables, test_faults, test_files_of_others, test_claim_fails, test_optional_rows,
              test_names_run_nothing)
