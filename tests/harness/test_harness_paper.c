@@ -281,6 +281,9 @@ TEST(test_anatomy)
         "lifetimes\tpair\t3.5\t1.5\t3.5\t2.5\tin place\n",    /* b, r */
         "conflicts\tserial\t0\t1\t0.781831\t0.62349\t\n",     /* a, b */
         "conflicts\tparallel\t0\t1\t0.974928\t-0.222521\t\n", /* a, r: d may come late */
+        "greedy_size\tedge\t4.6\t9\t6.4\t9\t4\n",             /* r to g, 4 of its 7 MiB */
+        "greedy_size\tedge\t6.6\t3\t7.4\t3\t2\n",             /* d to h */
+        "exact\tedge\t2.6\t5\t4.4\t5\t2\n",
         "greedy_size\tbound\t0\t18\t9\t0\tgreedy_size: 20 MiB\n",
         "exact\tbound\t0\t18\t9\t0\texact: 18 MiB\n",
     };
@@ -300,6 +303,7 @@ TEST(test_anatomy)
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (strstr(text, lines[i]) == NULL)
             fail_msg("'%s' is not in '%s'", lines[i], text);
+    assert_null(strstr(text, "edge\t3.6\t")); /* b to r is in place */
     put("results/paper/d.suite", "#! figure drawn lost.graph with=any.gp | Drawn.\n");
     assert_int_equal(run("paper --check"), 2);
     check_said("lost.graph");
