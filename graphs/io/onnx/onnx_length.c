@@ -32,6 +32,24 @@ static mpl_status keep_length(onnx_node *n, mpl_value v, uint32_t axis, mpl_valu
 
 enum { MOST_OUTPUTS = 5 };
 
+static bool are_constants(const onnx_node *n, uint32_t n_in, const mpl_value *in)
+{
+    for (uint32_t i = 0; i < n_in; i++)
+        if (in[i] != MPL_NONE && !onnx_is_constant(n, in[i]))
+            return false;
+    return true;
+}
+
+/* Output i of a node of constants, cut to its length, under the name that it has in the file. */
+static mpl_status cut(onnx_node *n, uint32_t i, mpl_value all, mpl_value length, int64_t axis)
+{
+    const int64_t zero = 0, *end = n->r->g->value_data[length];
+    const mpl_attr attr[] = {MPL_INTS(starts, 1, &zero), MPL_INTS(ends, 1, end),
+                             MPL_INTS(axes, 1, &axis)};
+
+    return onnx_step_named(n, MPL_OP_slice, "cut", n->out_name[i], 1, &all, 3, attr, &n->out[i]);
+}
+
 /* Adds the operation: the node's outputs come first, the length last. Output i, bit i of `bounded`,
  * is as long as it says, along `axis`. */
 static mpl_status finish_bounded(onnx_node *n, uint32_t n_in, const mpl_value *in, uint32_t n_out,
@@ -40,9 +58,10 @@ static mpl_status finish_bounded(onnx_node *n, uint32_t n_in, const mpl_value *i
     onnx_reader *r = n->r;
     const char *name[MOST_OUTPUTS];
     mpl_value out[MOST_OUTPUTS], length;
+    bool folds = are_constants(n, n_in, in);
 
     for (uint32_t i = 0; i < n_out; i++) {
-        name[i] = i < n->n_out ? n->out_name[i] : NULL;
+        name[i] = i < n->n_out && !(folds && (bounded >> i & 1) != 0) ? n->out_name[i] : NULL;
         if (name[i] == NULL)
             MPL_PASS(onnx_fresh_name(r, n->label, i + 1 < n_out ? "unused" : "length", &name[i]));
     }
@@ -54,13 +73,13 @@ static mpl_status finish_bounded(onnx_node *n, uint32_t n_in, const mpl_value *i
         if ((bounded >> i & 1) == 0)
             continue;
         if (onnx_is_constant(n, length)) {
-            const int64_t *end = r->g->value_data[length], along = i == 0 ? axis : 0;
-            const mpl_attr attr[] = {MPL_INTS(starts, 1, ((int64_t[]){0})), MPL_INTS(ends, 1, end),
-                                     MPL_INTS(axes, 1, &along)};
-
-            MPL_PASS(onnx_step(n, MPL_OP_slice, "cut", 1, &out[i], 3, attr, &n->out[i]));
-        } else
-            MPL_PASS(keep_length(n, out[i], i == 0 ? axis : 0, length));
+            MPL_PASS(cut(n, i, out[i], length, i == 0 ? axis : 0));
+            continue;
+        }
+        if (folds) /* they would, were they not too large */
+            MPL_PASS(onnx_step_named(n, MPL_OP_identity, "all", n->out_name[i], 1, &out[i], 0, NULL,
+                                     &n->out[i]));
+        MPL_PASS(keep_length(n, n->out[i], i == 0 ? axis : 0, length));
     }
     return MPL_OK;
 }
