@@ -4,9 +4,10 @@
 
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/passes/copy.h"
+#include "graphs/passes/layouts.h"
 #include "graphs/passes/passes.h"
 
-enum { PLAIN, LAST, N_LAYOUTS };
+enum { PLAIN = MPL_PLAIN, LAST = MPL_LAST, N_LAYOUTS = MPL_N_LAYOUTS };
 
 typedef struct laying {
     mpl_ctx *ctx;
@@ -14,6 +15,7 @@ typedef struct laying {
     mpl_value *map[N_LAYOUTS]; /* [n_values] MPL_NONE: not made in that layout */
     uint8_t *is_output;        /* [n_values] */
     char *name;                /* room for the longest name and a suffix */
+    const mpl_laid *laid;      /* [n_ops], or NULL: convolutions, and what is between them */
 } laying;
 
 static bool is_image(const mpl_graph *g, mpl_value v)
@@ -53,8 +55,12 @@ static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
     return !is_repeated(g, op, i) || (is_image(g, v) && g->value_role[v] != MPL_WEIGHT);
 }
 
-/* Whether the operation can run with channels last. */
-static bool may_be_last(const mpl_graph *g, mpl_op op)
+mpl_layout mpl_operand_layout(const mpl_graph *g, mpl_op op, uint32_t i, mpl_layout layout)
+{
+    return layout == MPL_LAST && follows(g, op, i) ? MPL_LAST : MPL_PLAIN;
+}
+
+bool mpl_op_may_be_last(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     const mpl_value *in = g->op_in + g->op_in_begin[op];
@@ -84,7 +90,9 @@ static bool wants_last(const laying *l, mpl_op op)
 {
     const mpl_graph *g = l->g;
 
-    if (!may_be_last(g, op))
+    if (l->laid != NULL)
+        return l->laid[op].layout == LAST;
+    if (!mpl_op_may_be_last(g, op))
         return false;
     for (uint32_t i = 0; i < mpl_n_images(g, op) && !mpl_is_conv((mpl_op_kind)g->op_kind[op]); i++)
         if (l->map[LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE && !is_repeated(g, op, i))
@@ -129,9 +137,10 @@ static mpl_status add_last(laying *l, mpl_op op)
 
     MPL_TRY(mpl_new(l->ctx, in, n_in));
     MPL_TRY(mpl_copy_attrs(l->ctx, g, op, &n_attr, &attr));
+    mpl_add_way(l->laid != NULL ? l->laid[op].way : 0, &n_attr, attr);
     for (uint32_t i = 0; i < n_in; i++) {
         mpl_value v = g->op_in[g->op_in_begin[op] + i];
-        uint32_t layout = follows(g, op, i) ? LAST : PLAIN;
+        uint32_t layout = mpl_operand_layout(g, op, i, MPL_LAST);
 
         in[i] = MPL_NONE;
         if (v == MPL_NONE)
@@ -155,7 +164,8 @@ static mpl_status add_plain(laying *l, mpl_op op)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE)
             MPL_PASS(need(l, g->op_in[i], PLAIN));
-    return mpl_copy_op(l->ctx, g, op, l->to, l->map[PLAIN], NULL);
+    return mpl_copy_op_as(l->ctx, g, op, l->to, l->map[PLAIN], NULL,
+                          &(mpl_copy_as){.way = l->laid != NULL ? l->laid[op].way : 0});
 }
 
 static mpl_status lay(laying *l)
@@ -184,20 +194,12 @@ static mpl_status lay(laying *l)
     return mpl_graph_finish(l->ctx, l->to);
 }
 
-mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **graph)
+static mpl_status replace(mpl_ctx *ctx, mpl_graph **graph, const mpl_laid *laid)
 {
     mpl_status st = MPL_OK;
     mpl_graph *g = *graph;
-    laying l = {.ctx = ctx, .g = g};
-    bool any = false;
+    laying l = {.ctx = ctx, .g = g, .laid = laid};
 
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        any = any || (mpl_is_conv((mpl_op_kind)g->op_kind[op]) && may_be_last(g, op));
-        if (g->op_kind[op] == MPL_OP_reorder || mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
-            goto out;
-    }
-    if (!any || g->n_blocks > 1)
-        goto out;
     for (uint32_t i = 0; i < N_LAYOUTS; i++)
         MPL_TRY(mpl_new(ctx, l.map[i], g->n_values));
     MPL_TRY(mpl_new(ctx, l.is_output, g->n_values));
@@ -211,4 +213,33 @@ out:
         mpl_free(ctx, l.map[i]);
     mpl_free_each(ctx, l.is_output, l.name);
     return st;
+}
+
+bool mpl_layouts_open(const mpl_graph *g)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (g->op_kind[op] == MPL_OP_reorder || mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
+            return false;
+    return g->n_blocks <= 1;
+}
+
+mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **graph)
+{
+    const mpl_graph *g = *graph;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (mpl_is_conv((mpl_op_kind)g->op_kind[op]) && mpl_op_may_be_last(g, op))
+            return mpl_layouts_open(g) ? replace(ctx, graph, NULL) : MPL_OK;
+    return MPL_OK;
+}
+
+mpl_status mpl_graph_lay(mpl_ctx *ctx, mpl_graph **graph, const mpl_laid *laid)
+{
+    const mpl_graph *g = *graph;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        if (laid[op].layout == MPL_LAST && !mpl_op_may_be_last(g, op))
+            return MPL_ERROR(ctx, MPL_EINVALID, "operation '%.100s' cannot have its channels last",
+                             g->op_name[op]);
+    return replace(ctx, graph, laid);
 }

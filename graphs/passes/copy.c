@@ -1,15 +1,24 @@
 /* copy.c -- see copy.h. */
 #include "graphs/passes/copy.h"
 
+#include "graphs/passes/layouts.h"
 #include "graphs/passes/passes.h"
 
 mpl_status mpl_copy_attrs(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t *n, mpl_attr **attr)
 {
     *n = op != MPL_NONE ? g->op_attr_begin[op + 1] - g->op_attr_begin[op] : 0;
-    MPL_PASS(mpl_new(ctx, *attr, *n));
+    MPL_PASS(mpl_new(ctx, *attr, (size_t)*n + 1));
     for (uint32_t i = 0; i < *n; i++)
         (*attr)[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
     return MPL_OK;
+}
+
+void mpl_add_way(uint8_t way, uint32_t *n, mpl_attr *attr)
+{
+    static const int64_t number[MPL_N_WAYS] = {0, 1, 2, 3};
+
+    if (way > 0)
+        attr[(*n)++] = (mpl_attr){MPL_ATTR_way, 1, number + way, NULL, NULL};
 }
 
 mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to,
@@ -30,6 +39,7 @@ mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph
     MPL_TRY(mpl_new_each(ctx, n_out, out, name));
     MPL_TRY(mpl_new(ctx, body, n_bodies));
     MPL_TRY(mpl_copy_attrs(ctx, g, op, &n_attr, &attr));
+    mpl_add_way(as->way, &n_attr, attr);
     for (uint32_t i = 0; i < n_in; i++)
         in[i] = from_in[i] != MPL_NONE ? map[from_in[i]] : MPL_NONE;
     for (uint32_t i = 0; i < as->n_more; i++)

@@ -16,13 +16,17 @@ typedef struct mpl_copy_as {
     uint32_t n_more;
     const mpl_value *more; /* [n_more] operands of the new graph, after the others */
     bool folded;           /* as by mpl_graph_add_folded */
+    uint8_t way;           /* attribute `way`; 0: none is added */
 } mpl_copy_as;
 mpl_status mpl_copy_op_as(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to,
                           mpl_value *map, const uint32_t *block, const mpl_copy_as *as);
 
-/* Attributes of an operation (MPL_NONE: none). The caller owns *attr, but not its arrays. */
+/* Attributes of an operation (MPL_NONE: none), with room for one more. The caller owns *attr, but
+ * not its arrays. */
 mpl_status mpl_copy_attrs(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t *n,
                           mpl_attr **attr);
+/* Adds attribute `way`, unless it is 0. */
+void mpl_add_way(uint8_t way, uint32_t *n, mpl_attr *attr);
 
 /* Copies an input or weight. A bound input stays an input, so that the new graph records it too.
  * Data of other constants moves; g no longer has it. */

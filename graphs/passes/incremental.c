@@ -325,9 +325,11 @@ static mpl_status copy_again(twice *t, mpl_op op)
             MPL_TRY(name_again(t, g->value_name[from_out[i]],
                                g->value_role[from_out[i]] == MPL_OUTPUT, &out_name[i]));
     n_more = await_first(t, op, more);
-    MPL_TRY(
-        mpl_copy_op_as(ctx, g, op, t->to, t->second, t->block,
-                       &(mpl_copy_as){name, (const char *const *)out_name, n_more, more, false}));
+    MPL_TRY(mpl_copy_op_as(ctx, g, op, t->to, t->second, t->block,
+                           &(mpl_copy_as){.name = name,
+                                          .out_name = (const char *const *)out_name,
+                                          .n_more = n_more,
+                                          .more = more}));
 out:
     for (uint32_t i = 0; out_name != NULL && i < n_out; i++)
         mpl_free(ctx, out_name[i]);

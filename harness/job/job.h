@@ -56,7 +56,8 @@ typedef struct mpl_job {
     mpl_recompute_found recomputed;      /* result of --recompute */
     int64_t recompute_ns;                /* its time; 0: not asked for */
     mpl_tiled tiled;                     /* result of --tile */
-    mpl_op *order;                       /* [n_ops]; NULL for a list of buffers */
+    uint64_t tuned_ns; /* of --layout tuned: the sum of measured times; 0: not asked for */
+    mpl_op *order;     /* [n_ops]; NULL for a list of buffers */
     mpl_order_found order_found;
     mpl_plan_choices choices; /* of mpl_job_order_chosen; all NULL: the options decide */
     /* After a search: the same job in the given order. It borrows everything that the order does

@@ -1,6 +1,7 @@
 /* job_open.c -- reads GRAPH, runs its passes and orders it. See job.h. */
 #include "harness/job/measure.h"
 #include "harness/job/program.h"
+#include "harness/tune/tuned.h"
 
 /* ---- reading ---- */
 
@@ -146,6 +147,8 @@ mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job
     MPL_PASS(mpl_tile_job(ctx, options->tile, &asked, &job->source.graph, &job->tiled));
     if (options->layout == MPL_layout_auto)
         MPL_PASS(mpl_graph_channels_last(ctx, &job->source.graph));
+    if (options->layout == MPL_layout_tuned)
+        MPL_PASS(mpl_tuned_graph(ctx, options->op_times, &job->source.graph, &job->tuned_ns));
     job->work_limit = mpl_job_work_limit(options, &job->source);
     return MPL_OK;
 }

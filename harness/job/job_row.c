@@ -132,7 +132,12 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_text(row, MPL_FIELD_trainable, o->trainable);
     put_recomputed(o, job, row);
     mpl_tile_fields(o->tile, &job->tiled, row);
-    mpl_record_text(row, MPL_FIELD_layout, ordered && o->layout == MPL_layout_auto ? "auto" : NULL);
+    mpl_record_text(row, MPL_FIELD_layout,
+                    ordered && o->layout != MPL_layout_plain ? mpl_word_text[o->layout] : NULL);
+    if (o->layout == MPL_layout_tuned) {
+        mpl_record_text(row, MPL_FIELD_op_times, o->op_times);
+        mpl_record_int(row, MPL_FIELD_tuned_ns, job->tuned_ns);
+    }
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name,

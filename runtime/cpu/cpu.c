@@ -93,6 +93,7 @@ static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, m
     MPL_TRY(mpl_new(ctx, dev->library, 1));
     MPL_TRY(mpl_machine_get(ctx, &machine));
     dev->n_threads = options->n_threads > 0 ? options->n_threads : machine.n_cores;
+    dev->most_workspace = UINT64_MAX;
     dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_vnni); /* 2.6 crashes on small shapes by AMX */
     MPL_TRY(status_of(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening",
                       "engine"));
@@ -120,6 +121,7 @@ static mpl_status share(mpl_device *dev, mpl_ctx *ctx, mpl_device **out)
     MPL_TRY(mpl_new(ctx, view, 1));
     view->ctx = ctx;
     view->n_threads = dev->n_threads;
+    view->most_workspace = dev->most_workspace;
     MPL_TRY(mpl_new(ctx, view->library, 1));
     MPL_TRY(status_of(
         view,
@@ -389,6 +391,7 @@ static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
         .stride = stride,
         .engine = dev->library->engine,
         .attr = dev->library->attr,
+        .most_workspace = dev->most_workspace,
     };
     MPL_PASS(check_layout(dev->ctx, g, op, &r->last));
     omp_set_num_threads((int)dev->n_threads); /* of the calling thread; primitives depend on it */
@@ -572,6 +575,10 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels last",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name);
     *workspace_bytes = is_ready(p) ? workspace : mpl_eval_workspace(g, op);
+    if (*workspace_bytes > dev->most_workspace)
+        MPL_FAIL(ctx, MPL_EUNAVAIL,
+                 "operation '%.100s' (%s): nothing computes it in %" PRIu64 " bytes of workspace",
+                 g->op_name[op], mpl_op_table[g->op_kind[op]].name, dev->most_workspace);
     if (how != NULL)
         *how = name;
     *out = p, p = NULL;
@@ -758,6 +765,11 @@ static mpl_status wait(mpl_device *dev)
     return status_of(dev, dnnl_stream_wait(dev->library->stream), "waiting for", "stream");
 }
 
+static void limit_workspace(mpl_device *dev, uint64_t bytes)
+{
+    dev->most_workspace = bytes;
+}
+
 #define TEXT(x)    #x
 #define TEXT_OF(x) TEXT(x)
 
@@ -775,6 +787,7 @@ const mpl_backend mpl_backend_cpu = {
     .prepare_strided = prepare_strided,
     .release = release,
     .packed_bytes = packed_bytes,
+    .limit_workspace = limit_workspace,
     .run_op = run_op,
     .wait = wait,
     .share = share,

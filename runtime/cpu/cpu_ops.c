@@ -70,20 +70,42 @@ static bool is_reference(const_dnnl_primitive_desc_t pd)
     return strncmp(name, "ref", 3) == 0;
 }
 
+static bool fits(const recipe *r, const_dnnl_primitive_desc_t pd)
+{
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+
+    return scratch == NULL || dnnl_memory_desc_get_size(scratch) <= r->most_workspace;
+}
+
+/* Takes the primitive that an iterator is at, in place of r->pd. oneDNN's reference loops are taken
+ * only where ours do not apply, as those are row-major. */
+static void take(recipe *r, dnnl_primitive_desc_iterator_t it)
+{
+    dnnl_primitive_desc_t next = dnnl_primitive_desc_iterator_fetch(it);
+    dnnl_primitive_desc_t drop = next;
+
+    if (next != NULL && fits(r, next) && (!is_reference(next) || (r->last && r->pd == NULL)))
+        drop = r->pd, r->pd = next;
+    if (drop != NULL)
+        dnnl_primitive_desc_destroy(drop);
+}
+
+/* The implementation that attribute `way` counts from oneDNN's preferred one, or its last. */
 static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
                         const_dnnl_primitive_desc_t hint)
 {
+    int64_t left = mpl_attr_int(r->g, r->op, MPL_ATTR_way, 0);
     dnnl_primitive_desc_iterator_t it;
 
     if (dnnl_primitive_desc_iterator_create(&it, desc, attr, r->engine, hint) != dnnl_success)
         return;
     do {
-        r->pd = dnnl_primitive_desc_iterator_fetch(it);
-        if (r->pd != NULL && is_reference(r->pd) && !r->last) { /* our loops are row-major */
-            dnnl_primitive_desc_destroy(r->pd);
-            r->pd = NULL;
-        }
-    } while (r->pd == NULL && dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+        const_dnnl_primitive_desc_t before = r->pd;
+
+        take(r, it);
+        left -= before != NULL && r->pd != before;
+    } while ((r->pd == NULL || left > 0) && dnnl_primitive_desc_iterator_next(it) == dnnl_success);
     dnnl_primitive_desc_iterator_destroy(it);
 }
 

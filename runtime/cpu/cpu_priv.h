@@ -33,6 +33,7 @@ typedef struct mpl_cpu_recipe {
     mpl_shape *image; /* [n_in + n_out] dims of one image if run image by image; else NULL */
     dnnl_engine_t engine;
     dnnl_primitive_attr_t attr; /* scratchpads are the caller's */
+    uint64_t most_workspace;    /* larger scratchpads are not taken [byte] */
     dnnl_primitive_desc_t pd;   /* NULL: oneDNN has only its own reference loops */
     uint32_t stage; /* number of the primitive, if the operation takes several in turn */
     bool last;      /* images are channels-last (graphs/ir/layout.h) */
@@ -76,7 +77,8 @@ bool mpl_cpu_fit_pool(const mpl_cpu_recipe *r, const mpl_shape *x, const mpl_sha
                       mpl_cpu_window *w);
 void mpl_cpu_arg_add(mpl_cpu_recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
                      uint32_t index);
-/* The first non-reference implementation. hint: forward primitive of a backward one, or NULL. */
+/* The first non-reference implementation, or the one that attribute `way` asks for, whose
+ * scratchpad is within most_workspace. hint: forward primitive of a backward one, or NULL. */
 void mpl_cpu_choose(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint);
 void mpl_cpu_product(mpl_cpu_recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
                      const dnnl_memory_desc_t *b, uint32_t b_in, const dnnl_memory_desc_t *y,

@@ -7,6 +7,7 @@
 struct mpl_device {
     mpl_ctx *ctx;
     uint32_t n_threads;
+    uint64_t most_workspace;     /* of operations prepared from now on; UINT64_MAX: any [byte] */
     struct mpl_library *library; /* private to the backend; NULL: none */
 };
 

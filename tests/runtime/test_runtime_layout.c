@@ -6,6 +6,7 @@
 
 #include "graphs/core/rng.h"
 #include "graphs/ir/layout.h"
+#include "graphs/passes/layouts.h"
 #include "graphs/passes/optimise/optimise.h"
 #include "graphs/passes/passes.h"
 #include "planners/verify/verify.h"
@@ -414,6 +415,125 @@ TEST(random_graphs_agree)
     assert_true(fewer > n / 4);
 }
 
+/* Draws a layout for each operation that may choose, and an implementation for all. */
+static void draw_laid(const mpl_graph *g, mpl_rng *rng, mpl_laid *laid)
+{
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        laid[op] = (mpl_laid){mpl_op_may_be_last(g, op) ? (uint8_t)mpl_rng_below(rng, 2) : 0,
+                              (uint8_t)mpl_rng_below(rng, MPL_N_WAYS)};
+}
+
+/* Any choice computes the same, with images and reorders wherever it falls. */
+TEST(any_choice_agrees)
+{
+    uint64_t n = draws(100);
+    writer *w = malloc(sizeof *w);
+
+    for (uint64_t seed = 1; seed <= n; seed++) {
+        mpl_rng rng = mpl_rng_of(seed + 5000);
+        owned_graph *g = random_graph(ctx, seed, w);
+        char *want = execute(ctx, "ref", g, false), *got;
+        mpl_laid *laid = calloc(g->n_ops, sizeof *laid);
+
+        draw_laid(g, &rng, laid);
+        assert_ok(ctx, mpl_graph_lay(ctx, &g, laid));
+        got = execute(ctx, "cpu", g, true);
+        assert_near(w->text, g, got, want, 1e-3);
+        free(laid);
+        free(want);
+        free(got);
+    }
+    free(w);
+}
+
+/* What a choice costs, counted in the graph that is made so. */
+static uint64_t cost_of(mpl_ctx *ctx, const char *text, const mpl_graph *g,
+                        const mpl_layout_times *times, const mpl_laid *laid)
+{
+    owned_graph *made = NULL;
+    uint64_t sum = 0;
+    mpl_op from = 0;
+
+    assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &made));
+    assert_ok(ctx, mpl_graph_lay(ctx, &made, laid));
+    for (mpl_op op = 0; op < made->n_ops; op++) {
+        const char *name;
+        mpl_value v;
+        size_t n;
+
+        if (made->op_kind[op] != MPL_OP_reorder) {
+            sum += times->op[laid[from].layout][from];
+            from++;
+            continue;
+        }
+        name = made->value_name[mpl_op_input(made, op, 0)]; /* v3, v3.last: of v3 */
+        n = strcspn(name, ".");
+        for (v = 0; strncmp(g->value_name[v], name, n) != 0 || g->value_name[v][n] != '\0'; v++)
+            assert_true(v + 1 < g->n_values);
+        sum += times->reorder[mpl_channels_last(made, mpl_op_output(made, op, 0))][v];
+    }
+    return sum;
+}
+
+/* The cut against all choices, each counted in its graph. */
+TEST(the_cut_is_the_least_of_all_choices)
+{
+    uint64_t n = draws(60), mixed = 0, n_tried = 0;
+    writer *w = malloc(sizeof *w);
+
+    for (uint64_t seed = 1; n_tried < n; seed++) {
+        mpl_rng rng = mpl_rng_of(seed);
+        owned_graph *g = random_graph(ctx, seed, w);
+        mpl_layout_times times;
+        mpl_laid *laid = calloc(g->n_ops, sizeof *laid), *chosen = calloc(g->n_ops, sizeof *laid);
+        mpl_op *free_op = calloc(g->n_ops, sizeof *free_op);
+        uint64_t found = 0, least = UINT64_MAX, n_last = 0;
+        uint32_t n_free = 0;
+
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            if (mpl_op_may_be_last(g, op))
+                free_op[n_free++] = op;
+        for (int k = 0; k < MPL_N_LAYOUTS; k++) {
+            times.op[k] = calloc(g->n_ops, sizeof(uint64_t));
+            times.reorder[k] = calloc(g->n_values, sizeof(uint64_t));
+            for (mpl_op op = 0; op < g->n_ops; op++)
+                times.op[k][op] = mpl_rng_below(&rng, 40);
+            for (mpl_value v = 0; v < g->n_values; v++)
+                times.reorder[k][v] = mpl_rng_below(&rng, 12);
+        }
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            if (!mpl_op_may_be_last(g, op))
+                times.op[MPL_LAST][op] = UINT64_MAX;
+        if (n_free <= 9) {
+            n_tried++;
+            for (uint32_t set = 0; set < 1u << n_free; set++) {
+                uint64_t cost;
+
+                for (uint32_t i = 0; i < n_free; i++)
+                    laid[free_op[i]].layout = set >> i & 1;
+                cost = cost_of(ctx, w->text, g, &times, laid);
+                assert_int_equal(cost, mpl_layouts_ns(g, &times, laid));
+                least = cost < least ? cost : least;
+            }
+            assert_ok(ctx, mpl_layouts_choose(ctx, g, &times, chosen, &found));
+            assert_int_equal(found, least);
+            assert_int_equal(cost_of(ctx, w->text, g, &times, chosen), least);
+            for (mpl_op op = 0; op < g->n_ops; op++)
+                n_last += chosen[op].layout == MPL_LAST;
+            mixed += n_last > 0 && n_last < n_free;
+        }
+        for (int k = 0; k < MPL_N_LAYOUTS; k++) {
+            free(times.op[k]);
+            free(times.reorder[k]);
+        }
+        free(laid);
+        free(chosen);
+        free(free_op);
+    }
+    free(w);
+    assert_true(mixed > n / 2);
+}
+
 /* conv_sum's result, over its addend or not: the same bits, on every backend, in either layout. */
 TEST(sums_in_place_change_no_bit)
 {
@@ -541,5 +661,6 @@ TEST(wrong_layouts_are_refused)
     }
 }
 
-TESTS(operators_agree, repeated_operands_agree, random_graphs_agree, networks_agree,
-      sums_in_place_change_no_bit, optimised_networks_agree, wrong_layouts_are_refused)
+TESTS(operators_agree, repeated_operands_agree, random_graphs_agree, any_choice_agrees,
+      the_cut_is_the_least_of_all_choices, networks_agree, sums_in_place_change_no_bit,
+      optimised_networks_agree, wrong_layouts_are_refused)

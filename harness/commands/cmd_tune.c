@@ -1,0 +1,315 @@
+/* cmd_tune.c -- memplan tune: times each operation of graphs in each layout and implementation, for
+ * --layout tuned.
+ *
+ * Operations are timed inside whole runs, where caches hold what they hold in use: once with all
+ * images plain, once with all channels last, and so again with each further implementation that the
+ * backend has. Reorders are timed apart, since which of them a choice needs is not known before. */
+#include <unistd.h>
+
+#include "harness/cli/command.h"
+#include "harness/job/measure.h"
+#include "harness/tune/tuned.h"
+#include "runtime/exec.h"
+
+enum { N_RUNS = 7 };
+
+typedef struct tuner {
+    mpl_ctx *ctx;
+    const mpl_options *options;
+    const mpl_backend *backend;
+    mpl_device *dev;
+    mpl_op_times times;
+    const char *graph;
+    mpl_laid *laid;    /* [n_ops] of the variant that is timed */
+    char (*how)[64];   /* [n_ops] what computed an operation in the variant before */
+    uint64_t whole_ns; /* of the last variant */
+    uint32_t n_ops;
+} tuner;
+
+/* The graph without a layout of its own. */
+static mpl_status open_plain(const tuner *t, mpl_options *options, mpl_job *job)
+{
+    *options = *t->options;
+    options->layout = MPL_layout_plain;
+    MPL_PASS(mpl_job_read(t->ctx, options, t->graph, job));
+    MPL_PASS(mpl_job_passes(t->ctx, options, job));
+    if (job->source.graph == NULL)
+        return MPL_REFUSE(t->ctx, "tune: %s is a list of buffers; it has no operations", t->graph);
+    if (!mpl_layouts_open(job->source.graph))
+        return MPL_REFUSE(t->ctx,
+                          "tune: %s has blocks, updates or reorders; layouts are chosen of graphs "
+                          "without them",
+                          t->graph);
+    return MPL_OK;
+}
+
+/* Times every operation outside of blocks: the least of several runs. */
+static mpl_status time_ops(const tuner *t, const mpl_job *job, mpl_exec *exec, uint64_t *ns)
+{
+    mpl_status st = MPL_OK;
+    mpl_inputs inputs = {0};
+
+    MPL_TRY(mpl_inputs_make(t->ctx, t->options, job, &inputs));
+    for (uint32_t i = 0; i < inputs.n; i++)
+        MPL_TRY(mpl_exec_set_input(exec, i, inputs.data[i]));
+    MPL_TRY(mpl_exec_run(exec, NULL));
+    MPL_TRY(mpl_exec_op_times(exec, N_RUNS, ns));
+out:
+    mpl_inputs_fini(t->ctx, &inputs);
+    return st;
+}
+
+/* Operations of the laid graph that are not reorders are those of the plain one, in its order. */
+static mpl_status record(tuner *t, const mpl_graph *laid, const mpl_graph *plain,
+                         const uint64_t *ns, const uint8_t *changed)
+{
+    mpl_op from = 0;
+
+    t->whole_ns = 0;
+    for (mpl_op op = 0; op < laid->n_ops; op++) {
+        t->whole_ns += ns[op];
+        if (laid->op_kind[op] == MPL_OP_reorder)
+            continue;
+        if (changed[from]) {
+            mpl_op_time time = mpl_op_time_of(plain, from, t->laid[from]);
+
+            time.ns = ns[op];
+            MPL_PASS(mpl_op_times_put(t->ctx, &t->times, &time));
+        }
+        from++;
+    }
+    return MPL_OK;
+}
+
+/* Marks operations whose implementation differs from that of the variant before. */
+static uint32_t note_changes(tuner *t, const mpl_graph *laid, mpl_exec *exec, uint8_t *changed)
+{
+    uint32_t n = 0;
+    mpl_op from = 0;
+
+    for (mpl_op op = 0; op < laid->n_ops; op++) {
+        const char *how;
+
+        if (laid->op_kind[op] == MPL_OP_reorder)
+            continue;
+        how = mpl_exec_how(exec, op);
+        changed[from] =
+            t->laid[from].way == 0 || strncmp(how, t->how[from], sizeof *t->how - 1) != 0;
+        n += changed[from];
+        snprintf(t->how[from++], sizeof *t->how, "%s", how);
+    }
+    return n;
+}
+
+/* Times the graph laid as t->laid; *n: operations with an implementation that is new. */
+static mpl_status time_variant(tuner *t, uint32_t *n)
+{
+    mpl_status st = MPL_OK;
+    mpl_job plain = {0}, job = {0};
+    mpl_options options;
+    mpl_exec_options how = {.weight_seed = 1};
+    mpl_exec *exec = NULL;
+    uint64_t *ns = NULL;
+    uint8_t *changed = NULL;
+
+    MPL_TRY(open_plain(t, &options, &plain));
+    MPL_TRY(open_plain(t, &options, &job));
+    MPL_TRY(mpl_graph_lay(t->ctx, &job.source.graph, t->laid));
+    MPL_TRY(mpl_job_order(t->ctx, &options, &job));
+    how.work_limit = job.work_limit;
+    MPL_TRY(mpl_exec_new(t->ctx, t->backend, t->dev, job.source.graph, job.order, NULL, NULL, NULL,
+                         &how, &exec));
+    MPL_TRY(mpl_new(t->ctx, changed, t->n_ops));
+    *n = note_changes(t, job.source.graph, exec, changed);
+    if (*n == 0)
+        goto out;
+    MPL_TRY(mpl_new(t->ctx, ns, job.source.graph->n_ops));
+    MPL_TRY(time_ops(t, &job, exec, ns));
+    MPL_TRY(record(t, job.source.graph, plain.source.graph, ns, changed));
+out:
+    mpl_exec_free(t->ctx, exec);
+    mpl_free_each(t->ctx, ns, changed);
+    mpl_job_fini(t->ctx, &job);
+    mpl_job_fini(t->ctx, &plain);
+    return st;
+}
+
+/* All ways of one layout, in turn, until none is new. */
+static mpl_status time_layout(tuner *t, const mpl_graph *g, mpl_layout layout)
+{
+    for (uint8_t way = 0; way < MPL_N_WAYS; way++) {
+        uint32_t n;
+
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            t->laid[op] = (mpl_laid){
+                layout == MPL_LAST && mpl_op_may_be_last(g, op) ? MPL_LAST : MPL_PLAIN, way};
+        MPL_PASS(time_variant(t, &n));
+        if (n == 0)
+            break;
+        if (!t->options->quiet)
+            printf("%s: channels %s, implementation %u: %" PRIu32 " operations timed, %.3f ms a "
+                   "run\n",
+                   t->graph, layout == MPL_LAST ? "last" : "first", way, n,
+                   (double)t->whole_ns / 1e6);
+        fflush(stdout);
+    }
+    return MPL_OK;
+}
+
+/* ---- reorders ---- */
+
+static bool is_listed(mpl_shape *const *shape, uint32_t n, const mpl_shape *s)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (mpl_shape_equal(shape[i], s))
+            return true;
+    return false;
+}
+
+/* A graph that turns one image of each shape, and back; *out stays NULL where there is no image. */
+static mpl_status turning_graph(mpl_ctx *ctx, const mpl_graph *g, mpl_graph **out)
+{
+    static const char *const mode[] = {"channels_last", "plain"};
+    mpl_status st = MPL_OK;
+    mpl_graph *to = NULL;
+    mpl_shape **shape = NULL;
+    uint32_t n = 0;
+
+    MPL_TRY(mpl_new(ctx, shape, g->n_values));
+    MPL_TRY(mpl_graph_new(ctx, "reorders", &to));
+    for (mpl_value v = 0; v < g->n_values; v++) {
+        char text[32];
+        const char *name = text;
+        mpl_value made;
+
+        if (g->value_type[v] != MPL_TYPE_f32 || g->value_shape[v].rank != 4 ||
+            g->value_bytes[v] == 0 || is_listed(shape, n, &g->value_shape[v]))
+            continue;
+        snprintf(text, sizeof text, "image%" PRIu32, n);
+        MPL_TRY(
+            mpl_graph_add_value(ctx, to, text, MPL_INPUT, MPL_TYPE_f32, &g->value_shape[v], &made));
+        shape[n++] = &g->value_shape[v];
+        for (uint32_t k = 0; k < 2; k++) {
+            mpl_attr attr = MPL_TEXT(mode, mode[k]);
+
+            snprintf(text, sizeof text, "image%" PRIu32 ".%s", n - 1, mode[k]);
+            MPL_TRY(mpl_graph_add_op(ctx, to, MPL_OP_reorder, name, 1, &made, 1, &attr, 1, &name,
+                                     &made));
+        }
+        MPL_TRY(mpl_graph_add_output(ctx, to, made));
+    }
+    if (n == 0)
+        goto out;
+    MPL_TRY(mpl_graph_finish(ctx, to));
+    *out = to, to = NULL;
+out:
+    mpl_graph_free(ctx, to);
+    mpl_free(ctx, shape);
+    return st;
+}
+
+static mpl_status time_reorders(tuner *t, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    mpl_job job = {.text = "reorders"};
+    mpl_exec_options how = {.weight_seed = 1};
+    mpl_exec *exec = NULL;
+    uint64_t *ns = NULL;
+
+    MPL_TRY(turning_graph(t->ctx, g, &job.source.graph));
+    if (job.source.graph == NULL)
+        goto out;
+    MPL_TRY(mpl_new(t->ctx, job.order, job.source.graph->n_ops));
+    MPL_TRY(mpl_order_of(t->ctx, job.source.graph, mpl_order_find("given"), job.order));
+    MPL_TRY(mpl_new(t->ctx, ns, job.source.graph->n_ops));
+    MPL_TRY(mpl_exec_new(t->ctx, t->backend, t->dev, job.source.graph, job.order, NULL, NULL, NULL,
+                         &how, &exec));
+    MPL_TRY(time_ops(t, &job, exec, ns));
+    for (mpl_op op = 0; op < job.source.graph->n_ops; op++) {
+        mpl_op_time time = mpl_reorder_time_of(
+            &job.source.graph->value_shape[mpl_op_output(job.source.graph, op, 0)],
+            op % 2 == 0 ? MPL_LAST : MPL_PLAIN);
+
+        time.ns = ns[op];
+        MPL_TRY(mpl_op_times_put(t->ctx, &t->times, &time));
+    }
+out:
+    mpl_exec_free(t->ctx, exec);
+    mpl_free(t->ctx, ns);
+    mpl_job_fini(t->ctx, &job);
+    return st;
+}
+
+/* ---- a graph, and all ---- */
+
+static mpl_status tune_graph(tuner *t)
+{
+    mpl_status st = MPL_OK;
+    mpl_job plain = {0};
+    mpl_options options;
+    uint64_t ns = 0;
+
+    MPL_TRY(open_plain(t, &options, &plain));
+    t->n_ops = plain.source.graph->n_ops;
+    MPL_TRY(mpl_new(t->ctx, t->laid, t->n_ops));
+    MPL_TRY(mpl_new(t->ctx, t->how, t->n_ops));
+    MPL_TRY(time_layout(t, plain.source.graph, MPL_PLAIN));
+    if (t->backend->lays_channels_last) {
+        MPL_TRY(time_layout(t, plain.source.graph, MPL_LAST));
+        MPL_TRY(time_reorders(t, plain.source.graph));
+    }
+    MPL_TRY(mpl_op_times_write(t->ctx, t->options->op_times, &t->times));
+    MPL_TRY(mpl_tuned_choose(t->ctx, plain.source.graph, &t->times, t->options->op_times, t->laid,
+                             &ns));
+    if (!t->options->quiet)
+        printf("%s: tuned, %.3f ms: the least sum that these times allow, reorders counted\n",
+               t->graph, (double)ns / 1e6);
+out:
+    mpl_free_each(t->ctx, t->laid, t->how);
+    t->laid = NULL, t->how = NULL;
+    mpl_job_fini(t->ctx, &plain);
+    return st;
+}
+
+/* Reads the file if it is there; its times must be of this machine. */
+static mpl_status begin(tuner *t, const mpl_machine *machine, uint32_t n_threads)
+{
+    char origin[sizeof t->times.origin];
+
+    snprintf(origin, sizeof origin, "%s; %s; %s; %" PRIu32 " threads", machine->cpu, machine->isa,
+             t->backend->about, n_threads > 0 ? n_threads : machine->n_cores);
+    if (access(t->options->op_times, F_OK) == 0) {
+        MPL_PASS(mpl_op_times_read(t->ctx, t->options->op_times, &t->times));
+        if (strcmp(origin, t->times.origin) != 0)
+            return MPL_REFUSE(t->ctx, "%s: its times are of '%s', this is '%s'; name another file",
+                              t->options->op_times, t->times.origin, origin);
+    }
+    memcpy(t->times.origin, origin, sizeof origin);
+    return MPL_OK;
+}
+
+mpl_status mpl_cmd_tune(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    tuner t = {.ctx = ctx, .options = options};
+    mpl_device_options device = {.params = options->device};
+    mpl_machine machine;
+
+    if (options->op_times == NULL)
+        return MPL_REFUSE(ctx, "tune: add --op-times FILE, which the times are added to");
+    MPL_TRY(mpl_machine_get(ctx, &machine));
+    MPL_TRY(mpl_backend_by_option(ctx, options->backend != NULL ? options->backend : "cpu",
+                                  &t.backend));
+    device.n_threads = mpl_job_threads(options, &machine);
+    MPL_TRY(begin(&t, &machine, device.n_threads));
+    MPL_TRY(t.backend->open(ctx, &device, &t.dev));
+    for (uint32_t i = 0; i < options->args.n; i++) {
+        t.graph = options->args.item[i];
+        MPL_TRY(tune_graph(&t));
+    }
+out:
+    if (t.dev != NULL)
+        t.backend->close(t.dev);
+    mpl_op_times_free(ctx, &t.times);
+    return st;
+}

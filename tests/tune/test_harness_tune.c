@@ -1,0 +1,179 @@
+/* test_harness_tune.c -- memplan tune and --layout tuned: times in a file, the layouts that they
+ * make best, and the same plan from the same file.
+ *
+ * Fault: a choice that depends on more than the file, a time that is not heeded, a plan that cannot
+ * be run again, an implementation that computes something else. */
+#include "tests/harness/run_program.h"
+
+static const char text[] =
+    "graph small\ninput x f32 [1,8,12,12]\nweight w f32 [16,8,3,3]\nweight u f32 [16,16,1,1]\n"
+    "a = conv(x, w) pads=[1,1,1,1]\nb = relu(a)\nc = conv(b, u)\nd = add(c, b)\n"
+    "e = transpose(d) perm=[0,1,3,2]\ny = relu(e)\noutput y\n";
+
+static bool needs_cpu(void)
+{
+    return run("list backends") == 0 && strstr(out, "oneDNN") != NULL;
+}
+
+static int begin(void)
+{
+    int failed = program_begin("tune");
+
+    folder_put_text("small.graph", text);
+    return failed;
+}
+
+/* Sets the time of lines whose words begin so. */
+static void set_times(const char *file, const char *words, unsigned long ns)
+{
+    static char all[1 << 16], made[1 << 16];
+    size_t n = 0;
+
+    folder_read(file, all, sizeof all);
+    made[0] = '\0';
+    for (char *line = strtok(all, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        char *word = strrchr(line, '\t');
+
+        if (word != NULL && strncmp(word + 1, words, strlen(words)) == 0)
+            n += (size_t)snprintf(made + n, sizeof made - n, "%.16s\t%lu%s\n", line, ns, word);
+        else
+            n += (size_t)snprintf(made + n, sizeof made - n, "%s\n", line);
+    }
+    folder_put_text(file, made);
+}
+
+static int count(const char *where, const char *what)
+{
+    int n = 0;
+
+    for (const char *at = where; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* Reorders of the graph that the times ask for. */
+static int reorders(void)
+{
+    assert_int_equal(run("export @/small.graph --layout tuned --op-times @/t.tsv -f graph"), 0);
+    return count(out, "= reorder(");
+}
+
+TEST(times_decide)
+{
+    if (!needs_cpu())
+        skip();
+    assert_int_equal(run("tune @/small.graph --op-times @/t.tsv --threads 1 -q"), 0);
+    set_times("t.tsv", "", 1000000);
+    set_times("t.tsv", "conv plain", 1000);
+    assert_int_equal(reorders(), 0);
+    set_times("t.tsv", "conv last", 10);
+    set_times("t.tsv", "reorder to", 400);
+    assert_int_equal(reorders(), 2); /* one before the convolutions, one after what is between */
+    set_times("t.tsv", "reorder to", 100000);
+    assert_int_equal(reorders(), 0);
+    set_times("t.tsv", "relu plain way 1", 1);
+    assert_int_equal(run("export @/small.graph --layout tuned --op-times @/t.tsv -f graph"), 0);
+    assert_int_equal(count(out, " way=1"), 2);
+    /* a second graph with the same operations needs no run of its own */
+    assert_int_equal(run("tune @/small.graph --op-times @/t.tsv --threads 1"), 0);
+    assert_non_null(strstr(out, "tuned, "));
+}
+
+TEST(plans_are_of_the_file_alone)
+{
+    static char first[1 << 17];
+
+    if (!needs_cpu())
+        skip();
+    assert_int_equal(run("tune @/small.graph --op-times @/t.tsv --threads 1 -q"), 0);
+    set_times("t.tsv", "", 1000000);
+    set_times("t.tsv", "conv last", 10);
+    set_times("t.tsv", "reorder to", 400);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            run("plan @/small.graph -b cpu --layout tuned --op-times @/t.tsv --reproducible "
+                "-o @/p%d.json",
+                i),
+            0);
+        folder_read(i == 0 ? "p0.json" : "p1.json", i == 0 ? first : out, sizeof out);
+    }
+    assert_string_equal(first, out);
+    if (run("run @/small.graph --plan @/p0.json --repeat 1") != 0)
+        fail_msg("%s", err);
+    assert_non_null(strstr(out, "equal to the run"));
+    assert_int_equal(run("verify @/small.graph @/p0.json"), 0);
+    /* other times, another graph */
+    set_times("t.tsv", "reorder to", 100000);
+    set_times("t.tsv", "conv plain", 10);
+    assert_int_equal(run("run @/small.graph --plan @/p0.json --repeat 1"), 2);
+}
+
+/* Every implementation that is timed computes the same within tolerance, as `run` compares only
+ * with itself. */
+TEST(implementations_agree)
+{
+    if (!needs_cpu())
+        skip();
+    assert_int_equal(run("tune @/small.graph --op-times @/t.tsv --threads 1 -q"), 0);
+    assert_int_equal(run("run @/small.graph -b ref --repeat 1 --dump @"), 0);
+    for (int layout = 0; layout < 2; layout++)
+        for (int way = 0; way < 2; way++) {
+            char words[40];
+
+            set_times("t.tsv", "", 1000000);
+            set_times("t.tsv", "reorder to", 1);
+            snprintf(words, sizeof words, "relu %s way %d", layout == 0 ? "plain" : "last", way);
+            set_times("t.tsv", words, 1);
+            set_times("t.tsv", layout == 0 ? "conv plain" : "conv last", 1);
+            if (run("run @/small.graph -b cpu --layout tuned --op-times @/t.tsv --repeat 1 "
+                    "--expect y=@/y.npy:1e-3,1e-4") != 0)
+                fail_msg("%s: %s", words, err);
+        }
+}
+
+/* Less workspace, the same results within tolerance. */
+TEST(workspace_is_traded)
+{
+    if (!needs_cpu())
+        skip();
+    assert_int_equal(run("run @/small.graph -b ref --repeat 1 --dump @"), 0);
+    assert_int_equal(run("show @/small.graph -b cpu --workspaces plan"), 0);
+    assert_non_null(strstr(out, "algorithms"));
+    assert_int_equal(run("run @/small.graph -b cpu --workspaces plan --algorithms least --repeat 1 "
+                         "--expect y=@/y.npy:1e-3,1e-4"),
+                     0);
+}
+
+TEST(what_is_refused)
+{
+    static const struct {
+        const char *arguments, *said;
+    } table[] = ROW(
+        {"tune @/small.graph", "add --op-times FILE"},
+        {"tune @/none.graph --op-times @/x.tsv", "none.graph"},
+        {"tune lstm:form=while --op-times @/x.tsv", "layouts are chosen of graphs without them"},
+        {"tune @/small.graph --op-times @/small.graph", "no times of operations"},
+        {"tune @/small.graph --op-times @/bad.tsv", "bad.tsv:3: 'zz' is no time"},
+        {"tune @/small.graph --op-times @/other.tsv", "its times are of 'another machine'"},
+        {"plan @/small.graph --layout tuned", "add --op-times FILE"},
+        {"plan @/small.graph --layout tuned --op-times @/none.tsv", "none.tsv"},
+        {"plan @/small.graph --layout tuned --op-times @/other.tsv", "no time of conv plain"});
+
+    if (!needs_cpu())
+        skip();
+    folder_put_text("bad.tsv", "memplan times 1\nanother machine\nzz\n");
+    folder_put_text("other.tsv", "memplan times 1\nanother machine\n");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        int status = run("%s", table[i].arguments);
+
+        if (status != 2 || strstr(err, table[i].said) == NULL || count(err, "\n") != 1)
+            fail_msg("%s: exit status %d, %s", table[i].arguments, status, err);
+    }
+}
+
+int main(void)
+{
+    return begin() != 0 ||
+           RUN_TESTS(NULL, folder_remove, times_decide, plans_are_of_the_file_alone,
+                     implementations_agree, workspace_is_traded, what_is_refused) != 0;
+}
