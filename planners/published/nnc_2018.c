@@ -32,10 +32,13 @@ typedef struct chooser {
     mpl_buffer *by_size; /* [n_left] buffers not yet inserted, the largest first */
     uint32_t n_left;
     uint64_t *most;      /* bit set: open, with the most interferences of all */
-    mpl_buffer *of_most; /* [n_most] the same as a list */
-    uint32_t n_most;
-    candidate *list;
+    mpl_buffer *by_tie;  /* [n_by_tie] buffers, those not yet inserted among them, ties ascending */
+    mpl_buffer *of_most; /* [n_most] of `most`, ties ascending */
+    uint32_t n_by_tie, n_most;
+    candidate *list; /* [n] */
     size_t n, cap;
+    candidate *ring; /* [n_ring] largest members of one size, the most interferences first */
+    size_t n_ring, cap_ring;
 } chooser;
 
 MPL_ORDER_BY(better_first, candidate,
@@ -59,11 +62,19 @@ static void mark_most(const mpl_nnc_graph *g, chooser *c)
     c->n_left = left;
     memset(c->most, 0, g->n_words * sizeof *c->most);
     c->n_most = 0;
-    for (uint32_t i = 0; i < left; i++)
-        if (g->count[c->by_size[i]] == most) {
-            mpl_bit_add(c->most, c->by_size[i]);
-            c->of_most[c->n_most++] = c->by_size[i];
+    left = 0;
+    for (uint32_t i = 0; i < c->n_by_tie; i++) {
+        mpl_buffer b = c->by_tie[i];
+
+        if (!is_open(g, b))
+            continue;
+        c->by_tie[left++] = b;
+        if (g->count[b] == most) {
+            mpl_bit_add(c->most, b);
+            c->of_most[c->n_most++] = b;
         }
+    }
+    c->n_by_tie = left;
 }
 
 static mpl_status add(const mpl_nnc_graph *g, chooser *c, mpl_buffer a, mpl_buffer k)
@@ -80,18 +91,21 @@ static mpl_status add(const mpl_nnc_graph *g, chooser *c, mpl_buffer a, mpl_buff
     return MPL_OK;
 }
 
-/* Lists the tuples whose largest member is k: k alone if it has the most interferences, and with
- * each smaller such buffer of its pool that it does not interfere with. */
-static mpl_status list_with(const mpl_nnc_graph *g, chooser *c, mpl_buffer k)
+/* Whether a, of the most interferences, may bring the larger k. */
+static bool is_pair(const mpl_nnc_graph *g, mpl_buffer a, mpl_buffer k)
+{
+    return g->size[a] < g->size[k] && g->p->pool[a] == g->p->pool[k] && !mpl_conflict(g->p, a, k);
+}
+
+/* Lists the tuples of k whose count is that of the most alone: k by itself if it is of those, and
+ * pairs if k interferes with nothing. */
+static mpl_status list_last(const mpl_nnc_graph *g, chooser *c, mpl_buffer k)
 {
     if (mpl_bit_has(c->most, k))
         MPL_PASS(add(g, c, k, MPL_NONE));
-    for (uint32_t i = 0; c->pairs && i < c->n_most; i++) {
-        mpl_buffer a = c->of_most[i];
-
-        if (g->size[a] < g->size[k] && g->p->pool[a] == g->p->pool[k] && !mpl_conflict(g->p, a, k))
-            MPL_PASS(add(g, c, a, k));
-    }
+    for (uint32_t i = 0; c->pairs && g->count[k] == 0 && i < c->n_most; i++)
+        if (is_pair(g, c->of_most[i], k))
+            MPL_PASS(add(g, c, c->of_most[i], k));
     return MPL_OK;
 }
 
@@ -104,30 +118,78 @@ static mpl_nnc_tuple tuple_of(const mpl_nnc_graph *g, const candidate *c)
     return (mpl_nnc_tuple){2, {c->k, c->a}};
 }
 
-/* The first tuple, in the order of all, of those whose largest member has one size; MPL_NONE edges
- * are passed over where `fitting`. An edge that holds a tuple holds its largest member alone, so
- * members without one are left out then. *at: the first of the next size. */
-static mpl_status best_of_size(mpl_nnc_graph *g, chooser *c, bool fitting, uint32_t *at,
-                               mpl_nnc_tuple *tuple, uint32_t *edge)
+/* Whether the tuple is the one sought; its edge where `fitting`. */
+static bool takes(mpl_nnc_graph *g, const candidate *of, bool fitting, mpl_nnc_tuple *tuple,
+                  uint32_t *edge)
+{
+    *tuple = tuple_of(g, of);
+    if (!fitting)
+        return true;
+    g->ticks++;
+    if (mpl_nnc_any_edge(g, tuple))
+        *edge = mpl_nnc_best_edge(g, tuple);
+    return *edge != MPL_NONE;
+}
+
+/* The first pair with a larger member of ring[begin .. end), which have one count: all pairs of
+ * these have one, too, so ties alone decide. */
+static bool first_pair(mpl_nnc_graph *g, chooser *c, bool fitting, size_t begin, size_t end,
+                       mpl_nnc_tuple *tuple, uint32_t *edge)
+{
+    for (uint32_t i = 0; i < c->n_most; i++)
+        for (size_t j = begin; j < end; j++) {
+            candidate pair = {.a = c->of_most[i], .k = c->ring[j].a};
+
+            if (is_pair(g, pair.a, pair.k) && takes(g, &pair, fitting, tuple, edge))
+                return true;
+        }
+    return false;
+}
+
+/* Lists the buffers of by_size[*at ..] that have one size, the most interferences first. */
+static mpl_status list_ring(mpl_nnc_graph *g, chooser *c, bool fitting, uint32_t *at)
 {
     uint64_t size = g->size[c->by_size[*at]];
 
+    c->n_ring = 0;
+    for (; *at < c->n_left && g->size[c->by_size[*at]] == size; ++*at) {
+        mpl_buffer k = c->by_size[*at];
+
+        if (fitting && !mpl_nnc_has_edge(g, k))
+            continue;
+        MPL_PASS(mpl_reserve(g->ctx, c->ring, c->cap_ring, c->n_ring + 1));
+        c->ring[c->n_ring++] = (candidate){size, g->count[k], c->tie[k], MPL_NONE, k, MPL_NONE};
+    }
+    if (c->n_ring > 0)
+        qsort(c->ring, c->n_ring, sizeof *c->ring, better_first);
+    if (fitting && c->n_ring > 0)
+        mpl_nnc_mark_wide(g, size);
+    return MPL_OK;
+}
+
+/* The first tuple, in the order of all, of those whose largest member has one size; those without
+ * an edge are passed over where `fitting`. An edge that holds a tuple holds its largest member
+ * alone, so members without one are left out then. *at: the first of the next size. */
+static mpl_status best_of_size(mpl_nnc_graph *g, chooser *c, bool fitting, uint32_t *at,
+                               mpl_nnc_tuple *tuple, uint32_t *edge)
+{
+    MPL_PASS(list_ring(g, c, fitting, at));
+    for (size_t begin = 0, end; c->pairs && begin < c->n_ring; begin = end) {
+        for (end = begin; end < c->n_ring && c->ring[end].count == c->ring[begin].count; end++)
+            ;
+        if (c->ring[begin].count > 0 && first_pair(g, c, fitting, begin, end, tuple, edge))
+            return MPL_OK;
+    }
     c->n = 0;
-    for (; *at < c->n_left && g->size[c->by_size[*at]] == size; ++*at)
-        if (!fitting || mpl_nnc_has_edge(g, c->by_size[*at]))
-            MPL_PASS(list_with(g, c, c->by_size[*at]));
+    tuple->n = 0;
+    for (size_t i = 0; i < c->n_ring; i++)
+        MPL_PASS(list_last(g, c, c->ring[i].a));
     if (c->n > 0)
         qsort(c->list, c->n, sizeof *c->list, better_first);
-    if (fitting && c->n > 0)
-        mpl_nnc_mark_wide(g, size);
-    for (size_t i = 0; fitting && i < c->n && *edge == MPL_NONE; i++) {
-        *tuple = tuple_of(g, &c->list[i]);
-        g->ticks++;
-        if (mpl_nnc_any_edge(g, tuple))
-            *edge = mpl_nnc_best_edge(g, tuple);
-    }
-    if (!fitting && c->n > 0)
-        *tuple = tuple_of(g, &c->list[0]);
+    for (size_t i = 0; i < c->n; i++)
+        if (takes(g, &c->list[i], fitting, tuple, edge))
+            return MPL_OK;
+    tuple->n = 0;
     return MPL_OK;
 }
 
@@ -196,9 +258,12 @@ static mpl_status start(mpl_run *run, mpl_nnc_graph *g, void *arg)
 
     g->inner_only = rule != NULL && strcmp(rule, "text") == 0;
     c->pairs = pairs == NULL || strcmp(pairs, "on") == 0;
-    MPL_PASS(mpl_new_each(run->ctx, g->p->n, c->tie, c->by_size, c->of_most));
+    MPL_PASS(mpl_new_each(run->ctx, g->p->n, c->tie, c->by_size, c->by_tie, c->of_most));
     MPL_PASS(mpl_new(run->ctx, c->most, g->n_words));
     MPL_PASS(set_ties(run, c, g->p->n));
+    for (mpl_buffer b = 0; b < g->p->n; b++)
+        c->by_tie[c->tie[b]] = b;
+    c->n_by_tie = g->p->n;
     return sort_by_size(g, c);
 }
 
@@ -207,7 +272,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     chooser c = {0};
     mpl_status st = mpl_nnc_plan(run, p, out, start, insert_next, &c);
 
-    mpl_free_each(run->ctx, c.tie, c.by_size, c.most, c.of_most, c.list);
+    mpl_free_each(run->ctx, c.tie, c.by_size, c.by_tie, c.most, c.of_most, c.list, c.ring);
     return st;
 }
 
