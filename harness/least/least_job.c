@@ -112,6 +112,10 @@ static void put_price(const mpl_job *before, const mpl_job *job, mpl_fall *fall)
     fall->work = work_of(job->source.graph);
     fall->reordered_bytes = reordered(job->source.graph);
     fall->n_again = job->recomputed.facts.n_again;
+    if (job->tiled.facts.n_regions > 0) { /* what patches copy is no work of theirs */
+        fall->work_before = job->tiled.facts.plain_work;
+        fall->work = job->tiled.facts.work;
+    }
     if (job->recomputed.n_taped > 0) { /* a loop's work is that of all its rounds */
         fall->work_before = job->recomputed.facts.all_work;
         fall->work = mpl_add_work(fall->work_before, job->recomputed.facts.extra_work);

@@ -35,9 +35,10 @@ typedef struct mpl_fall {
 
     /* Of the added freedoms alone. */
     bool is_added, is_kept;
-    char why[200];                         /* why it could not be tried; "": it was */
-    uint64_t tried_bytes;                  /* of the plan with it */
-    uint64_t work_before, work;            /* of the graph (graphs/orders/work.h) */
+    char why[200];        /* why it could not be tried; "": it was */
+    uint64_t tried_bytes; /* of the plan with it */
+    /* of the graph (graphs/orders/work.h); with patches multiplications alone */
+    uint64_t work_before, work;
     uint64_t reordered_bytes;              /* by changes of layout, in one run */
     uint32_t n_ops_before, n_ops, n_again; /* operations; those that run again */
 } mpl_fall;

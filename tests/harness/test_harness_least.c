@@ -335,6 +335,21 @@ TEST(freedoms_have_their_price)
     json_decref(row);
 }
 
+/* Fault: patches of more work than allowed, or a price that is not theirs. */
+TEST(patches_have_their_price)
+{
+    json_t *row = least("mobilenet_v2:width=0.1,image=32,form=fused --free +tile:1.3x");
+    const json_t *falls = json_object_get(row, "waterfall");
+    size_t n = json_array_size(falls);
+    const json_t *fall = json_array_get(falls, n - 1);
+
+    assert_true(json_is_true(json_object_get(fall, "kept")));
+    assert_true(2 * number(fall, "bytes") < number(json_array_get(falls, n - 2), "bytes"));
+    assert_true(10 * number(fall, "work") <= 13 * number(fall, "work_before"));
+    assert_true(number(row, "patches") > 1);
+    json_decref(row);
+}
+
 TEST(wrong_freedoms_are_refused)
 {
     static const struct {
@@ -409,4 +424,5 @@ TEST(the_best_so_far_is_written)
 
 TESTS_OF_PROGRAM("least", rows_say_over_what, no_other_plan_is_lower, plans_survive_files,
                  wrong_choices_are_refused, copied_splits_are_read, the_same_twice,
-                 freedoms_have_their_price, wrong_freedoms_are_refused, the_best_so_far_is_written)
+                 freedoms_have_their_price, patches_have_their_price, wrong_freedoms_are_refused,
+                 the_best_so_far_is_written)
