@@ -40,6 +40,31 @@ static mpl_status other_graph(mpl_ctx *ctx, const mpl_shapes_run *run, const cha
                       run->opened.path, graph, why);
 }
 
+/* Whether the graph is the one that was planned: the same operations, attributes and dims at the
+ * shape where that was read. */
+static mpl_status check_graph(mpl_ctx *ctx, const mpl_ranges *a, const mpl_shapes_run *run)
+{
+    mpl_status st = MPL_OK;
+    const mpl_exprs *x = run->opened.t->problem->x;
+    const char *want = mpl_record_get_text(run->opened.row, MPL_FIELD_graph_hash);
+    int64_t middle[MPL_MAX_SYMBOLS];
+    char hash[17], shape[MPL_SHAPE_TEXT], why[MPL_SHAPE_TEXT + 100];
+    mpl_shape_job at = {0};
+
+    if (want == NULL)
+        return MPL_OK;
+    MPL_TRY(mpl_ranges_middle(ctx, x, middle));
+    MPL_TRY(mpl_shape_open(ctx, &a->options, a->graph, x, middle, &at));
+    snprintf(hash, sizeof hash, "%016" PRIx64, mpl_graph_hash(at.job.source.graph));
+    snprintf(why, sizeof why, "at %s its operations, attributes or dims differ",
+             mpl_shape_words(x, middle, shape));
+    if (strcmp(hash, want) != 0)
+        st = other_graph(ctx, run, a->graph, why);
+out:
+    mpl_shape_job_fini(ctx, &at);
+    return st;
+}
+
 /* Takes what the file holds fixed over all shapes: order, choices, streams. */
 static mpl_status decide(mpl_ctx *ctx, const char *graph, mpl_shapes_run *run)
 {
@@ -56,8 +81,11 @@ static mpl_status decide(mpl_ctx *ctx, const char *graph, mpl_shapes_run *run)
         st = mpl_plan_read_streams(ctx, path, fields, job->source.graph, &job->streams);
     if (st == MPL_OK)
         st = mpl_shape_decided(ctx, &choices, &run->at);
-    if (st == MPL_EINPUT) {
-        memcpy(why, ctx->message, sizeof why);
+    if (st == MPL_EINPUT) { /* the file is named once */
+        size_t named = strncmp(ctx->message, path, strlen(path)) == 0 ? strlen(path) : 0;
+
+        snprintf(why, sizeof why, "%s",
+                 ctx->message + named + (named > 0 ? strspn(ctx->message + named, ": ") : 0));
         st = other_graph(ctx, run, graph, why);
     }
     mpl_plan_choices_fini(ctx, &choices);
@@ -253,6 +281,7 @@ mpl_status mpl_shapes_execute(mpl_ctx *ctx, mpl_options *options, const char *gr
     if (options->backend == NULL)
         options->backend = mpl_backend_default()->name;
     MPL_TRY(ask(ctx, options, graph, run->opened.t->problem->x, &n, &a));
+    MPL_TRY(check_graph(ctx, &a, run));
     MPL_TRY(mpl_new(ctx, run->drawn.ns, n));
     mpl_rng_init(&rng, options->seed);
     for (uint32_t i = 0; i < n; i++) {

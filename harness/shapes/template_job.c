@@ -30,6 +30,9 @@ static mpl_status choose_way(mpl_ctx *ctx, const mpl_options *options, mpl_templ
                                             ? MPL_TEMPLATE_EXACT
                                             : MPL_TEMPLATE_SEARCH};
     *way = mpl_template_method_name[ask->method];
+    if (options->given[MPL_OPT_capacity])
+        return MPL_REFUSE(ctx, "--capacity is of one shape: over ranges the arena grows with the "
+                               "sizes; its least and most are printed");
     if (options->planner == NULL)
         return MPL_OK;
     if (options->constant || options->given[MPL_OPT_template])
@@ -263,6 +266,6 @@ void mpl_template_job_print(const mpl_template_job *job)
                job->drawn.worst, mpl_shape_words(job->ranges.x, job->drawn.worst_at, text),
                job->drawn.sum / job->drawn.n, mpl_sized(job->drawn.least_bytes).text,
                mpl_sized(job->drawn.most_bytes).text);
-    printf("time     %.3f ms, and %.3f us a shape\n", (double)job->plan_ns / 1e6,
-           (double)job->evaluate_ns / 1e3);
+    printf("time     %.3f ms, and %.3f us a shape of %" PRIu32 " buffers\n",
+           (double)job->plan_ns / 1e6, (double)job->evaluate_ns / 1e3, job->sp->at->n);
 }

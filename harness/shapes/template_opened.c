@@ -53,14 +53,22 @@ mpl_status mpl_template_certify(mpl_ctx *ctx, mpl_options *options, const char *
 {
     mpl_status st = MPL_OK, judged;
     mpl_template_opened o = {0};
+    /* what the file says of all shapes: a row has what was proved here */
+    static const mpl_field stated[] = {MPL_FIELD_regret_least, MPL_FIELD_regret_at,
+                                       MPL_FIELD_regret_most,  MPL_FIELD_regret_corner,
+                                       MPL_FIELD_drawn_worst,  MPL_FIELD_drawn_worst_at,
+                                       MPL_FIELD_drawn_mean};
     char message[sizeof ctx->message];
 
     MPL_TRY(mpl_template_open(ctx, path, &o));
     judged = mpl_verify_template(ctx, o.t, MPL_TEMPLATE_BOXES);
     memcpy(message, ctx->message, sizeof message);
     if (options->json) {
-        mpl_regret_fields(o.t, o.row);
-        if (judged != MPL_OK)
+        for (size_t i = 0; i < sizeof stated / sizeof *stated; i++)
+            mpl_record_null(o.row, stated[i]);
+        if (judged == MPL_OK)
+            mpl_regret_fields(o.t, o.row);
+        else
             mpl_row_fail(o.row, mpl_row_status(judged), message);
         MPL_TRY(mpl_record_write(ctx, o.row, &options->result));
     } else if (judged == MPL_OK && !options->quiet) {

@@ -494,12 +494,18 @@ static mpl_status refuse_problem(mpl_ctx *ctx, const mpl_sym_problem *sp)
 
     for (mpl_buffer b = 0; sp->at->fixed != NULL && b < sp->at->n; b++)
         if (sp->at->fixed[b] != MPL_UNFIXED)
-            return MPL_ERROR(ctx, MPL_EUNAVAIL, "a template keeps no decided offsets: buffer %u",
-                             b);
+            return MPL_ERROR(
+                ctx, MPL_EUNAVAIL,
+                "a template moves all buffers, and the offset of buffer %u is decided: "
+                "plan one shape instead",
+                b);
     for (uint32_t i = 0; i < sp->at->n_pools; i++)
         if (sp->at->pool_capacity[i] != MPL_NO_CAPACITY)
-            return MPL_ERROR(ctx, MPL_EUNAVAIL, "a template knows no capacities: pool '%.60s'",
-                             sp->at->pool_name[i]);
+            return MPL_ERROR(
+                ctx, MPL_EUNAVAIL,
+                "a template's arena grows with its sizes, and pool '%.60s' has a capacity: "
+                "plan one shape instead",
+                sp->at->pool_name[i]);
     return mpl_point_corner(ctx, sp->x, 0, value);
 }
 

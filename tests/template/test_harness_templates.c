@@ -3,6 +3,7 @@
  * shape outside of the range evaluated, another graph's template run, C that differs. */
 #include "tests/harness/run_program.h"
 
+#include "graphs/core/file.h"
 #include "graphs/core/rng.h"
 #include "harness/lib/memplan.h"
 
@@ -73,6 +74,65 @@ TEST(one_shape)
     assert_int_equal(run("run mlp:hidden=17 --dim batch=9 --plan @/mlp.json"), 2);
     check_error("run of another size");
     assert_non_null(strstr(err, "another graph"));
+    assert_int_equal(run("run mlp:layers=3 --dim batch=9 --plan @/mlp.json"), 2);
+    check_error("run of more operations");
+}
+
+/* No buffer's size says how many steps there are: the template of 4 is none of 5. */
+TEST(parameters_without_a_range_stay)
+{
+    assert_int_equal(run("plan lstm:form=while,layers=1,steps=4 --dim batch=1..8 -o @/four.json"),
+                     0);
+    assert_int_equal(run("run lstm:form=while,layers=1,steps=4 --dim batch=3 --plan @/four.json "
+                         "--backend ref"),
+                     0);
+    assert_int_equal(run("run lstm:form=while,layers=1,steps=5 --dim batch=3 --plan @/four.json "
+                         "--backend ref"),
+                     2);
+    check_error("run of another number of steps");
+    assert_non_null(strstr(err, "another graph"));
+    assert_null(strstr(strstr(err, "four.json") + 1, "four.json"));
+}
+
+/* Streams and the whole of the order that operations leave open, over ranges. */
+TEST(other_safeties)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *safety = i == 0 ? "streams:2" : "parallel";
+
+        assert_int_equal(run("plan bert:layers=1,hidden=32,heads=2,vocab=50 --dim batch=1..4 "
+                             "--dim seq=1..16 --safety %s -o @/t.json",
+                             safety),
+                         0);
+        assert_int_equal(run("certify @/t.json"), 0);
+        assert_int_equal(run("run bert:layers=1,hidden=32,heads=2,vocab=50 --plan @/t.json "
+                             "--shapes 5 --backend ref --json"),
+                         0);
+        assert_non_null(strstr(out, i == 0 ? "\"safety\":\"streams:2" : "\"safety\":\"parallel"));
+        assert_non_null(strstr(out, "\"outputs\":\"equal\""));
+    }
+}
+
+/* A refused file's row has nothing of what the file claims. */
+TEST(refused_rows_claim_nothing)
+{
+    owned_memory char *text = NULL;
+    char *most, *end;
+    size_t n;
+
+    assert_int_equal(run("plan mlp --dim batch=1..64 --shapes 20 -o @/t.json"), 0);
+    assert_ok(test_ctx, mpl_file_read(test_ctx, in_folder("t.json"), &text, &n));
+    assert_non_null(most = strstr(text, "\"most\":"));
+    end = most + strcspn(most, "}");
+    memset(most + 7, ' ', (size_t)(end - most) - 7);
+    memcpy(most + 7, "999", 3);
+    folder_put_text("forged.json", text);
+    assert_int_equal(run("certify @/forged.json --json"), 1);
+    assert_null(strstr(out, "\"regret_most\":0"));
+    assert_null(strstr(out, "\"regret_least\":1"));
+    assert_null(strstr(out, "\"drawn_worst\":1"));
+    assert_int_equal(run("certify @/t.json --json"), 0);
+    assert_true(number_of("\"regret_most\":") >= 1);
 }
 
 TEST(refused)
@@ -88,6 +148,8 @@ TEST(refused)
     }
     assert_int_equal(run("plan mlp --cells 2 -o @/x.json"), 2);
     check_error("cells without a range");
+    assert_int_equal(run("plan mlp --dim batch=1..4 --capacity 1000 -o @/x.json"), 2);
+    check_error("a capacity of a range");
     assert_int_equal(run("plan mlp --dim batch=1..4 --planner replan -o @/x.json"), 2);
     check_error("a file of replan");
     folder_put_text("cut.json", "{\"kind\": \"template\", \"schema\": 1");
@@ -179,5 +241,6 @@ static int begin(void)
     return program_begin("templates");
 }
 
-TESTS_WITHIN(begin, folder_remove, made_certified_and_run, oracle_in_short, one_shape, refused,
+TESTS_WITHIN(begin, folder_remove, made_certified_and_run, oracle_in_short, one_shape,
+             parameters_without_a_range_stay, other_safeties, refused_rows_claim_nothing, refused,
              baselines, as_c_and_as_library)
