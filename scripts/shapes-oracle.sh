@@ -43,7 +43,7 @@ exported() {
 
 small='hidden=16,heads=2,vocab=50'
 network resnet50 resnet50:classes=10 --dim batch=1..3 --dim image=32..96:32
-network inception_v3 inception_v3:classes=10 --dim batch=1..3 --dim image=75..107:8
+network inception_v3 inception_v3:classes=10 --dim batch=1..2 --dim image=75..107:8
 network unet unet:channels=8 --dim image=16..64:16
 network bert bert:$small --dim batch=1..8 --dim seq=1..32
 network encoder_decoder encoder_decoder:$small --dim batch=1..4 --dim seq=1..24 --dim answer=1..24

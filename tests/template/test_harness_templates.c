@@ -56,7 +56,7 @@ TEST(oracle_in_short)
     char command[1200];
 
     snprintf(command, sizeof command,
-             "scripts/shapes-oracle.sh %s 2 inception_v3 gpt_both >%s/oracle 2>&1", program,
+             "scripts/shapes-oracle.sh %s 4 inception_v3 gpt_both >%s/oracle 2>&1", program,
              folder);
     if (system(command) != 0)
         fail_msg("%s: see %s/oracle", command, folder);

@@ -190,6 +190,7 @@ TEST(cells_lower_the_regret)
 
     for (uint32_t seed = 0; seed < draws(30); seed++) {
         uint64_t most[3] = {0};
+        uint32_t worst = 0;
         mpl_rng rng;
         mpl_sym_problem *sp;
 
@@ -203,7 +204,10 @@ TEST(cells_lower_the_regret)
             mpl_run_init(&run, ctx);
             run.budget_ticks = 100000;
             assert_ok(ctx, mpl_template_plan(&run, sp, &ask, &t));
-            most[k] = mpl_template_most(t, NULL);
+            most[k] = mpl_template_most(t, &worst);
+            for (uint32_t i = 0; i < t->n_cells; i++)
+                assert_true(t->cell[i].regret.most <= most[k]);
+            assert_int_equal(t->cell[worst].regret.most, most[k]);
             mpl_template_free(ctx, t);
         }
         assert_true(most[1] <= most[0] + 1000 && most[2] <= most[1] + 1000);
