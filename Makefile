@@ -24,7 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: audit-walk train-oracle shapes-oracle views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
+.PHONY: audit-walk train-oracle shapes-oracle bench-shapes views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises wheel wheel-test
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle online-oracle ilp-oracle paper paper-check least-55 peers
@@ -292,6 +292,10 @@ template-oracle: deps-test $O/tests/test_planners_template_judge $O/tests/test_p
 SHAPES ?= 1000
 shapes-oracle: $O/memplan
 	$(Q)scripts/shapes-oracle.sh $O/memplan $(SHAPES)
+
+# Evaluating the offsets of 633 buffers at a drawn shape takes at most 20 us (median).
+bench-shapes: $O/memplan
+	$(Q)$O/memplan plan encoder_decoder --dim batch=1..64 --dim seq=1..512 --shapes 1000 | awk '/^time/ {print; exit !($$5 <= 20)}'
 
 # Faults drawn by SEED, FAULTS a file, of which a test of the room must notice all but 5 %; goes on where it was interrupted. AGAIN=1:
 # once more those that lived. The smoke form keeps the tool alive.

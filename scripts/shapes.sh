@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 
-memplan() { timeout 120 "$program" "$@"; }
+memplan() { timeout 600 "$program" "$@"; }
 
 # field NAME FILE: a number of the row, with so many digits as FORMAT says, or -
 field() {
@@ -62,6 +62,7 @@ line inception_v3 'batch 1..64, image 128..512:32' inception_v3 $batch $image
 line unet 'image 128..512:32' unet $image
 line bert 'batch 1..64, seq 1..512' bert $batch --dim seq=1..512
 line encoder_decoder 'batch 1..64, seq 1..512' encoder_decoder $batch --dim seq=1..512
+line 'encoder_decoder, answer' 'batch 1..64, seq, answer 1..512' encoder_decoder $batch --dim seq=1..512 --dim answer=1..512
 line gpt_prefill 'batch 1..64, seq 1..1024' gpt:mask=always $batch --dim seq=1..1024
 line gpt_decode 'batch 1..64, past 1..1023' gpt:seq=1,mask=always $batch --dim past=1..1023
 line gpt_both 'seq, past 1..4096, past+seq<=4096' gpt:mask=always,context=4096 --dim seq=1..4096 --dim past=1..4096 --dim 'past+seq<=4096'
