@@ -6,6 +6,7 @@
 #include "graphs/core/size.h"
 #include "harness/cli/quote.h"
 #include "harness/cli/scratch.h"
+#include "harness/job/asked.h"
 
 /* ---- the way ---- */
 
@@ -30,9 +31,9 @@ static mpl_status choose_way(mpl_ctx *ctx, const mpl_options *options, mpl_templ
                                             ? MPL_TEMPLATE_EXACT
                                             : MPL_TEMPLATE_SEARCH};
     *way = mpl_template_method_name[ask->method];
-    if (options->given[MPL_OPT_capacity])
-        return MPL_REFUSE(ctx, "--capacity is of one shape: over ranges the arena grows with the "
-                               "sizes; its least and most are printed");
+    if (options->given[MPL_OPT_capacity] || mpl_asks_constraints(options))
+        return MPL_REFUSE(ctx, "--capacity, --fix, --reserve, --chunk, --apart and --together are "
+                               "of one shape: over ranges all buffers move with the sizes");
     if (options->planner == NULL)
         return MPL_OK;
     if (options->constant || options->given[MPL_OPT_template])

@@ -150,6 +150,8 @@ TEST(refused)
     check_error("cells without a range");
     assert_int_equal(run("plan mlp --dim batch=1..4 --capacity 1000 -o @/x.json"), 2);
     check_error("a capacity of a range");
+    assert_int_equal(run("plan mlp --dim batch=1..4 --reserve 0..64 -o @/x.json"), 2);
+    check_error("reserved bytes of a range");
     assert_int_equal(run("plan mlp --dim batch=1..4 --planner replan -o @/x.json"), 2);
     check_error("a file of replan");
     folder_put_text("cut.json", "{\"kind\": \"template\", \"schema\": 1");
