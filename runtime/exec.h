@@ -1,6 +1,7 @@
 /* exec.h -- executes a graph inside a plan's arenas, or with nothing shared, on one backend. */
 #pragma once
 
+#include "planners/plan/residency.h"
 #include "planners/search/ways.h"
 #include "runtime/backend.h"
 
@@ -48,6 +49,14 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
                         const mpl_value_map *map, const mpl_plan *plan,
                         const mpl_exec_options *options, mpl_exec **out);
 void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec);
+/* Later runs follow a plan of residency in time: `exec` was made of a plan that spreads pool 0 over
+ * two memories, fast and slow, as large as this one needs. Pages of slow memory are bound to
+ * another NUMA node where there is one. of_buffer[] of the map's buffers: which of p it is, or
+ * MPL_NONE. MPL_EINVALID: an operand has no use in the plan. MPL_EINPUT: loops, several workers,
+ * --checked, a backend that is not of the host. */
+mpl_status mpl_exec_reside(mpl_exec *exec, const mpl_value_map *map,
+                           const mpl_residency_problem *p, const mpl_residency_plan *plan,
+                           const uint32_t *of_buffer);
 
 /* Contents of graph input i (value_bytes, plain layout), kept for all later runs. */
 mpl_status mpl_exec_set_input(mpl_exec *exec, uint32_t i, const void *data);
@@ -95,6 +104,7 @@ typedef struct mpl_exec_facts {
     uint64_t copied_bytes; /* by concat, split, access, assign, copied views, control flow [byte] */
     uint32_t n_kernels;    /* operations of all blocks, without mere views */
     uint64_t loop_carry_bytes; /* part of copied_bytes: values carried from round to round [byte] */
+    uint64_t moved_bytes;      /* between two memories, by a plan of residency [byte] */
     uint64_t reordered_bytes;  /* moved by changes of layout in one run [byte] */
     /* From devices that have mpl_backend.facts; empty and 0 elsewhere. */
     char device[400];                     /* device, driver, libraries, options */

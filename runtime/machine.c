@@ -184,6 +184,25 @@ mpl_status mpl_pages_bind(mpl_ctx *ctx, void *base, uint64_t bytes)
     return MPL_OK;
 }
 
+mpl_status mpl_pages_bind_far(mpl_ctx *ctx, void *base, uint64_t bytes)
+{
+    hwloc_bitmap_t here;
+    hwloc_obj_t node = NULL;
+
+    MPL_PASS(topology_get(ctx));
+    if (bytes == 0 || (here = hwloc_bitmap_alloc()) == NULL)
+        return MPL_OK;
+    if (hwloc_get_last_cpu_location(topology, here, HWLOC_CPUBIND_THREAD) == 0)
+        while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != NULL &&
+               hwloc_bitmap_intersects(node->cpuset, here))
+            continue;
+    if (node != NULL)
+        hwloc_set_area_membind(topology, base, bytes, node->nodeset, HWLOC_MEMBIND_BIND,
+                               HWLOC_MEMBIND_BYNODESET);
+    hwloc_bitmap_free(here);
+    return MPL_OK;
+}
+
 uint64_t mpl_rss_peak(void)
 {
     struct rusage usage;

@@ -34,6 +34,8 @@ void mpl_bind_thread(uint32_t index);
 /* Binds untouched pages to the node of the calling thread, where the system can. MPL_EUNAVAIL: the
  * machine is not known. */
 mpl_status mpl_pages_bind(mpl_ctx *ctx, void *base, uint64_t bytes);
+/* Binds them to the next other node, where there is one. */
+mpl_status mpl_pages_bind_far(mpl_ctx *ctx, void *base, uint64_t bytes);
 /* Zeroed pages on the node of the calling thread: page-aligned, not resident yet, never huge. bytes
  * > 0. */
 mpl_status mpl_pages_new(mpl_ctx *ctx, uint64_t bytes, void **base);

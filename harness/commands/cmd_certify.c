@@ -1,6 +1,7 @@
 /* cmd_certify.c -- memplan certify: runs only the checker of certificates. */
 #include "harness/cli/command.h"
 #include "harness/job/job.h"
+#include "harness/residency/residency_job.h"
 #include "harness/shapes/template_job.h"
 #include "planners/verify/certify.h"
 
@@ -64,6 +65,15 @@ mpl_status mpl_cmd_certify(mpl_ctx *ctx, mpl_options *options)
         if (options->given[i] && i != MPL_OPT_json && i != MPL_OPT_quiet)
             MPL_FAIL(ctx, MPL_EINPUT, "certify: --%s is of a GRAPH, and none is given",
                      mpl_option_name(i, name));
+    if (mpl_plan_of_kind(ctx, path, "residency")) {
+        if (!alone)
+            MPL_FAIL(ctx, MPL_EINPUT,
+                     "certify: %s is certified by itself; run GRAPH --plan %s compares it with a "
+                     "graph",
+                     path, path);
+        MPL_TRY(mpl_residency_certify(ctx, options, path));
+        goto out;
+    }
     if (mpl_template_named(ctx, path)) {
         if (!alone)
             MPL_FAIL(ctx, MPL_EINPUT,

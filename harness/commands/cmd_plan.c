@@ -7,6 +7,7 @@
 #include "harness/entries/entries.h"
 #include "harness/report/grid.h"
 #include "harness/job/job.h"
+#include "harness/residency/residency_job.h"
 #include "harness/shapes/template_job.h"
 #include "planners/ilp/ilp.h"
 
@@ -172,6 +173,26 @@ out:
     return st;
 }
 
+/* Two memories, between which values move. */
+static mpl_status plan_residency(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    mpl_residency_job job;
+
+    MPL_TRY(mpl_residency_job_plan(ctx, options, &job));
+    if (options->reproducible)
+        mpl_row_forget_origin(job.made.row);
+    if (options->output != NULL)
+        MPL_TRY(mpl_residency_job_write(ctx, &job, options->output));
+    if (options->json)
+        MPL_TRY(mpl_record_write(ctx, job.made.row, &options->result));
+    else if (!options->quiet)
+        mpl_residency_job_print(&job);
+out:
+    mpl_residency_job_fini(ctx, &job);
+    return st;
+}
+
 mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
@@ -180,6 +201,11 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
     char *json = NULL;
     const char *graph = options->args.item[0];
 
+    bool asked;
+
+    MPL_PASS(mpl_residency_asked(ctx, options, &asked));
+    if (asked)
+        return plan_residency(ctx, options);
     if (options->args.n == 1 && mpl_ranges_asked(options, graph))
         return plan_ranges(ctx, options);
     if (options->shapes != NULL || options->given[MPL_OPT_template] ||

@@ -5,6 +5,7 @@
 #include "harness/entries/entries.h"
 #include "harness/job/execute.h"
 #include "harness/job/train.h"
+#include "harness/residency/residency_job.h"
 #include "harness/shapes/template_job.h"
 
 static void print_device(const mpl_measured *m)
@@ -112,14 +113,36 @@ out:
     return st;
 }
 
+/* In two memories, between which values move. */
+static mpl_status run_residency(mpl_ctx *ctx, mpl_options *options)
+{
+    mpl_status st = MPL_OK;
+    mpl_residency_job job;
+
+    if (options->backend == NULL && options->plan == NULL)
+        options->backend = mpl_backend_default()->name;
+    MPL_TRY(mpl_residency_job_plan(ctx, options, &job));
+    MPL_TRY(mpl_residency_job_run(ctx, options, &job));
+    if (options->json)
+        MPL_TRY(mpl_record_write(ctx, job.made.row, &options->result));
+    else if (!options->quiet)
+        mpl_residency_job_print(&job);
+out:
+    mpl_residency_job_fini(ctx, &job);
+    return st;
+}
+
 mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     mpl_made made = {0};
     mpl_entries *entries = NULL;
     const char *graph = options->args.item[0];
-    bool train = options->given[MPL_OPT_iterations];
+    bool train = options->given[MPL_OPT_iterations], resides;
 
+    MPL_PASS(mpl_residency_asked(ctx, options, &resides));
+    if (resides)
+        return run_residency(ctx, options);
     if (options->plan != NULL && options->args.n == 1 && mpl_template_named(ctx, options->plan))
         return run_template(ctx, options);
     if (options->shapes != NULL)

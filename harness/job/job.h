@@ -9,6 +9,7 @@
 #include "harness/job/asked.h"
 #include "harness/tile/tile_job.h"
 #include "planners/plan/plan_choices.h"
+#include "planners/plan/residency.h"
 #include "planners/recompute/recompute.h"
 #include "planners/search/concat.h"
 #include "planners/search/ways.h"
@@ -43,6 +44,13 @@ typedef struct mpl_opener {
 } mpl_opener;
 
 /* One GRAPH under the options of the command line. */
+/* A verified plan of residency in time, for an execution. */
+typedef struct mpl_job_residency {
+    mpl_residency_problem *p;
+    mpl_residency_plan *plan;
+    uint32_t *of_buffer; /* [buffers of the problem] buffer of p, or MPL_NONE */
+} mpl_job_residency;
+
 typedef struct mpl_job {
     const char *text; /* GRAPH as given */
     mpl_bindings inputs;
@@ -81,6 +89,7 @@ typedef struct mpl_job {
     uint64_t naive_bytes, bound_bytes;
     uint32_t peak_step;
     const char *bound_kind;
+    const mpl_job_residency *residency; /* borrowed; NULL: nothing moves */
 } mpl_job;
 
 /* What is known of the job's order: "proved by cut", "bound by search", .. */
@@ -226,6 +235,8 @@ void mpl_row_fail(mpl_record *row, const char *status, const char *reason);
 
 /* Adds to the fields of a plan file what only the job knows: bindings and choices. */
 mpl_status mpl_job_add_members(mpl_ctx *ctx, const mpl_job *job, char **fields_json);
+/* Whether the file is a plan of this kind: template, residency. */
+bool mpl_plan_of_kind(mpl_ctx *ctx, const char *path, const char *kind);
 /* Writes a plan file: the problem, the plan, the fields of its row, and the job's members. */
 mpl_status mpl_job_write_plan(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan,
                               const char *row_json, const char *path);

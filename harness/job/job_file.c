@@ -1,6 +1,8 @@
 /* job_file.c -- writes plan files, opens them and checks them against GRAPH. See job.h. */
 #include "harness/job/job.h"
 
+#include "graphs/core/file.h"
+
 #include "planners/plan/plan_bindings.h"
 
 /* ---- writing ---- */
@@ -32,6 +34,19 @@ out:
 }
 
 /* ---- reading ---- */
+
+bool mpl_plan_of_kind(mpl_ctx *ctx, const char *path, const char *kind)
+{
+    char *text = NULL, mark[64];
+    size_t n = 0;
+    bool found = false;
+
+    snprintf(mark, sizeof mark, "\"kind\":\"%s\"", kind);
+    if (mpl_file_read(ctx, path, &text, &n) == MPL_OK)
+        found = memmem(text, n < 4096 ? n : 4096, mark, strlen(mark)) != NULL;
+    mpl_free(ctx, text);
+    return found;
+}
 
 /* Adopts the words of a SET listed in a row. */
 static void adopt_set(mpl_options *o, mpl_option_id id, const mpl_record *row, mpl_field field,

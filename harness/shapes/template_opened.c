@@ -1,19 +1,10 @@
 /* template_opened.c -- opens template files, and certifies them. See template_job.h. */
-#include "graphs/core/file.h"
 #include "harness/cli/quote.h"
 #include "harness/shapes/template_job.h"
 
 bool mpl_template_named(mpl_ctx *ctx, const char *path)
 {
-    static const char mark[] = "\"kind\":\"template\"";
-    char *text = NULL;
-    size_t n = 0;
-    bool found = false;
-
-    if (mpl_file_read(ctx, path, &text, &n) == MPL_OK)
-        found = memmem(text, n < 4096 ? n : 4096, mark, sizeof mark - 1) != NULL;
-    mpl_free(ctx, text);
-    return found;
+    return mpl_plan_of_kind(ctx, path, "template");
 }
 
 mpl_status mpl_template_open(mpl_ctx *ctx, const char *path, mpl_template_opened *out)

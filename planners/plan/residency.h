@@ -61,3 +61,10 @@ enum { MPL_PRICE_PARTS = 1024 };
 mpl_status mpl_residency_plan_new(mpl_ctx *ctx, const mpl_residency_problem *p,
                                   mpl_residency_plan **out);
 void mpl_residency_plan_free(mpl_ctx *ctx, mpl_residency_plan *plan);
+
+/* The plan as a self-contained JSON file, with the fields of its row. */
+mpl_status mpl_residency_write(mpl_ctx *ctx, const char *path, const mpl_residency_problem *p,
+                               const mpl_residency_plan *plan, const char *fields_json);
+/* Reads such a file, without verifying it. *fields_json: of the row. MPL_EINPUT: it is none. */
+mpl_status mpl_residency_read(mpl_ctx *ctx, const char *path, mpl_residency_problem **p,
+                              mpl_residency_plan **plan, char **fields_json);

@@ -439,6 +439,7 @@ void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec)
     if (exec->sequence != NULL)
         exec->backend->sequence_free(exec->dev, exec->sequence);
     mpl_residues_free(exec);
+    mpl_reside_free(ctx, exec->reside);
     for (mpl_op op = 0; exec->op_prepared != NULL && op < exec->g->n_ops; op++)
         exec->backend->release(exec->dev, exec->op_prepared[op]);
     for (uint32_t i = 0; exec->slab != NULL && i < exec->n_slabs; i++)
@@ -584,6 +585,8 @@ static mpl_status run_steps(mpl_exec *exec, int64_t *apart_ns)
     for (uint32_t s = 0; s < mpl_exec_n_steps(exec); s++) {
         if (exec->control == NULL && (exec->n_arrivals > 0 || exec->options.checked))
             MPL_PASS(prepare_step(exec, s, apart_ns));
+        if (exec->reside != NULL)
+            MPL_PASS(mpl_reside_before(exec, s));
         if (mpl_exec_op_of(exec, s) != MPL_NONE && exec->g->op_block[exec->order[s]] == 0)
             MPL_PASS(run_next(exec, exec->order[s], apart_ns));
         if (exec->control == NULL && exec->options.checked)
@@ -720,6 +723,7 @@ mpl_status mpl_exec_facts_get(mpl_exec *exec, mpl_exec_facts *facts)
         .pinned_bytes = exec->pinned_bytes,
         .copied_bytes = exec->copied_bytes,
         .reordered_bytes = exec->reordered_bytes,
+        .moved_bytes = mpl_reside_moved(exec),
     };
     for (mpl_op op = 0; exec->backend->packed_bytes != NULL && op < exec->g->n_ops; op++)
         if (exec->op_prepared[op] != NULL)

@@ -95,6 +95,7 @@ typedef struct mpl_witness mpl_witness;   /* private to checked_control.c */
 typedef struct mpl_team mpl_team;         /* private to concurrent.c */
 typedef struct mpl_census mpl_census;     /* private to checked_at_once.c */
 typedef struct mpl_residues mpl_residues; /* private to residues.c */
+typedef struct mpl_reside mpl_reside;     /* private to reside.c */
 
 struct mpl_exec {
     mpl_ctx *ctx;
@@ -136,6 +137,7 @@ struct mpl_exec {
     mpl_value *arrival_value;
     char **arrival_home;
 
+    mpl_reside *reside;     /* operands move between steps; NULL: none does */
     mpl_residues *residues; /* NULL: rounds run operation by operation */
     mpl_control *control;   /* NULL: no control flow, step i is operation order[i] */
 
@@ -311,6 +313,11 @@ void mpl_team_free(mpl_team *team);
 /* exec_ok.c: mpl_assert_ok's predicate before a run: all values and blocks are within their slabs.
  * At level 3, for small graphs: the order respects the graph. */
 bool mpl_exec_ok(const mpl_exec *exec);
+
+/* reside.c: the moves before a step; bytes moved in this run, or the last one. */
+mpl_status mpl_reside_before(mpl_exec *exec, uint32_t step);
+uint64_t mpl_reside_moved(const mpl_exec *exec);
+void mpl_reside_free(mpl_ctx *ctx, mpl_reside *reside);
 
 /* weights.c: the contents of a weight, passed to `sink` in pieces from its start. */
 typedef mpl_status mpl_weight_sink(void *arg, mpl_value v, uint64_t offset, const void *data,

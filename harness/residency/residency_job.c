@@ -1,0 +1,372 @@
+/* residency_job.c -- plans, executes and certifies residency in time. See residency_job.h. */
+#include "harness/residency/residency_job.h"
+
+#include "graphs/core/size.h"
+#include "harness/cli/quote.h"
+#include "harness/report/grid.h"
+#include "planners/residency/residency.h"
+#include "planners/verify/verify_residency.h"
+
+#include <stdlib.h>
+
+#define KIND "residency"
+
+mpl_status mpl_residency_asked(mpl_ctx *ctx, const mpl_options *options, bool *asked)
+{
+    *asked =
+        options->residency || (options->plan != NULL && mpl_plan_of_kind(ctx, options->plan, KIND));
+    if (options->residency && options->plan == NULL && options->memories == NULL)
+        return MPL_REFUSE(ctx, "--residency: which memories? --memories fast:2MiB:1,slow:inf:8");
+    if (!options->residency && options->memories != NULL)
+        return MPL_REFUSE(ctx, "--memories: add --residency; a buffer that lies in one memory for "
+                               "its whole life is a matter of --planner spill");
+    return MPL_OK;
+}
+
+/* ---- --memories ---- */
+
+typedef struct memories {
+    uint64_t capacity, percent; /* of fast memory; percent 0: capacity counts [byte] */
+    uint64_t move_price, slow_price;
+} memories;
+
+/* A price: a whole number from 1, or '-' where `none` is allowed: 0. */
+static mpl_status parse_price(mpl_ctx *ctx, const char *text, bool none, uint64_t *out)
+{
+    char *end;
+
+    *out = 0;
+    if (none && strcmp(text, "-") == 0)
+        return MPL_OK;
+    *out = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || *out == 0 || *out > 1000000)
+        return MPL_REFUSE(ctx, "--memories: price '%.40s' is no whole number from 1 to 1000000%s",
+                          text, none ? ", nor '-' (no step may use what lies there)" : "");
+    return MPL_OK;
+}
+
+static mpl_status parse_fast(mpl_ctx *ctx, const char *text, memories *out)
+{
+    const char *end = text;
+
+    if (strchr(text, '%') == NULL)
+        return mpl_parse_bytes(ctx, "--memories, capacity", text, &out->capacity);
+    out->percent = strtoull(text, (char **)(uintptr_t)&end, 10);
+    if (strcmp(end, "%") != 0 || out->percent < 1 || out->percent > 100)
+        return MPL_REFUSE(ctx,
+                          "--memories: '%.40s' is none of 1%% to 100%% of the plan in one "
+                          "memory",
+                          text);
+    return MPL_OK;
+}
+
+/* "fast:2MiB:1,slow:inf:8" */
+static mpl_status parse_memories(mpl_ctx *ctx, const char *text, memories *out)
+{
+    char part[2][3][64] = {{{0}}}, rest[2] = {0};
+
+    *out = (memories){0};
+    if (strstr(text, "bandwidth=") != NULL)
+        return MPL_REFUSE(ctx, "--memories: bandwidth= is not planned for: moves have bytes, and "
+                               "no duration; leave it out");
+    if (sscanf(text, "%63[^:,]:%63[^:,]:%63[^:,],%63[^:,]:%63[^:,]:%63[^:,]%1c", part[0][0],
+               part[0][1], part[0][2], part[1][0], part[1][1], part[1][2], rest) != 6 ||
+        strcmp(part[1][1], "inf") != 0)
+        return MPL_REFUSE(ctx,
+                          "--memories %.100s: of the form fast:2MiB:1,slow:inf:8: capacity in "
+                          "bytes or %% and the price of a byte moved; the price of one that a step "
+                          "uses in slow memory, or -",
+                          text);
+    MPL_PASS(parse_fast(ctx, part[0][1], out));
+    MPL_PASS(parse_price(ctx, part[0][2], false, &out->move_price));
+    return parse_price(ctx, part[1][2], true, &out->slow_price);
+}
+
+/* ---- planning ---- */
+
+static mpl_status check_options(mpl_ctx *ctx, const mpl_options *o)
+{
+    if (o->planner != NULL || o->near != NULL || o->given[MPL_OPT_capacity] || o->args.n != 1)
+        return MPL_REFUSE(ctx, "--residency: one GRAPH, without --planner, --near and --capacity");
+    if (o->safety.kind != MPL_safety_serial || o->workers > 1 || o->checked ||
+        o->workspaces == MPL_workspaces_plan || o->pools != 0 || o->pin != 7 ||
+        o->given[MPL_OPT_iterations])
+        return MPL_REFUSE(ctx, "--residency: serial plans, with weights, inputs and outputs pinned "
+                               "and workspaces in their pool, run by one worker, unchecked");
+    return MPL_OK;
+}
+
+/* The plan in one memory, as GRAPH's options have it. */
+static mpl_status plan_without(mpl_ctx *ctx, const mpl_options *options, uint64_t *bytes)
+{
+    mpl_options plain = *options;
+    mpl_made made = {0};
+    mpl_status st;
+
+    plain.plan = NULL;
+    st = mpl_make(ctx, &plain, options->args.item[0], MPL_TO_PLAN, &made);
+    if (st == MPL_OK)
+        *bytes = made.plan->peak_bytes;
+    mpl_made_fini(ctx, &made);
+    return st;
+}
+
+/* The problem in which nothing lies over or inside another. */
+static mpl_status open_graph(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job)
+{
+    options->in_place = false;
+    options->concat = MPL_concat_copy;
+    options->plan = NULL;
+    MPL_PASS(mpl_make(ctx, options, options->args.item[0], MPL_TO_PROBLEM, &job->made));
+    return mpl_residency_uses(ctx, &job->made.job, &job->found.p, &job->found.of_buffer);
+}
+
+static mpl_status plan_graph(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job,
+                             mpl_run *run)
+{
+    mpl_params none = {0};
+    mpl_residency_problem *p;
+    memories m;
+    int64_t begin;
+
+    MPL_PASS(parse_memories(ctx, options->memories, &m));
+    MPL_PASS(plan_without(ctx, options, &job->without_bytes));
+    MPL_PASS(open_graph(ctx, options, job));
+    p = job->found.p;
+    p->capacity = m.percent > 0 ? job->without_bytes / 100 * m.percent : m.capacity;
+    p->move_price = m.move_price;
+    p->slow_price = m.slow_price;
+    mpl_asked_run(ctx, options, &none, run);
+    begin = mpl_clock_ns();
+    MPL_PASS(mpl_residency_solve(run, p, &job->found.plan));
+    run->plan_ns = mpl_clock_ns() - begin;
+    MPL_PASS(mpl_residency_belady(ctx, p, &job->furthest_cost));
+    return mpl_residency_greedy(ctx, p, &job->density_cost);
+}
+
+/* Whether the file's problem is the graph's own. */
+static bool same_uses(const mpl_residency_problem *a, const mpl_residency_problem *b)
+{
+    return a->n == b->n && a->n_steps == b->n_steps && a->align == b->align &&
+           memcmp(a->begin, b->begin, ((size_t)a->n + 1) * sizeof *a->begin) == 0 &&
+           memcmp(a->bytes, b->bytes, a->n * sizeof *a->bytes) == 0 &&
+           memcmp(a->at, b->at, a->begin[a->n] * sizeof *a->at) == 0 &&
+           memcmp(a->writes, b->writes, a->begin[a->n]) == 0;
+}
+
+static mpl_status take_file(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job)
+{
+    mpl_status st = MPL_OK;
+    mpl_residency_problem *p = NULL;
+    mpl_record *row = NULL;
+    const char *path = options->plan;
+    char *fields = NULL;
+
+    MPL_TRY(mpl_residency_read(ctx, path, &p, &job->found.plan, &fields));
+    MPL_TRY(mpl_record_read(ctx, path, fields, strlen(fields), &row));
+    MPL_TRY(mpl_job_adopt(ctx, options, false, row));
+    MPL_TRY(check_options(ctx, options));
+    if (options->backend == NULL)
+        options->backend = mpl_backend_default()->name;
+    MPL_TRY(open_graph(ctx, options, job));
+    if (!same_uses(p, job->found.p))
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: a plan of another graph than %.100s under these options",
+                 path, options->args.item[0]);
+    job->found.p->capacity = p->capacity;
+    job->found.p->move_price = p->move_price;
+    job->found.p->slow_price = p->slow_price;
+    (void)mpl_record_get_int(row, MPL_FIELD_without_bytes, &job->without_bytes);
+    (void)mpl_record_get_int(row, MPL_FIELD_cost_furthest, &job->furthest_cost);
+    (void)mpl_record_get_int(row, MPL_FIELD_cost_density, &job->density_cost);
+    mpl_record_text(job->made.row, MPL_FIELD_memories,
+                    mpl_record_get_text(row, MPL_FIELD_memories));
+out:
+    mpl_residency_problem_free(ctx, p);
+    mpl_record_free(ctx, row);
+    mpl_free(ctx, fields);
+    return st;
+}
+
+/* Both memories as a pool 0 that is spread, with each buffer where it is first used. */
+static mpl_status spread(mpl_ctx *ctx, mpl_residency_job *job)
+{
+    const mpl_problem *q = job->made.job.problem;
+    const mpl_residency_plan *plan = job->found.plan;
+    mpl_plan *out;
+
+    MPL_PASS(mpl_plan_new(ctx, q, &job->plan));
+    out = job->plan;
+    MPL_PASS(mpl_plan_spread(ctx, out, 2));
+    out->claim = MPL_FEASIBLE;
+    out->spread.bytes[0] = plan->fast_bytes;
+    out->spread.bytes[1] = plan->slow_arena;
+    for (mpl_buffer b = 0; b < q->n; b++) {
+        uint32_t id = job->found.of_buffer[b], first = id != MPL_NONE ? job->found.p->begin[id] : 0;
+        uint64_t *bytes = q->pool[b] != 0 ? &out->pool_bytes[q->pool[b]] : &out->spread.bytes[0];
+
+        if (id == MPL_NONE) { /* unused, or a workspace: never two at once */
+            *bytes = mpl_max_u64(*bytes, q->bytes[b]);
+            continue;
+        }
+        out->spread.memory[b] = plan->fast[first] ? 0 : 1;
+        out->offset[b] = plan->place[first];
+    }
+    return MPL_OK;
+}
+
+static void put_fields(const mpl_residency_job *job, const mpl_run *run, mpl_record *row)
+{
+    const mpl_residency_plan *plan = job->found.plan;
+
+    mpl_record_text(row, MPL_FIELD_status, "ok");
+    mpl_record_text(row, MPL_FIELD_planner, KIND);
+    mpl_record_text(row, MPL_FIELD_claim, plan->cost == plan->bound ? "optimal" : "feasible");
+    mpl_record_bool(row, MPL_FIELD_verified, true);
+    mpl_record_int(row, MPL_FIELD_planned_bytes, plan->fast_bytes);
+    mpl_record_int(row, MPL_FIELD_without_bytes, job->without_bytes);
+    mpl_record_int(row, MPL_FIELD_fast_capacity, job->found.p->capacity);
+    mpl_record_int(row, MPL_FIELD_slow_bytes, plan->slow_arena);
+    mpl_record_int(row, MPL_FIELD_moved_bytes, plan->moved_bytes);
+    mpl_record_int(row, MPL_FIELD_slow_used_bytes, plan->slow_bytes);
+    mpl_record_int(row, MPL_FIELD_cost, plan->cost);
+    mpl_record_int(row, MPL_FIELD_cost_bound, plan->bound);
+    mpl_record_text(row, MPL_FIELD_cost_proof, plan->searched ? "search" : "prices");
+    mpl_record_int(row, MPL_FIELD_cost_furthest, job->furthest_cost);
+    mpl_record_int(row, MPL_FIELD_cost_density, job->density_cost);
+    mpl_record_null(row, MPL_FIELD_bound_bytes);
+    mpl_record_null(row, MPL_FIELD_bound_kind);
+    mpl_record_int(row, MPL_FIELD_ticks, run->ticks);
+    mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)run->plan_ns);
+}
+
+mpl_status mpl_residency_job_plan(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job)
+{
+    mpl_run run = mpl_run_default(ctx);
+
+    *job = (mpl_residency_job){0};
+    MPL_PASS(check_options(ctx, options));
+    if (options->plan != NULL) {
+        MPL_PASS(take_file(ctx, options, job));
+    } else {
+        MPL_PASS(plan_graph(ctx, options, job, &run));
+        mpl_record_text(job->made.row, MPL_FIELD_memories, options->memories);
+    }
+    MPL_PASS(mpl_verify_residency(ctx, job->found.p, job->found.plan));
+    put_fields(job, &run, job->made.row);
+    return MPL_OK;
+}
+
+mpl_status mpl_residency_job_write(mpl_ctx *ctx, const mpl_residency_job *job, const char *path)
+{
+    mpl_status st = MPL_OK;
+    char *fields = NULL;
+
+    MPL_TRY(mpl_record_write(ctx, job->made.row, &fields));
+    MPL_TRY(mpl_residency_write(ctx, path, job->found.p, job->found.plan, fields));
+out:
+    mpl_free(ctx, fields);
+    return st;
+}
+
+void mpl_residency_job_fini(mpl_ctx *ctx, mpl_residency_job *job)
+{
+    mpl_residency_problem_free(ctx, job->found.p);
+    mpl_residency_plan_free(ctx, job->found.plan);
+    mpl_free(ctx, job->found.of_buffer);
+    mpl_plan_free(ctx, job->plan);
+    mpl_made_fini(ctx, &job->made);
+}
+
+/* ---- running ---- */
+
+mpl_status mpl_residency_job_run(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job)
+{
+    mpl_made *made = &job->made;
+    const mpl_executed *o;
+
+    MPL_PASS(spread(ctx, job));
+    MPL_PASS(mpl_new(ctx, made->executed, 1));
+    made->job.residency = &job->found;
+    MPL_PASS(mpl_execute(ctx, options, &made->job, job->plan, made->executed));
+    o = made->executed;
+    mpl_executed_fields(ctx, o, made->row);
+    MPL_PASS(mpl_executed_judge(ctx, made->job.text, o));
+    if (o->error != 0)
+        return MPL_ERROR(ctx, MPL_EINVALID,
+                         "%.200s: outputs are not the bits of the run that shares nothing",
+                         made->job.text);
+    if (o->measured.facts.moved_bytes != job->found.plan->moved_bytes)
+        return MPL_ERROR(ctx, MPL_EINVALID, "%.200s: %" PRIu64 " bytes moved, planned are %" PRIu64,
+                         made->job.text, o->measured.facts.moved_bytes,
+                         job->found.plan->moved_bytes);
+    return MPL_OK;
+}
+
+/* ---- what is printed ---- */
+
+void mpl_residency_job_print(const mpl_residency_job *job)
+{
+    const mpl_residency_problem *p = job->found.p;
+    const mpl_residency_plan *plan = job->found.plan;
+    const mpl_executed *o = job->made.executed;
+    int64_t median = 0;
+    char gap[32];
+
+    printf("graph     %s: %" PRIu32 " buffers, %" PRIu32 " steps, serial\n",
+           mpl_shown(job->made.job.text), p->n, p->n_steps);
+    printf("without   %12" PRIu64 " bytes  %14s  in one memory\n", job->without_bytes,
+           mpl_sized(job->without_bytes).text);
+    printf("fast      %12" PRIu64 " bytes  %14s  of %s, verified\n", plan->fast_bytes,
+           mpl_sized(plan->fast_bytes).text, mpl_sized(p->capacity).text);
+    printf("slow      %12" PRIu64 " bytes  %14s\n", plan->slow_arena,
+           mpl_sized(plan->slow_arena).text);
+    printf("moved     %12" PRIu64 " bytes  %14s  in %" PRIu32 " moves\n", plan->moved_bytes,
+           mpl_sized(plan->moved_bytes).text, plan->n_moves);
+    if (p->slow_price > 0)
+        printf("used      %12" PRIu64 " bytes  %14s  in slow memory, at %" PRIu64 " a byte\n",
+               plan->slow_bytes, mpl_sized(plan->slow_bytes).text, p->slow_price);
+    printf("cost      %12" PRIu64 "  bound %" PRIu64 " by %s, gap %s\n", plan->cost, plan->bound,
+           plan->searched ? "search" : "prices of steps",
+           mpl_gap_text(plan->cost, plan->bound, gap));
+    printf("rules     %12" PRIu64 "  furthest next use; %" PRIu64 " by density\n",
+           job->furthest_cost, job->density_cost);
+    if (o == NULL)
+        return;
+    (void)mpl_record_median(job->made.row, MPL_FIELD_run_ns, &median);
+    printf("executed  on %s: outputs %s to the run that shares nothing, %" PRIu64
+           " bytes moved, %.3f ms\n",
+           job->made.job.backend->name, mpl_outputs_word(o->error), o->measured.facts.moved_bytes,
+           (double)median / 1e6);
+}
+
+mpl_status mpl_residency_certify(mpl_ctx *ctx, mpl_options *options, const char *path)
+{
+    mpl_status st = MPL_OK, judged;
+    mpl_residency_job job = {0};
+    char *fields = NULL, message[sizeof ctx->message];
+
+    MPL_TRY(mpl_residency_read(ctx, path, &job.found.p, &job.found.plan, &fields));
+    MPL_TRY(mpl_record_read(ctx, path, fields, strlen(fields), &job.made.row));
+    judged = mpl_verify_residency(ctx, job.found.p, job.found.plan);
+    memcpy(message, ctx->message, sizeof message);
+    if (options->json) {
+        if (judged != MPL_OK)
+            mpl_row_fail(job.made.row, mpl_row_status(judged), message);
+        MPL_TRY(mpl_record_write(ctx, job.made.row, &options->result));
+    } else if (judged == MPL_OK && !options->quiet) {
+        const mpl_residency_plan *plan = job.found.plan;
+
+        printf("%s: certified: every operand is whole where it is used, %" PRIu64
+               " bytes move; a cost of %" PRIu64 ", %s %" PRIu64 "\n",
+               mpl_shown(path), plan->moved_bytes, plan->cost,
+               plan->searched ? "by a search that the file does not hold at least"
+                              : "by the prices of its steps at least",
+               plan->bound);
+    }
+    if (judged != MPL_OK)
+        MPL_FAIL(ctx, judged, "%.100s: %.400s", path, message);
+out:
+    mpl_free(ctx, fields);
+    mpl_residency_job_fini(ctx, &job);
+    return st;
+}
