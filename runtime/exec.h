@@ -51,10 +51,11 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
 void mpl_exec_free(mpl_ctx *ctx, mpl_exec *exec);
 /* Later runs follow a plan of residency in time: `exec` was made of a plan that spreads pool 0 over
  * two memories, fast and slow, as large as this one needs. Pages of slow memory are bound to
- * another NUMA node where there is one. of_buffer[] of the map's buffers: which of p it is, or
- * MPL_NONE. MPL_EINVALID: an operand has no use in the plan. MPL_EINPUT: loops, several workers,
+ * another NUMA node where there is one. of_buffer[] of the buffers of q, whose map it is: which of
+ * p it is, a family as one, or MPL_NONE. MPL_EINVALID: an operand has no use in the plan.
+ * MPL_EINPUT: loops, several workers,
  * --checked, a backend that is not of the host. */
-mpl_status mpl_exec_reside(mpl_exec *exec, const mpl_value_map *map,
+mpl_status mpl_exec_reside(mpl_exec *exec, const mpl_problem *q, const mpl_value_map *map,
                            const mpl_residency_problem *p, const mpl_residency_plan *plan,
                            const uint32_t *of_buffer);
 

@@ -203,7 +203,7 @@ mpl_status mpl_cmd_plan(mpl_ctx *ctx, mpl_options *options)
 
     bool asked;
 
-    MPL_PASS(mpl_residency_asked(ctx, options, &asked));
+    MPL_TRY(mpl_residency_asked(ctx, options, &asked));
     if (asked)
         return plan_residency(ctx, options);
     if (options->args.n == 1 && mpl_ranges_asked(options, graph))

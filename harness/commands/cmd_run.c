@@ -140,7 +140,7 @@ mpl_status mpl_cmd_run(mpl_ctx *ctx, mpl_options *options)
     const char *graph = options->args.item[0];
     bool train = options->given[MPL_OPT_iterations], resides;
 
-    MPL_PASS(mpl_residency_asked(ctx, options, &resides));
+    MPL_TRY(mpl_residency_asked(ctx, options, &resides));
     if (resides)
         return run_residency(ctx, options);
     if (options->plan != NULL && options->args.n == 1 && mpl_template_named(ctx, options->plan))

@@ -192,8 +192,8 @@ mpl_status mpl_measure_new(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *pla
     MPL_TRY(mpl_exec_new(ctx, job->backend, dev, g, job->order, plan != NULL ? job->problem : NULL,
                          plan != NULL ? job->map : NULL, plan, &within, &exec));
     if (plan != NULL && job->residency != NULL)
-        MPL_TRY(mpl_exec_reside(exec, job->map, job->residency->p, job->residency->plan,
-                                job->residency->of_buffer));
+        MPL_TRY(mpl_exec_reside(exec, job->problem, job->map, job->residency->p,
+                                job->residency->plan, job->residency->of_buffer));
     for (uint32_t i = 0; i < g->n_inputs; i++)
         MPL_TRY(mpl_exec_set_input(exec, i, inputs->data[i]));
     *out = exec, exec = NULL;

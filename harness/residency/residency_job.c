@@ -209,7 +209,7 @@ static mpl_status spread(mpl_ctx *ctx, mpl_residency_job *job)
             continue;
         }
         out->spread.memory[b] = plan->fast[first] ? 0 : 1;
-        out->offset[b] = plan->place[first];
+        out->offset[b] = plan->place[first] + (q->inside != NULL ? q->inside_at[b] : 0);
     }
     return MPL_OK;
 }

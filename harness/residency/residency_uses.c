@@ -7,9 +7,11 @@
 typedef struct walk {
     mpl_ctx *ctx;
     const mpl_job *job;
-    uint32_t *n_uses; /* [buffers] */
-    uint32_t *last;   /* [buffers] step of its last use so far; MPL_NONE: none */
-    uint32_t *of_buffer;
+    const mpl_problem *q;     /* the job's, with each family as one buffer */
+    uint32_t *into;           /* [the job's buffers] which of q holds it */
+    uint32_t *n_uses;         /* [buffers of q] */
+    uint32_t *last;           /* [buffers of q] step of its last use so far; MPL_NONE: none */
+    uint32_t *id;             /* [buffers of q] of p, or MPL_NONE */
     mpl_residency_problem *p; /* NULL: counts */
 } walk;
 
@@ -38,26 +40,27 @@ static void use(walk *w, mpl_value v, uint32_t step, bool writes)
 {
     mpl_buffer b = v != MPL_NONE ? w->job->map->value_buffer[v] : MPL_NONE;
     mpl_residency_problem *p = w->p;
-    uint32_t id;
+    uint32_t use_id;
 
     if (b == MPL_NONE || w->job->problem->pool[b] != 0)
         return;
+    b = w->into[b];
     if (w->last[b] != step) {
         w->last[b] = step;
         w->n_uses[b]++;
         if (p != NULL)
-            p->at[p->begin[w->of_buffer[b]] + w->n_uses[b] - 1] = step;
+            p->at[p->begin[w->id[b]] + w->n_uses[b] - 1] = step;
     }
     if (p == NULL)
         return;
-    id = p->begin[w->of_buffer[b]] + w->n_uses[b] - 1;
-    p->writes[id] = p->writes[id] || writes;
+    use_id = p->begin[w->id[b]] + w->n_uses[b] - 1;
+    p->writes[use_id] = p->writes[use_id] || writes;
 }
 
 static mpl_status walk_steps(walk *w)
 {
     const mpl_graph *g = w->job->source.graph;
-    uint32_t n = w->job->problem->n;
+    uint32_t n = w->q->n;
 
     memset(w->n_uses, 0, n * sizeof *w->n_uses);
     memset(w->last, 0xff, n * sizeof *w->last);
@@ -77,19 +80,19 @@ static mpl_status walk_steps(walk *w)
 /* The buffers that have uses, in the problem's order. */
 static mpl_status make_buffers(walk *w)
 {
-    const mpl_problem *q = w->job->problem;
+    const mpl_problem *q = w->q;
     uint32_t n = 0, n_uses = 0;
     char text[24];
 
     for (mpl_buffer b = 0; b < q->n; b++) {
-        w->of_buffer[b] = w->n_uses[b] > 0 ? n : MPL_NONE;
+        w->id[b] = w->n_uses[b] > 0 ? n : MPL_NONE;
         n += w->n_uses[b] > 0;
         n_uses += w->n_uses[b];
     }
     MPL_PASS(mpl_residency_problem_new(w->ctx, q->name, n, n_uses, &w->p));
     w->p->n_steps = (uint32_t)mpl_max_u64(w->job->source.graph->n_ops, 1);
     for (mpl_buffer b = 0; b < q->n; b++) {
-        uint32_t id = w->of_buffer[b];
+        uint32_t id = w->id[b];
 
         if (id == MPL_NONE)
             continue;
@@ -114,8 +117,7 @@ static mpl_status check(mpl_ctx *ctx, const mpl_job *job)
                           "residency: graph '%.200s' has loops or branches; --rnn unroll, or "
                           "a network without, can be planned",
                           g->name);
-    if (job->problem->before != NULL || job->problem->inside != NULL ||
-        job->problem->n_in_place > 0)
+    if (job->problem->before != NULL || job->problem->n_in_place > 0)
         return MPL_REFUSE(ctx, "residency: needs --safety serial, --in-place off, --concat copy");
     return MPL_OK;
 }
@@ -124,17 +126,27 @@ mpl_status mpl_residency_uses(mpl_ctx *ctx, const mpl_job *job, mpl_residency_pr
                               uint32_t **of_buffer)
 {
     mpl_status st = MPL_OK;
-    walk w = {.ctx = ctx, .job = job};
+    walk w = {.ctx = ctx, .job = job, .q = job->problem};
+    mpl_problem *hull = NULL;
 
     MPL_TRY(check(ctx, job));
-    MPL_TRY(mpl_new_each(ctx, job->problem->n, w.n_uses, w.last, w.of_buffer));
+    MPL_TRY(mpl_new_each(ctx, job->problem->n, w.into, w.n_uses, w.last, w.id));
+    for (mpl_buffer b = 0; b < job->problem->n; b++)
+        w.into[b] = b;
+    if (job->problem->inside != NULL) {
+        MPL_TRY(mpl_problem_hull(ctx, job->problem, &hull, w.into));
+        w.q = hull;
+    }
     MPL_TRY(walk_steps(&w));
     MPL_TRY(make_buffers(&w));
     MPL_TRY(walk_steps(&w));
+    for (mpl_buffer b = 0; b < job->problem->n; b++)
+        w.into[b] = w.id[w.into[b]];
     *p = w.p, w.p = NULL;
-    *of_buffer = w.of_buffer, w.of_buffer = NULL;
+    *of_buffer = w.into, w.into = NULL;
 out:
     mpl_residency_problem_free(ctx, w.p);
-    mpl_free_each(ctx, w.n_uses, w.last, w.of_buffer);
+    mpl_problem_free(ctx, hull);
+    mpl_free_each(ctx, w.into, w.n_uses, w.last, w.id);
     return st;
 }

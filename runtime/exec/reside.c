@@ -15,58 +15,75 @@ struct mpl_reside {
 /* Slabs of the two memories: those of a pool 0 that is spread. */
 enum { FAST, SLOW };
 
+/* What a plan of residency is bound by. */
+typedef struct binding {
+    mpl_exec *exec;
+    const mpl_problem *q;
+    const mpl_value_map *map;
+    const mpl_residency_problem *p;
+    const mpl_residency_plan *plan;
+    const uint32_t *of_buffer;
+} binding;
+
+/* Bytes from the start of v's buffer, of a family: of its first part, to v. */
+static uint64_t within(const binding *b, mpl_value v)
+{
+    mpl_value holder = mpl_exec_holder(b->map, v);
+    uint64_t part = b->q->inside != NULL ? b->q->inside_at[b->map->value_buffer[holder]] : 0;
+
+    return part + (holder != v ? b->map->value_offset[v] : 0);
+}
+
 /* Where operand v lies at its step; NULL: outside of the plan, it stays where it is. MPL_EINVALID:
  * the plan has no use of it there. */
-static mpl_status operand_at(const mpl_exec *exec, const mpl_value_map *map,
-                             const mpl_residency_problem *p, const mpl_residency_plan *plan,
-                             const uint32_t *of_buffer, uint32_t step, mpl_value v, char **at)
+static mpl_status operand_at(const binding *b, uint32_t step, mpl_value v, char **at)
 {
-    uint32_t id = v != MPL_NONE && map->value_buffer[v] != MPL_NONE
-                      ? of_buffer[map->value_buffer[v]]
+    uint32_t id = v != MPL_NONE && b->map->value_buffer[v] != MPL_NONE
+                      ? b->of_buffer[b->map->value_buffer[v]]
                       : MPL_NONE;
 
     *at = NULL;
     if (id == MPL_NONE)
         return MPL_OK;
-    for (uint32_t i = p->begin[id]; i < p->begin[id + 1]; i++)
-        if (p->at[i] == step) {
-            *at = mpl_exec_at(exec, plan->fast[i] ? FAST : SLOW,
-                              plan->place[i] + map->value_offset[v]);
+    for (uint32_t i = b->p->begin[id]; i < b->p->begin[id + 1]; i++)
+        if (b->p->at[i] == step) {
+            *at = mpl_exec_at(b->exec, b->plan->fast[i] ? FAST : SLOW,
+                              b->plan->place[i] + within(b, v));
             return MPL_OK;
         }
-    return MPL_ERROR(exec->ctx, MPL_EINVALID,
+    return MPL_ERROR(b->exec->ctx, MPL_EINVALID,
                      "step %" PRIu32 " has operand '%s', which the plan of residency has not", step,
-                     exec->g->value_name[v]);
+                     b->exec->g->value_name[v]);
 }
 
-static mpl_status bind_step(mpl_exec *exec, const mpl_value_map *map,
-                            const mpl_residency_problem *p, const mpl_residency_plan *plan,
-                            const uint32_t *of_buffer, uint32_t step)
+static mpl_status bind_step(const binding *b, uint32_t step)
 {
+    mpl_exec *exec = b->exec;
     const mpl_graph *g = exec->g;
     mpl_op op = exec->order[step];
-    uint32_t in = g->op_in_begin[op], out = g->op_out_begin[op];
     char *at;
 
     if (exec->op_skipped[op])
         return MPL_OK;
-    for (uint32_t i = in; i < g->op_in_begin[op + 1]; i++) {
-        MPL_PASS(operand_at(exec, map, p, plan, of_buffer, step, g->op_in[i], &at));
+    for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
+        MPL_PASS(operand_at(b, step, g->op_in[i], &at));
         if (at != NULL)
             exec->in[i].data = at;
     }
-    for (uint32_t i = out; i < g->op_out_begin[op + 1]; i++) {
-        MPL_PASS(operand_at(exec, map, p, plan, of_buffer, step, g->op_out[i], &at));
+    for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
+        MPL_PASS(operand_at(b, step, g->op_out[i], &at));
         if (at != NULL)
             exec->out[i].data = at;
     }
     return MPL_OK;
 }
 
-mpl_status mpl_exec_reside(mpl_exec *exec, const mpl_value_map *map, const mpl_residency_problem *p,
-                           const mpl_residency_plan *plan, const uint32_t *of_buffer)
+mpl_status mpl_exec_reside(mpl_exec *exec, const mpl_problem *q, const mpl_value_map *map,
+                           const mpl_residency_problem *p, const mpl_residency_plan *plan,
+                           const uint32_t *of_buffer)
 {
     mpl_ctx *ctx = exec->ctx;
+    binding b = {exec, q, map, p, plan, of_buffer};
 
     if (exec->control != NULL || exec->parallel || exec->n_arrivals > 0 || exec->n_staged > 0 ||
         exec->team != NULL || exec->options.checked || exec->backend->sequence_new != NULL ||
@@ -74,7 +91,7 @@ mpl_status mpl_exec_reside(mpl_exec *exec, const mpl_value_map *map, const mpl_r
         return MPL_REFUSE(ctx, "residency: runs are of serial graphs without loops, by one worker, "
                                "unchecked, on a backend of the host (cpu, ref)");
     for (uint32_t s = 0; s < exec->g->n_ops; s++)
-        MPL_PASS(bind_step(exec, map, p, plan, of_buffer, s));
+        MPL_PASS(bind_step(&b, s));
     MPL_PASS(mpl_new(ctx, exec->reside, 1));
     MPL_PASS(mpl_new_each(ctx, plan->n_moves, exec->reside->move, exec->reside->bytes));
     exec->reside->n_moves = plan->n_moves;
