@@ -178,8 +178,8 @@ static mpl_status take_file(mpl_ctx *ctx, mpl_options *options, mpl_residency_jo
     (void)mpl_record_get_int(row, MPL_FIELD_without_bytes, &job->without_bytes);
     (void)mpl_record_get_int(row, MPL_FIELD_cost_furthest, &job->furthest_cost);
     (void)mpl_record_get_int(row, MPL_FIELD_cost_density, &job->density_cost);
-    mpl_record_text(job->made.row, MPL_FIELD_memories,
-                    mpl_record_get_text(row, MPL_FIELD_memories));
+    mpl_record_text(job->made.row, MPL_FIELD_two_memories,
+                    mpl_record_get_text(row, MPL_FIELD_two_memories));
 out:
     mpl_residency_problem_free(ctx, p);
     mpl_record_free(ctx, row);
@@ -249,7 +249,7 @@ mpl_status mpl_residency_job_plan(mpl_ctx *ctx, mpl_options *options, mpl_reside
         MPL_PASS(take_file(ctx, options, job));
     } else {
         MPL_PASS(plan_graph(ctx, options, job, &run));
-        mpl_record_text(job->made.row, MPL_FIELD_memories, options->memories);
+        mpl_record_text(job->made.row, MPL_FIELD_two_memories, options->memories);
     }
     MPL_PASS(mpl_verify_residency(ctx, job->found.p, job->found.plan));
     put_fields(job, &run, job->made.row);
