@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""XLA's buffer assignments of JAX programs on this CPU: inference, training, loops.
+"""XLA's buffer assignments of JAX programs: inference, training, loops; for this CPU, or ahead of time for an H100.
 
-  jax_programs.py FOLDER      writes NAME-buffer-assignment.txt and NAME-live-range.txt; needs jax
+  jax_programs.py FOLDER cpu|gpu      writes NAME-buffer-assignment.txt and NAME-live-range.txt; needs jax
+
+For gpu no GPU is needed, but jax-cuda12-plugin, jax-cuda12-pjrt and nvidia-cuda-nvcc-cu12: the device is described (H100 below),
+autotuning is off, and what wants cuDNN to choose an algorithm is named and left out.
 """
 
 import glob
@@ -10,16 +13,41 @@ import shutil
 import sys
 import tempfile
 
+H100 = """gpu_device_info {
+  threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152 shared_memory_per_core: 233472
+  threads_per_core_limit: 2048 core_count: 132 fpus_per_core: 128 block_dim_limit_x: 2147483647 block_dim_limit_y: 65535
+  block_dim_limit_z: 65535 memory_bandwidth: 3352320000000 l2_cache_size: 52428800 clock_rate_ghz: 1.98
+  device_memory_size: 84978434048 shared_memory_per_block_optin: 232448 cuda_compute_capability { major: 9 minor: 0 }
+  registers_per_core_limit: 65536 registers_per_block_limit: 65536 }
+platform_name: "CUDA"
+dnn_version_info { major: 9 minor: 10 patch: 0 }
+device_description_str: "NVIDIA H100 80GB HBM3"
+"""
+
 scratch = tempfile.mkdtemp()
+GPU = sys.argv[2:] == ["gpu"]
 os.environ["XLA_FLAGS"] = f"--xla_dump_to={scratch} --xla_dump_hlo_as_text"
+if GPU:
+    compiler = glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "nvidia", "cuda_nvcc"))[0]
+    os.environ["XLA_FLAGS"] += f" --xla_gpu_autotune_level=0 --xla_gpu_cuda_data_dir={compiler}"
+    os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
+    os.environ["JAX_PLATFORMS"] = "cpu"
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from jax import lax  # noqa: E402
 
 
+def device():
+    from jax.experimental import topologies
+    return jax.sharding.SingleDeviceSharding(topologies.get_topology_desc(platform="cuda", topology="1x1x1", target_config=H100).devices[0])
+
+
+PLACE = device() if GPU else None
+
+
 def arrays(*shapes):
-    return [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    return [jax.ShapeDtypeStruct(shape, jnp.float32, sharding=PLACE) for shape in shapes]
 
 
 def mlp(x, *weights):
@@ -169,7 +197,11 @@ def training(net):
 def dump(name, function, shapes, folder):
     for old in glob.glob(os.path.join(scratch, "*")):
         shutil.rmtree(old) if os.path.isdir(old) else os.remove(old)
-    jax.jit(function).lower(*shapes).compile()
+    try:
+        jax.jit(function).lower(*shapes).compile()
+    except (jax.errors.JaxRuntimeError, NotImplementedError, ValueError) as error:
+        print(f"{name}: {str(error).splitlines()[0][:200]}", file=sys.stderr, flush=True)
+        return
     found = max(glob.glob(os.path.join(scratch, "*-buffer-assignment.txt")), key=os.path.getsize)
     for end in ("buffer-assignment.txt", "live-range.txt"):
         shutil.copy(found.replace("buffer-assignment.txt", end), os.path.join(folder, f"{name}-{end}"))
