@@ -1,10 +1,10 @@
-/* pytorch.c -- a memory snapshot of PyTorch's caching allocator, written as JSON.
+/* pytorch.c -- a memory snapshot of PyTorch's caching allocator, as its pickle or as JSON.
  *
  * Source   pytorch, torch/cuda/memory.py and docs/source/torch_cuda_memory.md: `segments` (address,
  *          total_size, device, blocks with size, state and, in newer versions, address) and
  *          `device_traces` (one list a device of events with action, addr, size). Made by
- *          json.dump(torch.cuda.memory._snapshot(), file) after
- *          torch.cuda.memory._record_memory_history().
+ *          torch.cuda.memory._dump_snapshot(path), or json.dump(torch.cuda.memory._snapshot(),
+ *          file), after torch.cuda.memory._record_memory_history().
  * Lives    Event i is step i + 1. A block lives from its alloc to its free_completed, when it may
  *          be reused. Blocks older than the history live from 0; blocks left at its end live to the
  *          end.
@@ -16,8 +16,8 @@
  *          one arena; the note says so.
  * Limits   One device, the first with events. Streams are not distinguished: a block may have been
  *          unavailable to a stream. */
-#include "planners/import/import_priv.h"
-#include "planners/plan/plan_json.h"
+#include "planners/import/json/pickle.h"
+#include "planners/import/json/read_json.h"
 
 #include <stdlib.h>
 
@@ -45,7 +45,8 @@ typedef struct reader {
     range *range;
     uint64_t reserved; /* total of the snapshot's segments */
     uint64_t peak;
-    bool returns;
+    size_t text_size;
+    bool returns, frees;
     mpl_import_list list;
 } reader;
 
@@ -53,28 +54,26 @@ typedef struct reader {
 
 bool mpl_import_is_pytorch(const mpl_import_in *in)
 {
+    if (mpl_pickle_is(in->text, in->size))
+        return true;
     return mpl_text_first(in->text, in->size) == '{' &&
            (mpl_text_has(in->text, in->size, "\"device_traces\"") ||
             mpl_text_has(in->text, in->size, "\"segments\""));
 }
 
-/* A non-negative whole number of an object; `what` and `i` name the object in messages. */
 static mpl_status number(const reader *r, const json_t *object, const char *key, const char *what,
                          size_t i, uint64_t *out)
 {
-    const json_t *value = json_object_get(object, key);
-
-    if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return REFUSE(r, "%.200s: %s %zu: '%s' is missing or no whole number from 0", r->path, what,
-                      i, key);
-    *out = (uint64_t)json_integer_value(value);
-    return MPL_OK;
+    return mpl_json_whole(r->ctx, r->path, object, key, what, i, out);
 }
 
+/* A pickle may hold the same blocks many times over, and still be small. */
 static mpl_status add_event(reader *r, uint64_t addr, uint64_t size, size_t step, enum kind kind)
 {
     if (size == 0)
         return MPL_OK;
+    if (r->n >= r->text_size)
+        return REFUSE(r, "%.200s: more blocks than the file has bytes", r->path);
     MPL_PASS(mpl_reserve(r->ctx, r->event, r->cap, r->n + 1));
     r->event[r->n++] = (event){addr, size, (uint32_t)step, kind};
     return MPL_OK;
@@ -186,6 +185,7 @@ static mpl_status read_trace(reader *r)
             continue;
         MPL_PASS(number(r, one, "addr", "event", i, &addr));
         MPL_PASS(number(r, one, "size", "event", i, &size));
+        r->frees = r->frees || action[0] == 'f';
         if (!takes && !gives)
             MPL_PASS(add_event(r, addr, size, i + 1, action[0] == 'a' ? ALLOC : FREE));
         else
@@ -201,6 +201,12 @@ static mpl_status read_trace(reader *r)
         r->peak = mpl_max_u64(r->peak, now);
         r->returns = r->returns || gives;
     }
+    if (!r->frees)
+        return REFUSE(
+            r,
+            "%.200s: a history of %zu events in which nothing is freed; record until what "
+            "should be seen was freed",
+            r->path, json_array_size(r->trace));
     return MPL_OK;
 }
 
@@ -332,10 +338,13 @@ static void write_note(const reader *r, mpl_import *out)
 mpl_status mpl_import_read_pytorch(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)
 {
     mpl_status st = MPL_OK;
-    reader r = {.ctx = ctx, .path = in->path};
+    reader r = {.ctx = ctx, .path = in->path, .text_size = in->size};
     json_t *root = NULL;
 
-    MPL_TRY(mpl_json_parse(ctx, in->path, in->text, in->size, 0, &root));
+    if (mpl_pickle_is(in->text, in->size))
+        MPL_TRY(mpl_pickle_read(ctx, in->path, in->text, in->size, &root));
+    else
+        MPL_TRY(mpl_json_parse(ctx, in->path, in->text, in->size, 0, &root));
     MPL_TRY(find_trace(&r, root));
     MPL_TRY(read_segments(&r));
     MPL_TRY(read_trace(&r));
