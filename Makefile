@@ -27,7 +27,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 .PHONY: audit-walk train-oracle shapes-oracle bench-shapes views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises wheel wheel-test
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
-.PHONY: measure-house reliability cluster-test follow-docs claims determinism exact-oracle least-oracle online-oracle ilp-oracle paper paper-check least-55 peers
+.PHONY: measure-house reliability cluster-test follow-docs claims determinism instances instances-check exact-oracle least-oracle online-oracle ilp-oracle paper paper-check least-55 peers
 MAKEFLAGS += --no-builtin-rules
 , := ,
 
@@ -362,6 +362,12 @@ paper: all $O/tests/bench_speed $O/tests/bench_exact
 # memplan least on 55 cases: the rows of results/paper/least.suite alone.
 least-55: all
 	$(Q)ONLY=least scripts/paper.sh $O/memplan - -
+# The instance library, results/instances.tsv: each line of its suite planned and certified; the same of the lines that are there,
+# which must not differ but in time. ONLY=PATTERN: of lines whose name matches.
+instances: $O/memplan
+	$(Q)scripts/instances.sh $< make '$(ONLY)'
+instances-check: $O/memplan
+	$(Q)scripts/instances.sh $< check '$(ONLY)'
 # Other toolkits beside memplan, where PYTHON has them (scripts/peers/README.md): make peers PYTHON=peers/bin/python
 PYTHON ?= python3
 peers: $O/memplan
