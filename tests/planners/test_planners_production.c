@@ -4,6 +4,7 @@
  * Fault: another order or tie; a gap that is not the smallest, or the lowest; objects of a wrong
  * size, or stacked where they may not be; a split by space not aligned; a block freed too early or
  * handed on twice; sizes not rounded as the system rounds them; a parameter that does nothing. */
+#include "graphs/problem/bounds/bounds.h"
 #include "tests/support/placement_oracle.h"
 
 enum { MOST = 14 };
@@ -424,6 +425,46 @@ TEST(decided_offsets_are_refused)
     assert_int_equal(peak_of(ctx, "tflm_greedy", NULL, NULL, p), 72);
 }
 
-TESTS(producers_plan_alike, examples_are_as_worked_out, a_block_is_handed_on_once,
-      heaps_are_placed_plainly, a_heap_uses_gaps, usmp_stands_on_all_conflicts,
-      somas_shares_objects, a_pattern_is_best_fit_in_time, decided_offsets_are_refused)
+/* n buffers of sizes up to `most`, or all of one size; lives of all lengths. */
+static mpl_problem *random_list(mpl_ctx *ctx, mpl_rng *rng, uint32_t n, uint32_t most, bool equal)
+{
+    mpl_problem *p = NULL;
+
+    assert_ok(ctx, mpl_problem_new(ctx, "list", n, &p));
+    p->n_steps = 100;
+    for (mpl_buffer b = 0; b < n; b++) {
+        p->bytes[b] = equal ? most : 1 + random_below(rng, 1 + random_below(rng, most));
+        p->birth[b] = random_below(rng, 99);
+        p->death[b] = p->birth[b] + 1 + random_below(rng, 99 - p->birth[b]);
+    }
+    return p;
+}
+
+/* Fault: a box that loses a buffer, rows that overlap, tries that never help, a start that is given
+ * up for something worse. Buffers of one size end at the bound: colouring packs intervals so. */
+TEST(idealloc_boxes_and_colours)
+{
+    uint32_t better = 0;
+    mpl_rng rng;
+
+    mpl_rng_init(&rng, 66);
+    for (uint32_t i = 0; i < 60; i++) {
+        bool equal = i % 3 == 0;
+        owned_problem *p =
+            random_list(ctx, &rng, 2 + random_below(&rng, 150), i % 2 == 0 ? 5000000 : 900, equal);
+        uint64_t live = 0, start = peak_of(ctx, "idealloc", "lives", "0", p);
+        uint64_t peak = peak_of(ctx, "idealloc", "lives", "9", p);
+
+        assert_ok(ctx, mpl_peak_live(ctx, p, 0, &live, NULL, NULL));
+        assert_true(peak >= live && peak <= start);
+        if (equal)
+            assert_int_equal(peak, live);
+        better += !equal && peak < start;
+    }
+    assert_true(better >= 5);
+}
+
+TESTS(idealloc_boxes_and_colours, producers_plan_alike, examples_are_as_worked_out,
+      a_block_is_handed_on_once, heaps_are_placed_plainly, a_heap_uses_gaps,
+      usmp_stands_on_all_conflicts, somas_shares_objects, a_pattern_is_best_fit_in_time,
+      decided_offsets_are_refused)
