@@ -1,5 +1,5 @@
-/* test_harness_instances.c -- the instance library: scripts/instances.sh on its quick lines, and on
- * tables that say something else. */
+/* test_harness_instance_library.c -- scripts/instances.sh on quick lines of the instance library,
+ * and on tables that say something else. */
 #include "tests/harness/run_program.h"
 
 /* Exit status of the script's check of lines that match, in a table; its output goes to `out`. */
