@@ -18,7 +18,9 @@ median() { sort -g "$1" | awk '{x[NR] = $1} END {if (NR > 0) print x[int((NR + 1
 
 # one LAYOUT: the median of its runs, in milliseconds
 one() {
-    "$program" run "$network" --planner greedy_size -b cpu --threads 1 --layout "$1" --op-times "$work/times.tsv" \
+    local layout=(--layout "$1")
+    [ "$1" != tuned ] || layout+=(--op-times "$work/times.tsv")
+    "$program" run "$network" --planner greedy_size -b cpu --threads 1 "${layout[@]}" \
         --repeat "$runs" --json >"$work/row.json" 2>"$work/err" || { tail -1 "$work/err" >&2; return 1; }
     number planned_bytes "$work/row.json" >"$work/$1.bytes"
     grep -o '"run_ns":\[[0-9,]*' "$work/row.json" | cut -d'[' -f2 | tr ',' '\n' >"$work/runs"

@@ -31,6 +31,7 @@ static mpl_status open_plain(const tuner *t, mpl_options *options, mpl_job *job)
 {
     *options = *t->options;
     options->layout = MPL_layout_plain;
+    options->given[MPL_OPT_op_times] = false; /* of what is measured, not of how this is laid */
     MPL_PASS(mpl_job_read(t->ctx, options, t->graph, job));
     MPL_PASS(mpl_job_passes(t->ctx, options, job));
     if (job->source.graph == NULL)
