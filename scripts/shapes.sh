@@ -61,17 +61,17 @@ line resnet50 'batch 1..64, image 128..512:32' resnet50 $batch $image
 line inception_v3 'batch 1..64, image 128..512:32' inception_v3 $batch $image
 line unet 'image 128..512:32' unet $image
 line bert 'batch 1..64, seq 1..512' bert $batch --dim seq=1..512
-line encoder_decoder 'batch 1..64, seq 1..512' encoder_decoder $batch --dim seq=1..512
-line 'encoder_decoder, answer' 'batch 1..64, seq, answer 1..512' encoder_decoder $batch --dim seq=1..512 --dim answer=1..512
-line gpt_prefill 'batch 1..64, seq 1..1024' gpt:mask=always $batch --dim seq=1..1024
-line gpt_decode 'batch 1..64, past 1..1023' gpt:seq=1,mask=always $batch --dim past=1..1023
+line encoder_decoder 'batch 1..64, seq 1..4096' encoder_decoder $batch --dim seq=1..4096
+line 'encoder_decoder, answer' 'batch 1..64, seq, answer 1..4096' encoder_decoder $batch --dim seq=1..4096 --dim answer=1..4096
+line gpt_prefill 'batch 1..64, seq 1..4096' gpt:mask=always,context=4096 $batch --dim seq=1..4096
+line gpt_decode 'batch 1..64, past 1..4095' gpt:seq=1,mask=always,context=4096 $batch --dim past=1..4095
 line gpt_both 'seq, past 1..4096, past+seq<=4096' gpt:mask=always,context=4096 --dim seq=1..4096 --dim past=1..4096 --dim 'past+seq<=4096'
-line lstm_while 'batch 1..64, steps 1..512' lstm:form=while,layers=1 $batch --dim steps=1..512
+line lstm_while 'batch 1..64, steps 1..4096' lstm:form=while,layers=1 $batch --dim steps=1..4096
 model() { find "$data/$1" -name '*.onnx' 2>/dev/null | head -1; }
 for file in gru_plain__tsb17 lstm_lm__tsb17; do
     [ -n "$(model $file)" ] || echo "shapes: $file is not there: make data" >&2
 done
-[ -z "$(model gru_plain__tsb17)" ] || line gru_plain 'batch 1..64, seq 1..512' "$(model gru_plain__tsb17)" $batch --dim seq=1..512
-[ -z "$(model lstm_lm__tsb17)" ] || line lstm_lm 'batch 1..64, seq 1..512' "$(model lstm_lm__tsb17)" $batch --dim seq=1..512
+[ -z "$(model gru_plain__tsb17)" ] || line gru_plain 'batch 1..64, seq 1..4096' "$(model gru_plain__tsb17)" $batch --dim seq=1..4096
+[ -z "$(model lstm_lm__tsb17)" ] || line lstm_lm 'batch 1..64, seq 1..4096' "$(model lstm_lm__tsb17)" $batch --dim seq=1..4096
 mv "$out.new" "$out"
 exit $status

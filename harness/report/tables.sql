@@ -596,3 +596,23 @@ LEFT JOIN rows g ON g.id = of_ok
 LEFT JOIN held h ON h.graph IS t.graph AND h.problem_hash IS t.problem_hash
   AND h.allocator = k.allocator
 LEFT JOIN rows r ON r.id = h.id ORDER BY t.line, k.place;
+
+-- table tile tile: networks by patches: planned bytes, how many times less than without, work, time
+WITH run AS (SELECT *, min(id) OVER (PARTITION BY graph, backend) AS first FROM rows)
+SELECT r.graph_name AS graph, coalesce(r.tile, 'none') AS tile, r.backend,
+  r.planned_bytes AS "planned bytes", r.tile_model_bytes AS "live bytes",
+  fixed(ratio(f.planned_bytes, r.planned_bytes), 2) AS "times less",
+  iif(r.tile IS NULL, '1.000', fixed(r.work_factor, 3)) AS work, r.regions, r.patches,
+  r.tile_least_bytes AS "least live", r.claim, r.outputs, ms(r.tile_ns) AS "~choose ms",
+  ms(r.run_ns) AS "~run ms", fixed(ratio(r.run_ns, f.run_ns), 2) AS "~run beside none"
+FROM run r JOIN run f ON f.id = r.first ORDER BY r.id;
+
+-- table residency two_memories: buffers that leave fast memory between uses: bytes moved, the cost
+--   over what is proved least, and two rules over the cost
+SELECT graph_name AS graph, mib(fast_capacity) AS "fast MiB",
+  percent(ratio(fast_capacity, without_bytes), 0) AS "of one memory",
+  mib(moved_bytes) AS "moved MiB", mib(slow_used_bytes) AS "used in slow MiB",
+  gap(cost, cost_bound) AS "above bound", cost_proof AS "bound by",
+  percent(ratio(cost_furthest, cost) - 1, 1) AS "furthest use",
+  percent(ratio(cost_density, cost) - 1, 1) AS density, outputs, ms(plan_ns) AS "~plan ms"
+FROM rows ORDER BY id;
