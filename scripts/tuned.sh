@@ -4,7 +4,7 @@
 #   scripts/tuned.sh MEMPLAN OUT.tsv [TURNS [RUNS]]
 #
 # Each network is timed (`memplan tune`), then run under the three layouts in turn, TURNS (5) times RUNS (5); a time is the median
-# over the turns of a turn's median. A ratio is the median over the turns of that turn's ratio. `least_sum_ms` is the sum
+# over the turns of a turn's median. A ratio is the median over the turns of that turn's ratio. `~least_sum_ms` is the sum
 # of operations' and reorders' times that the cut proves least.
 set -u
 program=${1:?usage: scripts/tuned.sh MEMPLAN OUT.tsv [TURNS [RUNS]]}
@@ -27,7 +27,7 @@ one() {
     median "$work/runs" | awk '{printf "%.4f\n", $1 / 1e6}'
 }
 
-printf 'network\tplain_MiB\tauto_MiB\ttuned_MiB\t~plain_ms\t~auto_ms\t~tuned_ms\ttuned_over_auto\tleast_sum_ms\n' >"$out.new"
+printf 'network\tplain_MiB\tauto_MiB\ttuned_MiB\t~plain_ms\t~auto_ms\t~tuned_ms\t~tuned_over_auto\t~least_sum_ms\n' >"$out.new"
 for network in resnet18 resnet50 densenet121 inception_v3 vgg16 squeezenet mobilenet_v2 shufflenet_v2 mcunet unet; do
     "$program" tune "$network" --op-times "$work/times.tsv" --threads 1 >"$work/tune" 2>"$work/err" ||
         { echo "tuned: $network: $(tail -1 "$work/err")" >&2; continue; }
