@@ -25,6 +25,7 @@ typedef struct lowered {
     mpl_ctx *ctx;
     const mpl_problem *p;
     const mpl_constraints *c;
+    mpl_plan_by *plain;
     mpl_problem *q;   /* without constraints: the buffers of p by `into`, then the added ones */
     uint32_t *into;   /* [p->n] */
     mpl_buffer *next; /* [p->n] that lies right behind, or MPL_NONE */
@@ -459,7 +460,7 @@ static mpl_status plan_walls(lowered *s, const mpl_planner *planner, mpl_run *ru
         mpl_plan_free(s->ctx, plan);
         plan = NULL;
         MPL_TRY(lower(s));
-        MPL_TRY(mpl_planner_run(planner, run, s->q, &plan));
+        MPL_TRY(s->plain(planner, run, s->q, &plan));
         ticks += run->ticks, ns += run->plan_ns;
     }
     run->ticks = ticks, run->plan_ns = ns;
@@ -470,10 +471,10 @@ out:
 }
 
 mpl_status mpl_constrained_plan(const mpl_planner *planner, mpl_run *run, const mpl_problem *p,
-                                mpl_plan **out)
+                                mpl_plan_by *plain, mpl_plan **out)
 {
     mpl_status st = MPL_OK;
-    lowered s = {.ctx = run->ctx, .p = p, .c = p->constraints, .exact = true};
+    lowered s = {.ctx = run->ctx, .p = p, .c = p->constraints, .plain = plain, .exact = true};
     mpl_plan *plan = NULL;
     const uint64_t *start = run->start_offsets;
     uint64_t budget = run->budget_ticks;

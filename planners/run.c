@@ -255,7 +255,7 @@ mpl_status mpl_planner_run(const mpl_planner *planner, mpl_run *run, const mpl_p
     run->plan_ns = run->self_ns = 0;
     run->failure = NULL;
     run->stopped_by_clock = run->solver_gave_up = false;
-    MPL_TRY(p->constraints != NULL ? mpl_constrained_plan(planner, run, p, &plan)
+    MPL_TRY(p->constraints != NULL ? mpl_constrained_plan(planner, run, p, mpl_planner_run, &plan)
                                    : call(planner, run, p, plan));
     if (plan->claim != MPL_INFEASIBLE || (planner->traits & MPL_EXACT) == 0) {
         MPL_TRY(check_capacity(planner, run, p, plan));

@@ -78,24 +78,6 @@ void mpl_problem_free(mpl_ctx *ctx, mpl_problem *p)
     MPL_FREE_ALL(ctx, arrays);
 }
 
-const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text)
-{
-    if (p->buffer_name != NULL && p->buffer_name[b] != NULL)
-        return p->buffer_name[b];
-    snprintf(text, 24, "#%u", b);
-    return text;
-}
-
-bool mpl_needed_at(const mpl_problem *p, mpl_buffer b, uint32_t step)
-{
-    bool needed = p->birth[b] <= step && step < p->death[b];
-
-    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
-         needed && p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
-        needed = step < p->gap_from[i] || step >= p->gap_to[i];
-    return needed;
-}
-
 /* Position in the steps at which a buffer is needed. */
 typedef struct cursor {
     mpl_buffer b;

@@ -1,4 +1,4 @@
-/* times.c -- lifetimes given as times. See mpl_problem_set_times in problem.h. */
+/* times.c -- lifetimes: given as times, asked of one buffer. See problem.h. */
 #include "graphs/problem/problem.h"
 
 #include <stdlib.h>
@@ -62,4 +62,22 @@ mpl_status mpl_problem_set_times(mpl_ctx *ctx, const uint64_t *birth, const uint
         p->birth[b] = (uint32_t)birth[b], p->death[b] = (uint32_t)death[b];
     p->n_steps = (uint32_t)last;
     return MPL_OK;
+}
+
+const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text)
+{
+    if (p->buffer_name != NULL && p->buffer_name[b] != NULL)
+        return p->buffer_name[b];
+    snprintf(text, 24, "#%u", b);
+    return text;
+}
+
+bool mpl_needed_at(const mpl_problem *p, mpl_buffer b, uint32_t step)
+{
+    bool needed = p->birth[b] <= step && step < p->death[b];
+
+    for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
+         needed && p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++)
+        needed = step < p->gap_from[i] || step >= p->gap_to[i];
+    return needed;
 }

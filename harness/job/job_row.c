@@ -87,6 +87,26 @@ static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record 
     }
 }
 
+static void put_changed(const mpl_options *o, const mpl_job *job, mpl_record *row)
+{
+    if (job->twice.n_ops == 0)
+        return;
+    mpl_record_text(row, MPL_FIELD_changed, o->changed);
+    mpl_record_int(row, MPL_FIELD_changed_ops, job->twice.n_again);
+    mpl_record_int(row, MPL_FIELD_all_ops, job->twice.n_ops);
+    mpl_record_int(row, MPL_FIELD_kept_bytes, job->twice.kept_bytes);
+}
+
+static void put_layout(const mpl_options *o, const mpl_job *job, bool ordered, mpl_record *row)
+{
+    mpl_record_text(row, MPL_FIELD_layout,
+                    ordered && o->layout != MPL_layout_plain ? mpl_word_text[o->layout] : NULL);
+    if (o->layout != MPL_layout_tuned)
+        return;
+    mpl_record_text(row, MPL_FIELD_op_times, o->op_times);
+    mpl_record_int(row, MPL_FIELD_tuned_ns, job->tuned_ns);
+}
+
 /* Writes the options of the problem. */
 static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *row)
 {
@@ -122,22 +142,12 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_text(row, MPL_FIELD_ssa, job->is_program ? mpl_word_text[o->ssa] : NULL);
     mpl_record_text(row, MPL_FIELD_optimise,
                     ordered && strcmp(o->optimise, "none") != 0 ? o->optimise : NULL);
-    if (job->twice.n_ops > 0) {
-        mpl_record_text(row, MPL_FIELD_changed, o->changed);
-        mpl_record_int(row, MPL_FIELD_changed_ops, job->twice.n_again);
-        mpl_record_int(row, MPL_FIELD_all_ops, job->twice.n_ops);
-        mpl_record_int(row, MPL_FIELD_kept_bytes, job->twice.kept_bytes);
-    }
+    put_changed(o, job, row);
     mpl_record_text(row, MPL_FIELD_loss, o->loss);
     mpl_record_text(row, MPL_FIELD_trainable, o->trainable);
     put_recomputed(o, job, row);
     mpl_tile_fields(o->tile, &job->tiled, row);
-    mpl_record_text(row, MPL_FIELD_layout,
-                    ordered && o->layout != MPL_layout_plain ? mpl_word_text[o->layout] : NULL);
-    if (o->layout == MPL_layout_tuned) {
-        mpl_record_text(row, MPL_FIELD_op_times, o->op_times);
-        mpl_record_int(row, MPL_FIELD_tuned_ns, job->tuned_ns);
-    }
+    put_layout(o, job, ordered, row);
     for (uint32_t i = 0; i < o->dim.n; i++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name,

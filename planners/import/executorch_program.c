@@ -13,7 +13,7 @@
  * Limits   The first method. Jumps back (loops over a submodule) are refused: what lives across a
  *          round cannot be told. Delegates plan their own memory, which the file does not show. */
 #include "graphs/io/tflite/flatbuffer.h"
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 enum { PLAN_VALUES = 2, PLAN_INPUTS, PLAN_OUTPUTS, PLAN_CHAINS, PLAN_OPERATORS, PLAN_SIZES = 8 };
 enum { TENSOR_TYPE = 0, TENSOR_DIMS = 2, TENSOR_DATA = 5, TENSOR_PLACE = 6, TENSOR_EXTRA = 9 };

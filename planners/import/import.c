@@ -1,5 +1,5 @@
 /* import.c -- detects the format of a production allocator's plan. See import.h. */
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 #include "graphs/core/file.h"
 

@@ -14,7 +14,7 @@
  *          could share with those of another pool counts as the plan's loss.
  * Limits   The first call() of the file; sizes that are numbers. What is allocated otherwise
  *          (results of extern kernels, empty_strided) is not planned, and left out. */
-#include "planners/import/import_script.h"
+#include "planners/import/base/import_script.h"
 
 enum { ALIGN = 64 };
 

@@ -14,7 +14,7 @@
  * Aligned  The largest power of two up to 64 that all offsets keep to.
  * Limits   A slice whose offset no operand tells by itself is left out, and counted. Sizes are
  *          numbers. */
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 enum { MOST_ALIGNED = 64 };
 

@@ -1,7 +1,7 @@
 /* libnnc.c -- recorded plans of libnnc's allocator, read by graphs/io/lists/nnc_csv.c. Its buffers
  * stand end to end; each extends to the furthest end of its tensors, rounded up to 64 bytes. */
 #include "graphs/io/lists/lists.h"
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 enum { ALIGN = 64 };
 

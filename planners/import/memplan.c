@@ -1,7 +1,7 @@
 /* memplan.c -- memplan's own plan files, and plans in ONNX models, as an import format;
  * planners/plan/plan_file.c reads them. */
 #include "graphs/source.h"
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 bool mpl_import_is_memplan(const mpl_import_in *in)
 {

@@ -1,6 +1,6 @@
 /* minimalloc.c -- MiniMalloc's lists of buffers with offsets, read by graphs/io/lists/csv.c. */
 #include "graphs/io/lists/lists.h"
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 /* Whether the header line names the column. */
 static bool has_column(const mpl_import_in *in, const char *name)

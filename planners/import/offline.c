@@ -7,7 +7,7 @@
  *          brackets; or {"OfflineMemoryAllocation": [..]}.
  * Tensors  If all buffers of the given list are named by whole numbers, these are tensor numbers,
  *          and every tensor with an offset must be in the list. Otherwise tensor i is buffer i. */
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 enum { HEAD = 3 }; /* version, subgraph, n */
 static const char key[] = "\"OfflineMemoryAllocation\"";

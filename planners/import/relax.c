@@ -14,7 +14,7 @@
  *          storages only.
  * Limits   The first function with storages. Other allocations (R.builtin.alloc_tensor: results)
  *          are not planned, and left out. */
-#include "planners/import/import_script.h"
+#include "planners/import/base/import_script.h"
 
 enum { ALIGN = 64 };
 

@@ -5,7 +5,7 @@
  *          the model's own tensors are the problem.
  * Limits   What is left to the run (-1), and what lies inside the scratch memory of a compiled
  *          operator, is counted in the note. */
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 #include "graphs/source.h"
 

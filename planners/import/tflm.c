@@ -9,7 +9,7 @@
  *          picture after these lines is skipped, and so is any text of a log before them.
  * Limits   Ids count up from 0, so that a missing line in the middle is noticed; one missing at the
  *          end is not. */
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 static const struct form {
     const char *id, *size, *offset, *first, *last;

@@ -2,7 +2,7 @@
 #ifndef MPL_XLA_PRIV_H
 #define MPL_XLA_PRIV_H
 
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 /* Steps in which a buffer of the list is not needed: half-open, by buffer, ascending. */
 typedef struct mpl_xla_gap {

@@ -10,60 +10,10 @@
 #include "planners/template/template_priv.h"
 
 enum { ROUNDS = 6, DRAWN = 24, PLANNED = 10, SEARCH_BOXES = 400, SLACK = 500 };
-#define PLAN_TICKS UINT64_C(20000000)  /* of a plan of one shape */
 #define FLIP_TICKS UINT64_C(200000000) /* of the improvements of a cell */
 
 const char *const mpl_template_method_name[MPL_TEMPLATE_METHODS] = {"search", "exact", "constant",
                                                                     "equal",  "slab",  "example"};
-
-/* ---- plans of single shapes ---- */
-
-mpl_status mpl_plan_shape(mpl_run *run, const mpl_problem *p, mpl_plan **out)
-{
-    mpl_run one;
-    mpl_status st;
-
-    mpl_run_init(&one, run->ctx);
-    one.seed = run->seed;
-    one.deadline_ns = run->deadline_ns;
-    one.budget_ticks = mpl_min_u64(PLAN_TICKS, run->budget_ticks);
-    st = mpl_planner_run(mpl_planner_find("portfolio"), &one, p, out);
-    run->ticks += one.ticks;
-    run->stopped_by_clock = run->stopped_by_clock || one.stopped_by_clock;
-    return st;
-}
-
-mpl_status mpl_template_replan(mpl_run *run, const mpl_sym_problem *sp, const int64_t *value,
-                               uint64_t *bytes)
-{
-    mpl_status st = MPL_OK;
-    mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
-
-    MPL_TRY(mpl_sym_problem_at(run->ctx, sp, value, &p));
-    MPL_TRY(mpl_plan_shape(run, p, &plan));
-    *bytes = plan->peak_bytes;
-out:
-    mpl_problem_free(run->ctx, p);
-    mpl_plan_free(run->ctx, plan);
-    return st;
-}
-
-/* The layout of the plan of a scene. */
-mpl_status mpl_layout_at(mpl_draft *m, const mpl_scene *scene, mpl_layout *l)
-{
-    mpl_status st = MPL_OK;
-    mpl_problem *p = NULL;
-    mpl_plan *plan = NULL;
-
-    MPL_TRY(mpl_sym_problem_at(m->ctx, m->sp, scene->value, &p));
-    MPL_TRY(mpl_plan_shape(m->run, p, &plan));
-    MPL_TRY(mpl_layout_of_plan(m, scene, plan->offset, l));
-out:
-    mpl_problem_free(m->ctx, p);
-    mpl_plan_free(m->ctx, plan);
-    return st;
-}
 
 /* ---- improvement ---- */
 

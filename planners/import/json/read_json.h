@@ -1,7 +1,7 @@
 /* read_json.h -- what readers of JSON share: numbers and texts of objects, or what is wrong. */
 #pragma once
 
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 #include "planners/plan/plan_json.h"
 
 /* A whole number from 0 below 2^63 of an object, which `what` and `i` name: "event 3". MPL_EINPUT,

@@ -1,5 +1,5 @@
 /* import_common.c -- helpers of the readers: lines, names, lists of buffers. See import_priv.h. */
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 #include "graphs/core/text.h"
 

@@ -3,7 +3,7 @@
 #ifndef MPL_IMPORT_SCRIPT_H
 #define MPL_IMPORT_SCRIPT_H
 
-#include "planners/import/import_priv.h"
+#include "planners/import/base/import_priv.h"
 
 typedef struct mpl_script {
     mpl_ctx *ctx;

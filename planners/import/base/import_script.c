@@ -1,5 +1,5 @@
 /* import_script.c -- see import_script.h. */
-#include "planners/import/import_script.h"
+#include "planners/import/base/import_script.h"
 
 static bool is_name(char c)
 {
