@@ -111,7 +111,7 @@ static const struct {
     {"ways=1", "run " NET " --backend cuda --algorithms most --workspaces plan", 2,
      "none of fastest"},
     {"ways=1", "run " NET " --backend cuda --algorithms peak:9X --workspaces plan", 2, "peak"},
-    {"ways=1", "run " NET " --backend cpu --algorithms least --workspaces plan", 2, "in one way"},
+    {"ways=1", "run " NET " --backend ref --algorithms least --workspaces plan", 2, "in one way"},
     {"ways=1", "run " NET " --backend cuda --algorithms peak:1KiB --workspaces plan", 1,
      "at least"},
     {"ways=1", "run " NET " --backend cuda --algorithms least --workspaces plan --changed x", 2,
