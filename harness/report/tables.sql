@@ -224,6 +224,29 @@ LEFT JOIN best ON best.line = g.line AND best.rank = 1
 LEFT JOIN process ON process.graph IN (g.graph, g.graph_name)
 ORDER BY g.line, p.place;
 
+-- table processes rss_bytes: a line a graph: peak resident sets of whole runs without and with a
+--   plan, what was there before the run was prepared, and published processes [10^6 B]
+WITH one AS (
+  SELECT *, row_number() OVER (PARTITION BY graph, planner_name ORDER BY id) AS nth FROM rows
+  WHERE rss_bytes IS NOT NULL),
+least AS (
+  SELECT *, row_number() OVER (PARTITION BY graph ORDER BY planned_bytes, id) AS rank FROM one
+  WHERE planner_name <> 'none' AND nth = 1),
+process AS (
+  SELECT graph, max(iif(quantity = 'process_mb', value, NULL)) AS mb,
+    max(iif(quantity = 'process_planned_mb', value, NULL)) AS planned_mb
+  FROM published WHERE planner = 'process' GROUP BY graph)
+SELECT coalesce(a.graph, '-') AS graph, fixed((a.holds ->> 'before') / 1e6, 2) AS built,
+  fixed(a.rss_bytes / 1e6, 2) AS process, fixed(o.rss_bytes / 1e6, 2) AS "owl's rule",
+  fixed(l.rss_bytes / 1e6, 2) AS "best plan", fixed(ratio(a.rss_bytes, o.rss_bytes), 2) AS "times less",
+  mb AS "their process", planned_mb AS "their process planned",
+  fixed(ratio(mb, planned_mb), 2) AS "their times less", ms(a.run_ns) AS "~evaluate ms",
+  ms(o.run_ns) AS "~evaluate ms planned", ms(o.plan_ns) AS "~plan ms"
+FROM one a LEFT JOIN one o ON o.graph = a.graph AND o.planner_name = 'owl:rule=code' AND o.nth = 1
+LEFT JOIN least l ON l.graph = a.graph AND l.rank = 1
+LEFT JOIN process ON process.graph IN (a.graph, a.graph_name)
+WHERE a.planner_name = 'none' AND a.nth = 1 ORDER BY a.id;
+
 -- table summary any: a line a planner: how many graphs it plans at their bound, how far above it
 --   the others; in a mean the graphs of one family count once
 WITH one AS (
