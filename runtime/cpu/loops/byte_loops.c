@@ -129,7 +129,7 @@ INLINE void ints_to_floats_body(float *restrict y, const int32_t *restrict x, in
 LOOPS(plain, )
 #if defined(__x86_64__)
 LOOPS(avx2, __attribute__((target("avx2"))))
-LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512"))))
+LOOPS(avx512, MPL_TARGET_AVX512)
 #else
 #define quantize_avx2         quantize_plain
 #define dequantize_avx2       dequantize_plain

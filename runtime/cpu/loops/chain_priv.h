@@ -7,6 +7,14 @@
 /* y[k] = f(a[k], b[k]) for k < n. y overlaps neither; b is a if the operator has one operand. */
 typedef void mpl_chain_step(float *restrict y, const float *a, const float *b, int64_t n);
 
+/* Instructions of the widest loops. gcc takes half of that width unless it is told to. */
+#if defined(__clang__)
+#define MPL_TARGET_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
+#else
+#define MPL_TARGET_AVX512                                                                          \
+    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512")))
+#endif
+
 /* Vector widths that the loops are compiled for. Results do not depend on them: no operation is
  * contracted, and none combines elements. */
 typedef enum mpl_chain_width {

@@ -148,7 +148,7 @@ INLINE void plain_body(const product *p)
 LOOPS(plain, )
 #if defined(__x86_64__)
 LOOPS(avx2, __attribute__((target("avx2"))))
-LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512"))))
+LOOPS(avx512, MPL_TARGET_AVX512)
 #else
 #define multiply_avx2   multiply_plain
 #define multiply_avx512 multiply_plain
