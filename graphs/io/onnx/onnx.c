@@ -824,7 +824,7 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
     r.scope = &r.top;
     do {
         r.again = false;
-        r.n_nodes = r.n_loops = r.n_lengths = 0;
+        r.n_nodes = r.n_loops = r.n_lengths = r.n_intervals = 0;
         st = read_graph(&r);
     } while (st != MPL_OK && r.again);
     MPL_TRY(st);
@@ -833,7 +833,7 @@ static mpl_status read_model(mpl_ctx *ctx, const char *path, const Onnx__ModelPr
         *out = r.g, r.g = NULL;
 out:
     mpl_graph_free(ctx, r.g);
-    mpl_free_each(ctx, r.bind, r.unroll, r.loop, r.length, r.scratch);
+    mpl_free_each(ctx, r.bind, r.unroll, r.loop, r.length, r.interval, r.scratch);
     return st;
 }
 

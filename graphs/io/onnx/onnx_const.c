@@ -369,6 +369,8 @@ static mpl_status numbers(onnx_node *n, mpl_value v, const char *what, uint32_t 
     const mpl_graph *g = n->r->g;
     uint64_t items = 0;
 
+    if (!onnx_is_constant(n, v) && onnx_most_for(n, v, what) != MPL_NONE)
+        v = onnx_most_for(n, v, what);
     MPL_PASS(onnx_need_constant(n, v, what));
     mpl_shape_count(&g->value_shape[v], &items);
     if (items > MAX_ITEMS)

@@ -86,6 +86,24 @@ static mpl_status inline_branch(onnx_node *n, const Onnx__GraphProto *body)
     return MPL_OK;
 }
 
+/* The branch beside an empty one: it runs, too, where its result is not taken. */
+static mpl_status read_unless_empty(onnx_node *n, const Onnx__GraphProto *body, mpl_value condition,
+                                    bool empty)
+{
+    bool *used;
+    mpl_value *all;
+
+    MPL_PASS(onnx_new(n->r, used, body->n_output + n->n_out));
+    MPL_PASS(onnx_new(n->r, all, body->n_output));
+    MPL_PASS(read_branch(n, body, used, all));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (used[i]) {
+            MPL_PASS(make_output(n, MPL_OP_identity, all[i], 0, NULL, i));
+            MPL_PASS(onnx_empty_where(n, condition, empty, i, all[i]));
+        }
+    return MPL_OK;
+}
+
 /* Branch 0 is `else`: the index is the condition. */
 static mpl_status add_case(onnx_node *n, const Onnx__GraphProto *const branch[2],
                            mpl_value condition)
@@ -128,6 +146,9 @@ mpl_status onnx_lower_if(onnx_node *n)
         return ONNX_REFUSE(n, "its condition is missing");
     MPL_PASS(graph_attr(n, "else_branch", &branch[0]));
     MPL_PASS(graph_attr(n, "then_branch", &branch[1]));
+    for (int i = 0; i < 2 && !onnx_is_constant(n, condition); i++)
+        if (onnx_is_empty(branch[i]) && !onnx_is_empty(branch[1 - i]))
+            return read_unless_empty(n, branch[1 - i], condition, i == 1);
     if (!onnx_is_constant(n, condition))
         return add_case(n, branch, condition);
     MPL_PASS(one_constant(n, condition, "condition", &which));

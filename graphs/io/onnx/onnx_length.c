@@ -8,8 +8,240 @@
  *          value ends in a `first`, whose length is one more output of the graph.
  *          Where the length is known, for all operands are constants, the value is cut to it. */
 #include "graphs/io/onnx/onnx_priv.h"
+#include "graphs/ops/ops_priv.h"
+#include "graphs/passes/copy.h"
 
-static const onnx_length *find_length(const onnx_reader *r, mpl_value v)
+#include <math.h>
+
+/* ---- intervals of numbers that depend on lengths ---- */
+
+mpl_value onnx_bound(const onnx_node *n, mpl_value v, bool most)
+{
+    const onnx_reader *r = n->r;
+
+    if (v == MPL_NONE || onnx_is_constant(n, v))
+        return v;
+    for (size_t i = r->n_intervals; i-- > 0;)
+        if (r->interval[i].value == v)
+            return r->interval[i].end[most];
+    return MPL_NONE;
+}
+
+static mpl_status keep_interval(onnx_node *n, mpl_value v, const mpl_value end[2])
+{
+    onnx_reader *r = n->r;
+
+    MPL_PASS(mpl_reserve(r->ctx, r->interval, r->cap_intervals, r->n_intervals + 1));
+    r->interval[r->n_intervals++] = (onnx_interval){v, {end[0], end[1]}};
+    return MPL_OK;
+}
+
+/* Operators that are monotone in each operand. Bit i of `down`: the result falls where operand i
+ * grows. `from[i]`: operand i is not below that where the operator is monotone. */
+static const struct {
+    uint16_t kind;
+    uint8_t down;
+    double from[2];
+} monotone[] = {
+    {MPL_OP_identity, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_concat, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_gather, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_unsqueeze, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_squeeze, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_reshape, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_slice, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_expand, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_cast, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_reduce_min, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_reduce_max, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_reduce_prod, 0, {0, 0}},
+    {MPL_OP_min, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_max, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_add, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_sub, 2, {-INFINITY, -INFINITY}},
+    {MPL_OP_mul, 0, {0, 0}},
+    {MPL_OP_div, 2, {0, 1}},
+    {MPL_OP_less, 1, {-INFINITY, -INFINITY}},
+    {MPL_OP_less_equal, 1, {-INFINITY, -INFINITY}},
+    {MPL_OP_greater, 2, {-INFINITY, -INFINITY}},
+    {MPL_OP_greater_equal, 2, {-INFINITY, -INFINITY}},
+    {MPL_OP_not, 1, {-INFINITY, -INFINITY}},
+    {MPL_OP_and, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_or, 0, {-INFINITY, -INFINITY}},
+    {MPL_OP_where, 0, {-INFINITY, -INFINITY}}, /* if the condition is constant */
+};
+
+/* Whether no element of a constant is below `limit`. */
+static bool is_at_least(const mpl_graph *g, mpl_value v, double limit)
+{
+    uint64_t count = 0;
+
+    mpl_shape_count(&g->value_shape[v], &count);
+    for (uint64_t i = 0; i < (g->value_splat[v] && count > 0 ? 1 : count); i++)
+        if (!(mpl_get((mpl_type)g->value_type[v], g->value_data[v], (int64_t)i) >= limit))
+            return false;
+    return true;
+}
+
+bool onnx_not_negative(const onnx_node *n, mpl_value v)
+{
+    mpl_value least = onnx_bound(n, v, false);
+
+    return least != MPL_NONE && is_at_least(n->r->g, least, 0);
+}
+
+/* Whether each element of a is at most that of b, and `same`, whether they are equal. An interval
+ * whose ends are not ordered comes from a product that overflowed. */
+static bool are_ordered(const mpl_graph *g, mpl_value a, mpl_value b, bool *same)
+{
+    uint64_t count = 0;
+
+    *same = true;
+    mpl_shape_count(&g->value_shape[a], &count);
+    for (uint64_t i = 0; i < count; i++) {
+        double x = mpl_get((mpl_type)g->value_type[a], g->value_data[a],
+                           g->value_splat[a] ? 0 : (int64_t)i);
+        double y = mpl_get((mpl_type)g->value_type[b], g->value_data[b],
+                           g->value_splat[b] ? 0 : (int64_t)i);
+
+        if (!(x <= y))
+            return false;
+        *same = *same && x == y;
+    }
+    return true;
+}
+
+/* What an operation of these constants, with the attributes of `like`, comes to. */
+static mpl_status fold_again(onnx_node *n, mpl_op_kind kind, mpl_op like, uint32_t n_in,
+                             const mpl_value *in, mpl_value *out)
+{
+    mpl_status st = MPL_OK;
+    mpl_attr *attr = NULL;
+    uint32_t n_attr;
+
+    MPL_TRY(mpl_copy_attrs(n->r->ctx, n->r->g, like, &n_attr, &attr));
+    MPL_TRY(onnx_step(n, kind, "bound", n_in, in, n_attr, attr, out));
+out:
+    mpl_free(n->r->ctx, attr);
+    return st;
+}
+
+/* Whether a and b are certainly equal, for both intervals are one point, and whether they may be,
+ * for the intervals meet. */
+static mpl_status equal_ends(onnx_node *n, mpl_value *const in[2], mpl_value end[2])
+{
+    for (int most = 0; most < 2; most++) {
+        mpl_value side[2];
+
+        for (int i = 0; i < 2; i++)
+            MPL_PASS(fold_again(n, MPL_OP_less_equal, MPL_NONE, 2,
+                                (mpl_value[]){in[!most][i], in[most][1 - i]}, &side[i]));
+        MPL_PASS(fold_again(n, MPL_OP_and, MPL_NONE, 2, side, &end[most]));
+    }
+    return MPL_OK;
+}
+
+/* The interval of an operation's result from those of its operands; end[0] MPL_NONE: not known. */
+static mpl_status interval_of(onnx_node *n, mpl_op op, uint32_t n_in, mpl_value *const in[2],
+                              mpl_value end[2])
+{
+    const mpl_graph *g = n->r->g;
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    mpl_value *ordered[2];
+    size_t m = 0;
+
+    end[0] = MPL_NONE;
+    if (kind == MPL_OP_equal)
+        return equal_ends(n, in, end);
+    while (m < sizeof monotone / sizeof *monotone && monotone[m].kind != kind)
+        m++;
+    if (m == sizeof monotone / sizeof *monotone || (kind == MPL_OP_where && in[0][0] != in[1][0]))
+        return MPL_OK;
+    MPL_PASS(onnx_new(n->r, ordered[0], n_in));
+    MPL_PASS(onnx_new(n->r, ordered[1], n_in));
+    for (uint32_t i = 0; i < n_in; i++) {
+        bool down = i < 2 && (monotone[m].down >> i & 1) != 0;
+
+        if (in[0][i] != MPL_NONE && !is_at_least(g, in[0][i], monotone[m].from[i > 0]))
+            return MPL_OK;
+        ordered[0][i] = in[down][i], ordered[1][i] = in[!down][i];
+    }
+    for (int most = 0; most < 2; most++)
+        MPL_PASS(fold_again(n, kind, op, n_in, ordered[most], &end[most]));
+    return MPL_OK;
+}
+
+/* Whether the operands of an operation are bounded; in[2][n_in] receives by what. */
+static bool operands_bounded(const onnx_node *n, mpl_op op, uint32_t n_in, mpl_value *const in[2])
+{
+    const mpl_graph *g = n->r->g;
+    bool constant = true;
+
+    for (uint32_t i = 0; i < n_in; i++) {
+        mpl_value v = g->op_in[g->op_in_begin[op] + i];
+
+        for (int most = 0; most < 2; most++) {
+            in[most][i] = onnx_bound(n, v, most != 0);
+            if (v != MPL_NONE && in[most][i] == MPL_NONE)
+                return false;
+        }
+        constant = constant && in[0][i] == v;
+    }
+    return n_in > 0 && !constant;
+}
+
+static bool names_output(const onnx_reader *r, const char *name)
+{
+    for (size_t i = 0; i < r->proto->n_output; i++)
+        if (r->proto->output[i]->name != NULL && strcmp(r->proto->output[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+mpl_status onnx_follow_intervals(onnx_node *n, mpl_op first)
+{
+    const mpl_graph *g = n->r->g;
+
+    for (mpl_op op = first, last = g->n_ops; op < last && n->r->n_intervals > 0; op++) {
+        uint32_t n_in = mpl_op_n_in(g, op);
+        mpl_value made = g->op_out[g->op_out_begin[op]], *in[2], end[2];
+        bool same;
+
+        MPL_PASS(onnx_new(n->r, in[0], n_in));
+        MPL_PASS(onnx_new(n->r, in[1], n_in));
+        if (mpl_op_n_out(g, op) != 1 || made == MPL_NONE || !operands_bounded(n, op, n_in, in) ||
+            onnx_bound(n, made, true) != MPL_NONE)
+            continue;
+        MPL_PASS(interval_of(n, op, n_in, in, end));
+        if (end[0] == MPL_NONE || !onnx_is_constant(n, end[0]) || !onnx_is_constant(n, end[1]) ||
+            !are_ordered(g, end[0], end[1], &same))
+            continue;
+        MPL_PASS(keep_interval(n, made, end));
+        for (uint32_t i = 0; i < n->n_out; i++)
+            if (n->out[i] == made && same && !names_output(n->r, g->value_name[made]))
+                n->out[i] = end[0];
+    }
+    return MPL_OK;
+}
+
+/* Operands that decide a dim, and may depend on a length: the dim is planned at its maximum. */
+mpl_value onnx_most_for(const onnx_node *n, mpl_value v, const char *what)
+{
+    static const char *const at[][2] = {{"TopK", "k"},
+                                        {"Reshape", "shape"},
+                                        {"Expand", "shape"},
+                                        {"ConstantOfShape", "shape"},
+                                        {"Slice", "ends"}};
+
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        if (strcmp(n->rule->name, at[i][0]) == 0 && strcmp(what, at[i][1]) == 0)
+            return onnx_bound(n, v, true);
+    return MPL_NONE;
+}
+
+/* ---- values and their lengths ---- */
+
+const onnx_length *onnx_length_of(const onnx_reader *r, mpl_value v)
 {
     for (size_t i = 0; i < r->n_lengths; i++)
         if (r->length[i].value == v)
@@ -17,15 +249,20 @@ static const onnx_length *find_length(const onnx_reader *r, mpl_value v)
     return NULL;
 }
 
-static mpl_status keep_length(onnx_node *n, mpl_value v, uint32_t axis, mpl_value length)
+mpl_status onnx_keep_length(onnx_node *n, mpl_value v, uint32_t axis, mpl_value length)
 {
     onnx_reader *r = n->r;
+    mpl_value end[2];
 
-    if (find_length(r, v) != NULL)
+    if (onnx_length_of(r, v) != NULL)
         return ONNX_REFUSE(n, "two axes of its result have a length that depends on data");
     MPL_PASS(mpl_reserve(r->ctx, r->length, r->cap_lengths, r->n_lengths + 1));
     r->length[r->n_lengths++] = (onnx_length){v, axis, length};
-    return MPL_OK;
+    if (onnx_bound(n, length, true) != MPL_NONE)
+        return MPL_OK;
+    MPL_PASS(onnx_scalar(n, MPL_TYPE_i64, 0, "least", &end[0]));
+    MPL_PASS(onnx_scalar(n, MPL_TYPE_i64, (double)r->g->value_shape[v].dim[axis], "most", &end[1]));
+    return keep_interval(n, length, end);
 }
 
 /* ---- operators that make a length ---- */
@@ -79,7 +316,7 @@ static mpl_status finish_bounded(onnx_node *n, uint32_t n_in, const mpl_value *i
         if (folds) /* they would, were they not too large */
             MPL_PASS(onnx_step_named(n, MPL_OP_identity, "all", n->out_name[i], 1, &out[i], 0, NULL,
                                      &n->out[i]));
-        MPL_PASS(keep_length(n, n->out[i], i == 0 ? axis : 0, length));
+        MPL_PASS(onnx_keep_length(n, n->out[i], i == 0 ? axis : 0, length));
     }
     return MPL_OK;
 }
@@ -127,168 +364,11 @@ mpl_status onnx_lower_unique(onnx_node *n)
     return finish_bounded(n, 1, &in, 5, 1 | 2 | 8, axis);
 }
 
-/* ---- operators behind it ---- */
-
-/* The axis of `to` that has axis `from` of a reshaped value; false: it is split or merged. */
-static bool reshaped_axis(const mpl_shape *in, uint32_t from, const mpl_shape *to, uint32_t *axis)
-{
-    int64_t before = mpl_count_dims(in, 0, from);
-
-    for (uint32_t i = 0; i < to->rank; i++)
-        if (to->dim[i] == in->dim[from] && mpl_count_dims(to, 0, i) == before)
-            return *axis = i, before != 0 && in->dim[from] > 1;
-    return false;
-}
-
-/* Whether each operand that is not 1 along the axis of an element-wise result has that length. */
-static bool lengths_agree(const onnx_node *n, uint32_t n_in, const mpl_value *in,
-                          const mpl_shape *out, uint32_t axis, mpl_value length)
-{
-    for (uint32_t i = 0; i < n_in; i++) {
-        const mpl_shape *s = in[i] != MPL_NONE ? &n->r->g->value_shape[in[i]] : NULL;
-        const onnx_length *l = in[i] != MPL_NONE ? find_length(n->r, in[i]) : NULL;
-        uint32_t lead = s != NULL ? out->rank - s->rank : 0;
-
-        if (s == NULL || axis < lead || (l == NULL && s->dim[axis - lead] == 1))
-            continue;
-        if (l == NULL || l->length != length || l->axis + lead != axis)
-            return false;
-    }
-    return true;
-}
-
-static bool names_axis(onnx_node *n, int64_t otherwise, uint32_t rank, uint32_t axis)
-{
-    const mpl_attr *one = onnx_get(n, MPL_ATTR_axis), *axes = onnx_get(n, MPL_ATTR_axes);
-    uint32_t count = axes != NULL ? axes->n : 1;
-    const int64_t *named = axes != NULL ? axes->ints : one != NULL ? one->ints : &otherwise;
-
-    for (uint32_t i = 0; i < count; i++)
-        if (named[i] == (int64_t)axis || named[i] + (int64_t)rank == (int64_t)axis)
-            return true;
-    return false;
-}
-
-/* The axis of the outputs along which the length of input k counts. False: the operator would mix
- * the slices behind it with others, or nothing is known of it. */
-static bool length_after(onnx_node *n, uint32_t n_in, const mpl_value *in, uint32_t k,
-                         const mpl_shape *to, uint32_t *axis)
-{
-    const mpl_graph *g = n->r->g;
-    const onnx_length *l = find_length(n->r, in[k]);
-    const mpl_shape *shape = &g->value_shape[in[k]];
-    const mpl_attr *perm;
-
-    *axis = l->axis;
-    if (n->proto->domain != NULL && n->proto->domain[0] != '\0')
-        return false;
-    if ((mpl_op_table[n->rule->kind].traits & MPL_ELEMENTWISE) != 0) {
-        *axis += to->rank - shape->rank;
-        return lengths_agree(n, n_in, in, to, *axis, l->length);
-    }
-    switch (n->rule->kind) {
-    case MPL_OP_identity:
-        return strcmp(n->rule->name, "Identity") == 0;
-    case MPL_OP_reshape:
-    case MPL_OP_flatten:
-    case MPL_OP_squeeze:
-    case MPL_OP_unsqueeze:
-        return reshaped_axis(shape, l->axis, to, axis);
-    case MPL_OP_transpose:
-        perm = onnx_get(n, MPL_ATTR_perm);
-        for (uint32_t i = 0; i < to->rank; i++)
-            if ((perm != NULL ? perm->ints[i] : (int64_t)(to->rank - 1 - i)) == (int64_t)l->axis)
-                *axis = i;
-        return true;
-    case MPL_OP_gather: {
-        const mpl_shape *data = &g->value_shape[in[0]];
-        const mpl_attr *given = onnx_get(n, MPL_ATTR_axis);
-        int64_t at = given != NULL ? given->ints[0] : 0;
-
-        at += at < 0 ? data->rank : 0;
-        if (k == 0 && at == (int64_t)l->axis)
-            return false;
-        if (k == 1)
-            *axis = (uint32_t)at + l->axis;
-        else if (at < (int64_t)l->axis)
-            *axis = l->axis + g->value_shape[in[1]].rank - 1;
-        return true;
-    }
-    case MPL_OP_gather_nd:
-        return k == 1 && l->axis + 1 < shape->rank;
-    case MPL_OP_concat:
-        return !names_axis(n, 0, shape->rank, l->axis) &&
-               lengths_agree(n, n_in, in, to, l->axis, l->length);
-    case MPL_OP_softmax:
-    case MPL_OP_log_softmax:
-        return n->r->opset >= 13 && to->rank == shape->rank &&
-               !names_axis(n, -1, shape->rank, l->axis);
-    case MPL_OP_split:
-    case MPL_OP_top_k:
-        return !names_axis(n, n->rule->kind == MPL_OP_split ? 0 : -1, shape->rank, l->axis);
-    case MPL_OP_slice:
-        return onnx_get(n, MPL_ATTR_axes) != NULL && !names_axis(n, 0, shape->rank, l->axis);
-    case MPL_OP_matmul:
-        return strcmp(n->rule->name, "MatMul") == 0 && k == 0 && shape->rank > 1 &&
-               l->axis == shape->rank - 2 && to->rank == shape->rank;
-    case MPL_OP_gemm:
-        return k == 0 && l->axis == 0 && onnx_get(n, MPL_ATTR_trans_a) == NULL;
-    default:
-        return false;
-    }
-}
-
-/* Reductions drop axes before the one that counts, unless they keep them as 1. */
-static bool reduced_axis(onnx_node *n, uint32_t rank, const mpl_shape *to, uint32_t *axis)
-{
-    const mpl_attr *axes = onnx_get(n, MPL_ATTR_axes);
-    bool arg = n->rule->kind == MPL_OP_arg_max || n->rule->kind == MPL_OP_arg_min;
-    uint32_t from = *axis;
-
-    if ((axes == NULL && !arg) || names_axis(n, 0, rank, from))
-        return false;
-    for (uint32_t i = 0; i < from && to->rank < rank; i++)
-        *axis -= names_axis(n, 0, rank, i);
-    return true;
-}
-
-static bool is_reduction(mpl_op_kind kind)
-{
-    return (kind >= MPL_OP_reduce_sum && kind <= MPL_OP_arg_min);
-}
-
-mpl_status onnx_carry_lengths(onnx_node *n, uint32_t n_in, const mpl_value *in)
-{
-    for (uint32_t k = 0; k < n_in && n->r->n_lengths > 0; k++) {
-        const onnx_length *found = in[k] != MPL_NONE ? find_length(n->r, in[k]) : NULL;
-        onnx_length l;
-
-        if (found == NULL || strcmp(n->rule->name, "Shape") == 0)
-            continue;
-        l = *found;
-        for (uint32_t i = 0; i < n->n_out; i++) {
-            const mpl_shape *to = n->out[i] != MPL_NONE ? &n->r->g->value_shape[n->out[i]] : NULL;
-            uint32_t axis = l.axis, rank = n->r->g->value_shape[in[k]].rank;
-
-            if (to == NULL || n->out[i] == in[k])
-                continue;
-            if (is_reduction(n->rule->kind) ? !reduced_axis(n, rank, to, &axis)
-                                            : !length_after(n, n_in, in, k, to, &axis))
-                return ONNX_REFUSE(n,
-                                   "the length of axis %u of its input %u depends on data, "
-                                   "which this operator is not planned for",
-                                   l.axis, k);
-            found = find_length(n->r, n->out[i]);
-            if (found == NULL || found->axis != axis || found->length != l.length)
-                MPL_PASS(keep_length(n, n->out[i], axis, l.length));
-        }
-    }
-    return MPL_OK;
-}
+/* ---- Shape, and outputs of the graph ---- */
 
 mpl_status onnx_shape_of(onnx_node *n, int64_t start, int64_t end, bool *made)
 {
-    const onnx_length *l = onnx_in(n, 0) != MPL_NONE ? find_length(n->r, n->in[0]) : NULL;
+    const onnx_length *l = onnx_in(n, 0) != MPL_NONE ? onnx_length_of(n->r, n->in[0]) : NULL;
     const mpl_shape *in;
     mpl_value *part;
 
@@ -309,8 +389,6 @@ mpl_status onnx_shape_of(onnx_node *n, int64_t start, int64_t end, bool *made)
     return onnx_finish(n, MPL_OP_concat, (uint32_t)(end - start), part);
 }
 
-/* ---- outputs of the graph ---- */
-
 static bool is_output(const mpl_graph *g, mpl_value v)
 {
     for (uint32_t i = 0; i < g->n_outputs; i++)
@@ -322,7 +400,7 @@ static bool is_output(const mpl_graph *g, mpl_value v)
 /* The `first` takes the value's name, under which it is known outside. */
 mpl_status onnx_bound_output(onnx_reader *r, mpl_value *v)
 {
-    const onnx_length *l = find_length(r, *v);
+    const onnx_length *l = onnx_length_of(r, *v);
     const char *name, *label = r->g->value_name[*v];
     mpl_value first;
     char *text;

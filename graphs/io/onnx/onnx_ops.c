@@ -554,7 +554,9 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     const char *domain = proto->domain != NULL ? proto->domain : "";
     bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
     mpl_value *read;
+    mpl_op first_op = r->g->n_ops;
     int first = 0;
+    bool made;
 
     n.label = label_of(proto, type);
     n.rule = find_rule(own ? "" : domain, type, own ? r->opset : 1, &first);
@@ -576,8 +578,12 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     if (is_same_value(&n))
         return onnx_define(&n, proto->output[0], n.in[0]);
     MPL_PASS(name_outputs(&n));
-    MPL_PASS(n.rule->lower(&n));
-    MPL_PASS(onnx_carry_lengths(&n, (uint32_t)proto->n_input, read));
+    MPL_PASS(onnx_heed_lengths(&n, &made));
+    if (!made)
+        MPL_PASS(n.rule->lower(&n));
+    MPL_PASS(onnx_follow_intervals(&n, first_op));
+    if (!made)
+        MPL_PASS(onnx_carry_lengths(&n, (uint32_t)proto->n_input, read));
     for (uint32_t i = 0; i < n.n_out; i++)
         if (n.out_name[i] != NULL)
             MPL_PASS(onnx_define(&n, proto->output[i], n.out[i]));

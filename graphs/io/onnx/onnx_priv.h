@@ -44,6 +44,11 @@ typedef struct onnx_length {
     mpl_value length; /* i64 scalar */
 } onnx_length;
 
+/* An integer or truth value that depends on lengths: constants that bound it element by element. */
+typedef struct onnx_interval {
+    mpl_value value, end[2]; /* least, most */
+} onnx_interval;
+
 typedef struct onnx_reader {
     mpl_ctx *ctx;
     const char *path; /* for messages; its folder holds external data */
@@ -58,6 +63,8 @@ typedef struct onnx_reader {
     size_t n_loops, cap_loops;
     onnx_length *length; /* [n_lengths] */
     size_t n_lengths, cap_lengths;
+    onnx_interval *interval; /* [n_intervals] */
+    size_t n_intervals, cap_intervals;
     bool *bind; /* [proto->n_input] decides a shape: constant in the next attempt */
     const Onnx__NodeProto **unroll; /* loops to unroll in the next attempt */
     size_t n_unroll, cap_unroll;
@@ -215,14 +222,38 @@ mpl_status onnx_unpooled_dims(onnx_node *n, const mpl_shape *pooled, int64_t *di
 
 onnx_lowering onnx_lower_non_zero, onnx_lower_nms, onnx_lower_compress, onnx_lower_unique;
 
-/* After a node: its outputs have the lengths of its inputs in[n_in], or it is refused. */
-mpl_status onnx_carry_lengths(onnx_node *n, uint32_t n_in, const mpl_value *in);
+/* NULL: its length is its dim. */
+const onnx_length *onnx_length_of(const onnx_reader *r, mpl_value v);
+mpl_status onnx_keep_length(onnx_node *n, mpl_value v, uint32_t axis, mpl_value length);
+/* The constant that bounds v from above (`most`) or below, element by element; v itself if it is
+ * constant; MPL_NONE: none is known. */
+mpl_value onnx_bound(const onnx_node *n, mpl_value v, bool most);
+/* Whether no element can be negative. */
+bool onnx_not_negative(const onnx_node *n, mpl_value v);
+/* Bounds the results of the operations from `first` on. An output of the node whose bounds meet
+ * becomes that constant. */
+mpl_status onnx_follow_intervals(onnx_node *n, mpl_op first);
+/* What stands for operand `what` when the node is planned; MPL_NONE: it must be constant. */
+mpl_value onnx_most_for(const onnx_node *n, mpl_value v, const char *what);
 /* Dims [start, end) of the node's input as its output, if one of them is data. */
 mpl_status onnx_shape_of(onnx_node *n, int64_t start, int64_t end, bool *made);
 /* *v becomes the value to be an output of the graph. */
 mpl_status onnx_bound_output(onnx_reader *r, mpl_value *v);
 /* Adds the lengths of outputs as further outputs. */
 mpl_status onnx_add_lengths(onnx_reader *r);
+
+/* ---- onnx_behind.c: operators behind such results ---- */
+
+/* Before a node is read: slices behind a length are kept from mixing with others. `made`: its
+ * outputs are. */
+mpl_status onnx_heed_lengths(onnx_node *n, bool *made);
+/* After a node: its outputs have the lengths of its inputs in[n_in], or it is refused. */
+mpl_status onnx_carry_lengths(onnx_node *n, uint32_t n_in, const mpl_value *in);
+/* Whether all outputs of a branch are constants without elements. */
+bool onnx_is_empty(const Onnx__GraphProto *branch);
+/* Output i of an If one of whose branches is empty, made from v of the other branch: its length is
+ * 0 where the condition is `empty`. */
+mpl_status onnx_empty_where(onnx_node *n, mpl_value condition, bool empty, uint32_t i, mpl_value v);
 
 /* ---- onnx_boxes.c: images and boxes ---- */
 

@@ -5,6 +5,8 @@
  * scalar; slices behind the length are zero. */
 #include "graphs/ops/ops_priv.h"
 
+#include <stdlib.h>
+
 /* Output `i` is a length. */
 static mpl_status shape_length(const mpl_shape_call *call, uint32_t i)
 {
@@ -156,18 +158,31 @@ static double overlap(const float *a, const float *b, bool centre)
     return both > 0 ? both / (area[0] + area[1] - both) : 0;
 }
 
-/* The best box behind `last` in the order of scores, ties by number; -1: none. */
-static int64_t next_best(const float *score, int64_t n, int64_t last, const float *least)
+typedef struct candidate {
+    float score;
+    int64_t box;
+} candidate;
+
+/* Best score first, ties by number. */
+static int by_score(const void *a, const void *b)
 {
-    int64_t best = -1;
+    const candidate *x = a, *y = b;
 
-    for (int64_t i = 0; i < n; i++) {
-        bool behind = last < 0 || score[i] < score[last] || (score[i] == score[last] && i > last);
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return (x->box > y->box) - (x->box < y->box);
+}
 
-        if (behind && (least == NULL || score[i] > *least) && (best < 0 || score[i] > score[best]))
-            best = i;
-    }
-    return best;
+/* The boxes whose score is above *least (NULL: all that have one), in order. Returns how many. */
+static int64_t candidates_of(const float *score, int64_t n, const float *least, candidate *out)
+{
+    int64_t found = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        if (least != NULL ? score[i] > *least : score[i] == score[i])
+            out[found++] = (candidate){score[i], i};
+    qsort(out, (size_t)found, sizeof *out, by_score);
+    return found;
 }
 
 mpl_status mpl_eval_nms(mpl_ctx *ctx, const mpl_op_call *call)
@@ -177,29 +192,31 @@ mpl_status mpl_eval_nms(mpl_ctx *ctx, const mpl_op_call *call)
     int64_t most = mpl_attr_int(call->graph, call->op, MPL_ATTR_k, 0), found = 0;
     int64_t *out = call->out[0].data;
     bool centre = mpl_attr_int(call->graph, call->op, MPL_ATTR_center_point_box, 0) != 0;
+    candidate *best;
 
-    (void)ctx;
+    MPL_PASS(mpl_new(ctx, best, (size_t)n + 1));
     for (uint32_t i = 2; i < call->n_in; i++)
         limit[i - 2] = call->in[i].data;
     memset(out, 0, (size_t)mpl_count(&call->out[0].shape) * sizeof *out);
     for (int64_t row = 0; row < dim[0] * dim[1]; row++) {
-        const float *score = (const float *)call->in[1].data + row * n;
         const float *box = (const float *)call->in[0].data + row / dim[1] * n * 4;
-        int64_t begin = found, i = -1;
+        int64_t begin = found;
+        int64_t count = candidates_of((const float *)call->in[1].data + row * n, n, limit[1], best);
 
-        while (found - begin < most && (i = next_best(score, n, i, limit[1])) >= 0) {
+        for (int64_t c = 0; c < count && found - begin < most; c++) {
             bool free = true;
 
             for (int64_t k = begin; k < found && free; k++)
-                free = !(overlap(box + 4 * i, box + 4 * out[3 * k + 2], centre) >
+                free = !(overlap(box + 4 * best[c].box, box + 4 * out[3 * k + 2], centre) >
                          (limit[0] != NULL ? (double)*limit[0] : 0));
             if (free) {
-                const int64_t index[3] = {row / dim[1], row % dim[1], i};
+                const int64_t index[3] = {row / dim[1], row % dim[1], best[c].box};
 
                 memcpy(out + 3 * found++, index, sizeof index);
             }
         }
     }
     put_length(call, 1, found);
+    mpl_free(ctx, best);
     return MPL_OK;
 }
