@@ -62,6 +62,7 @@ static void print_stop(const mpl_record *row)
 static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_record *row)
 {
     uint64_t planned = 0, packed = 0, bound = 0, plan_ns = 0;
+    int64_t self_ns;
     char gap[32];
 
     mpl_record_get_int(row, MPL_FIELD_planned_bytes, &planned);
@@ -87,8 +88,13 @@ static void print_summary(const mpl_job *job, const mpl_plan *plan, const mpl_re
         printf("pool     %12" PRIu64 " bytes  %14s  %s\n", plan->pool_bytes[k],
                mpl_sized(plan->pool_bytes[k]).text, mpl_shown(job->problem->pool_name[k]));
     print_stop(row);
-    if (mpl_record_get_int(row, MPL_FIELD_plan_ns, &plan_ns))
-        printf("time     %.3f ms\n", (double)plan_ns / 1e6);
+    if (!mpl_record_get_int(row, MPL_FIELD_plan_ns, &plan_ns))
+        return;
+    printf("time     %.3f ms", (double)plan_ns / 1e6);
+    if (strcmp(mpl_record_get_text(row, MPL_FIELD_planner), "near") == 0 &&
+        mpl_record_median(row, MPL_FIELD_self_ns, &self_ns))
+        printf(", %.3f ms of it without reading the older plan", (double)self_ns / 1e6);
+    printf("\n");
 }
 
 /* Keeps a failure as a row. The message of ctx stays that of the failure. */

@@ -3,11 +3,12 @@
  *
  * Idea     Buffers of the same name and pool keep their offsets where they fit. What is new, larger
  *          or in the way takes a gap among them, or the place that drives out the fewest; last,
- * what was driven out returns where its place is free. Source   this project Differs  - Cost O(n
- * log n + n * conflicts in address) for a few changes; a driven-out buffer costs O(n^2).
- *          complete=1: up to 16 buffers, sets of moved ones by number, each by the exact search.
- * Limits   A family moves as a whole buffer. Within the limit, not the least bytes.
- */
+ *          what was driven out returns where its place is free.
+ * Source   this project
+ * Cost     O(n log n + conflicts) for a few changes; a driven-out buffer costs the square of its
+ *          conflicts. complete=1: up to 16 buffers, sets of moved ones by number, each by the exact
+ *          search.
+ * Limits   A family moves as a whole buffer. Within the limit, not the least bytes. */
 #include <stdlib.h>
 
 #include "planners/exact/exact.h"
@@ -27,6 +28,10 @@ typedef struct nearer {
     mpl_buffer *wait; /* [n_wait] to be placed, first come first served */
     uint8_t *moved;   /* [n] was driven out, stays where it comes to lie */
     uint32_t n_wait, n_done;
+    uint32_t *clash_begin; /* [n + 1] into clash: who is in the way of a buffer's wanted offset */
+    mpl_buffer *clash;
+    mpl_buffer *rival; /* [n_rivals] what conflicts with the buffer that is placed */
+    uint32_t n_rivals;
 } nearer;
 
 typedef struct named {
@@ -92,15 +97,18 @@ static bool may_share(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
     return false;
 }
 
-/* Whether b at offset `at` would overlap `other`, where that lies, in memory and time. */
+/* Whether b at offset `at` would overlap `other` at `from`, in memory and time. */
+static bool overlaps(const mpl_problem *p, mpl_buffer b, uint64_t at, mpl_buffer other,
+                     uint64_t from)
+{
+    return from < at + p->bytes[b] && at < from + p->bytes[other] && mpl_conflict(p, b, other) &&
+           !(from == at && may_share(p, b, other));
+}
+
+/* The same, where `other` lies. */
 static bool meets(const nearer *s, mpl_buffer b, uint64_t at, mpl_buffer other)
 {
-    const mpl_problem *p = s->p;
-    uint64_t from = s->at[other];
-
-    return other != b && from != MPL_UNFIXED && from < at + p->bytes[b] &&
-           at < from + p->bytes[other] && mpl_conflict(p, b, other) &&
-           !(from == at && may_share(p, b, other));
+    return other != b && s->at[other] != MPL_UNFIXED && overlaps(s->p, b, at, other, s->at[other]);
 }
 
 /* Whether b may lie at `at`: aligned, and within the limit. */
@@ -117,13 +125,94 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
     return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
 }
 
+/* ---- who is in the way at the wanted offsets ---- */
+
+/* Where b is to lie, if it can: where it must, or where it lay. */
+static uint64_t wanted(const nearer *s, mpl_buffer b)
+{
+    return is_fixed(s->p, b) ? s->p->fixed[b] : s->old[b];
+}
+
+typedef struct pair {
+    mpl_buffer a, b;
+} pair;
+
+typedef struct lying {
+    mpl_buffer id;
+    uint32_t death;
+    uint64_t from, end; /* of its wanted place */
+} lying;
+
+/* clash lists both members of each pair. */
+static mpl_status both_ways(nearer *s, const pair *of, size_t n)
+{
+    uint32_t *begin = s->clash_begin;
+
+    if (n > UINT32_MAX / 2)
+        return MPL_REFUSE(s->run->ctx, "more than 2^31 pairs of buffers are in each other's way");
+    MPL_PASS(mpl_new(s->run->ctx, s->clash, 2 * n));
+    for (size_t i = 0; i < n; i++)
+        begin[of[i].a]++, begin[of[i].b]++;
+    for (uint32_t b = 0; b < s->p->n; b++)
+        begin[b + 1] += begin[b];
+    for (size_t i = 0; i < n; i++)
+        s->clash[--begin[of[i].a]] = of[i].b, s->clash[--begin[of[i].b]] = of[i].a;
+    return MPL_OK;
+}
+
+/* Finds the pairs in order of birth, each buffer among those that have not died; under parallel
+ * among all. */
+static mpl_status list_clashes(nearer *s)
+{
+    mpl_status st = MPL_OK;
+    const mpl_problem *p = s->p;
+    mpl_buffer *order = NULL;
+    lying *alive = NULL;
+    pair *found = NULL;
+    uint64_t *key = NULL;
+    size_t n_found = 0, cap = 0;
+    uint32_t n_alive = 0;
+
+    MPL_TRY(mpl_new_each(s->run->ctx, p->n, order, alive, key));
+    mpl_ids_ascending(p->n, order);
+    for (mpl_buffer b = 0; b < p->n; b++)
+        key[b] = p->before != NULL ? 0 : p->birth[b];
+    MPL_TRY(mpl_sort_ids(s->run->ctx, p->n, order, key));
+    for (uint32_t i = 0; i < p->n; i++) {
+        mpl_buffer b = order[i];
+        uint64_t at = wanted(s, b), end = at + p->bytes[b];
+        uint32_t birth = p->before != NULL ? 0 : p->birth[b], kept = 0;
+
+        if (at == MPL_UNFIXED)
+            continue;
+        MPL_TRY(mpl_reserve(s->run->ctx, found, cap, n_found + n_alive));
+        for (uint32_t k = 0; k < n_alive; k++) {
+            lying other = alive[k];
+
+            if (other.death <= birth)
+                continue;
+            alive[kept++] = other;
+            if (other.from < end && at < other.end && overlaps(p, b, at, other.id, other.from))
+                found[n_found++] = (pair){b, other.id};
+        }
+        alive[kept] = (lying){b, p->before != NULL ? UINT32_MAX : p->death[b], at, end};
+        n_alive = kept + 1;
+    }
+    MPL_TRY(both_ways(s, found, n_found));
+out:
+    mpl_free_each(s->run->ctx, order, alive, key, found);
+    return st;
+}
+
 /* What b at `at` drives out: buffers and their bytes; UINT32_MAX if one of them must stay. */
 static uint32_t driven_out(const nearer *s, mpl_buffer b, uint64_t at, uint64_t *bytes)
 {
     uint32_t n = 0;
 
     *bytes = 0;
-    for (mpl_buffer other = 0; other < s->p->n; other++) {
+    for (uint32_t i = 0; i < s->n_rivals; i++) {
+        mpl_buffer other = s->rival[i];
+
         if (!meets(s, b, at, other))
             continue;
         if (s->moved[other] || is_fixed(s->p, other))
@@ -143,14 +232,15 @@ static bool choose(const nearer *s, mpl_buffer b, uint64_t *chosen)
     uint32_t fewest = UINT32_MAX;
     uint64_t least = 0;
 
-    for (mpl_buffer other = 0; other <= p->n; other++)
+    for (uint32_t i = 0; i <= s->n_rivals; i++)
         for (int side = 0; side < 3; side++) {
             uint64_t at = 0, bytes;
             uint32_t n;
 
-            if (other < p->n) {
-                if (other == b || s->at[other] == MPL_UNFIXED || p->pool[other] != p->pool[b] ||
-                    !mpl_conflict(p, b, other))
+            if (i < s->n_rivals) {
+                mpl_buffer other = s->rival[i];
+
+                if (s->at[other] == MPL_UNFIXED)
                     continue;
                 at = side == 0 ? s->at[other] + p->bytes[other]
                                : s->at[other] - (side == 2 ? p->bytes[b] : 0);
@@ -164,7 +254,7 @@ static bool choose(const nearer *s, mpl_buffer b, uint64_t *chosen)
             if (!is_within(s, b, at))
                 continue;
             n = driven_out(s, b, at, &bytes);
-            s->run->ticks += p->n;
+            s->run->ticks += s->n_rivals;
             if (n < fewest || (n == fewest && n != UINT32_MAX &&
                                (bytes < least || (bytes == least && at < *chosen)))) {
                 fewest = n, least = bytes, *chosen = at;
@@ -181,14 +271,21 @@ static bool place_waiting(nearer *s)
         mpl_buffer b = s->wait[s->n_done];
         uint64_t at = 0;
 
+        s->n_rivals = 0;
+        for (mpl_buffer other = 0; other < s->p->n; other++)
+            if (other != b && mpl_conflict(s->p, b, other))
+                s->rival[s->n_rivals++] = other;
         if (!choose(s, b, &at))
             return false;
-        for (mpl_buffer other = 0; other < s->p->n; other++)
-            if (meets(s, b, at, other)) {
-                s->at[other] = MPL_UNFIXED;
-                s->moved[other] = 1;
-                s->wait[s->n_wait++] = other;
-            }
+        for (uint32_t i = 0; i < s->n_rivals; i++) {
+            mpl_buffer other = s->rival[i];
+
+            if (!meets(s, b, at, other))
+                continue;
+            s->at[other] = MPL_UNFIXED;
+            s->moved[other] = 1;
+            s->wait[s->n_wait++] = other;
+        }
         s->at[b] = at;
         s->moved[b] = 1;
     }
@@ -230,13 +327,13 @@ static mpl_status keep(nearer *s)
     for (int turn = 0; turn < 2; turn++) /* what must lie at an offset goes first */
         for (uint32_t i = 0; i < p->n; i++) {
             mpl_buffer b = order[i];
-            uint64_t at = is_fixed(p, b) ? p->fixed[b] : s->old[b];
+            uint64_t at = wanted(s, b);
             bool fits = at != MPL_UNFIXED && is_within(s, b, at);
 
             if (is_fixed(p, b) != (turn == 0))
                 continue;
-            for (uint32_t k = 0; turn > 0 && fits && k < (p->fixed != NULL ? p->n : i); k++)
-                fits = !meets(s, b, at, order[k]);
+            for (uint32_t k = s->clash_begin[b]; turn > 0 && fits && k < s->clash_begin[b + 1]; k++)
+                fits = s->at[s->clash[k]] == MPL_UNFIXED;
             if (fits || turn == 0)
                 s->at[b] = at;
             else
@@ -350,6 +447,7 @@ static mpl_status plan_near(nearer *s, mpl_plan *out)
 
     MPL_PASS(mpl_run_param_int(s->run, "most", 0, 10000, 100, &most));
     set_limits(s, out, (uint64_t)most);
+    MPL_PASS(list_clashes(s));
     MPL_PASS(keep(s));
     if (place_waiting(s)) {
         put_back(s);
@@ -364,16 +462,20 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     nearer s = {.run = run, .p = p};
+    int64_t begin;
 
-    MPL_TRY(mpl_new_each(run->ctx, p->n, s.old, s.at, s.wait, s.moved));
+    MPL_TRY(mpl_new_each(run->ctx, p->n, s.old, s.at, s.wait, s.moved, s.rival));
     MPL_TRY(mpl_new(run->ctx, s.limit, p->n_pools));
+    MPL_TRY(mpl_new(run->ctx, s.clash_begin, (size_t)p->n + 1));
     MPL_TRY(read_old(&s, mpl_run_param(run, "old")));
+    begin = mpl_clock_ns();
     MPL_TRY(mpl_planner_greedy_size.plan(run, p, out));
     if (mpl_run_param(run, "old") != NULL)
         MPL_TRY(plan_near(&s, out));
+    run->self_ns = mpl_clock_ns() - begin; /* without reading the older plan */
     out->claim = MPL_FEASIBLE;
 out:
-    mpl_free_each(run->ctx, s.old, s.at, s.wait, s.moved, s.limit);
+    mpl_free_each(run->ctx, s.old, s.at, s.wait, s.moved, s.limit, s.clash_begin, s.clash, s.rival);
     return st;
 }
 
