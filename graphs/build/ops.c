@@ -1,6 +1,7 @@
 /* ops.c -- shape rule and reference loop of each operator, from ops.def. */
 #include "graphs/ir/counts.h"
 #include "graphs/ops/lite/as_real.h"
+#include "graphs/ops/ops_priv.h"
 
 #define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
     mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                        \
@@ -15,6 +16,18 @@ mpl_status mpl_shape_as_real(mpl_ctx *ctx, const mpl_shape_call *call)
 mpl_status mpl_eval_as_real(mpl_ctx *ctx, const mpl_op_call *call)
 {
     return mpl_real_eval(ctx, call, mpl_shape_as, mpl_eval_as);
+}
+
+uint64_t mpl_eval_workspace(const mpl_graph *g, mpl_op op)
+{
+    switch (g->op_kind[op]) {
+    case MPL_OP_as_real:
+        return mpl_real_workspace(g, op);
+    case MPL_OP_nms:
+        return mpl_nms_workspace(g, op);
+    default:
+        return 0;
+    }
 }
 
 /* Checks what a successful shape rule has written. */

@@ -314,6 +314,9 @@ static inline void mpl_clear_tail(const mpl_tensor *t)
         ((uint8_t *)t->data)[bytes - 1] = 0;
 }
 
+/* What the loop of nms uses of call->workspace: the candidates of one row of scores. [byte] */
+uint64_t mpl_nms_workspace(const mpl_graph *g, mpl_op op);
+
 /* ---- type dispatch, outside of loops ---- */
 
 #define MPL_INLINE static inline __attribute__((always_inline))

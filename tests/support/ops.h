@@ -34,7 +34,7 @@ typedef struct test_op {
     mpl_graph *g;
     uint32_t n_in, n_out;
     mpl_tensor in[TEST_MOST], out[TEST_MOST];
-    void *memory[2 * TEST_MOST];
+    void *memory[2 * TEST_MOST], *workspace;
 } test_op;
 
 static inline uint64_t test_bytes(const mpl_tensor *t)
@@ -88,12 +88,14 @@ static inline mpl_status test_op_make(test_op *t, mpl_op_kind kind, uint32_t n_i
         t->out[i].data = t->memory[TEST_MOST + i] = malloc(test_bytes(&t->out[i]));
         memset(t->out[i].data, 0xa5, test_bytes(&t->out[i]));
     }
+    t->workspace = malloc(mpl_eval_workspace(t->g, 0));
     return MPL_OK;
 }
 
 static inline mpl_status test_op_run(test_op *t)
 {
-    return mpl_eval(&t->ctx, &(mpl_op_call){t->g, 0, t->n_in, t->n_out, t->in, t->out, NULL});
+    return mpl_eval(&t->ctx,
+                    &(mpl_op_call){t->g, 0, t->n_in, t->n_out, t->in, t->out, t->workspace});
 }
 
 /* Makes and runs the operation. Output 0 uses the memory of input `place`, or new memory if
@@ -118,6 +120,7 @@ static inline void test_op_free(test_op *t)
     assert_int_equal(t->ctx.n_live, 0);
     for (uint32_t i = 0; i < 2 * TEST_MOST; i++)
         free(t->memory[i]);
+    free(t->workspace);
 }
 
 /* Output i must have these dims and elements, within `relative` of max(1, |value|). */

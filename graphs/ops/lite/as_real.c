@@ -177,15 +177,13 @@ out:
 
 /* ---- evaluation ---- */
 
-uint64_t mpl_eval_workspace(const mpl_graph *g, mpl_op op)
+uint64_t mpl_real_workspace(const mpl_graph *g, mpl_op op)
 {
     uint32_t n_in = mpl_op_n_in(g, op), n, widest = result_bytes(kind_of(g, op));
     const int64_t *form = mpl_attr_ints(g, op, MPL_ATTR_forms, &n);
     mpl_value y = mpl_op_output(g, op, 0);
     uint64_t bytes = head_bytes(n_in);
 
-    if (g->op_kind[op] != MPL_OP_as_real)
-        return 0;
     for (uint32_t i = 0; i < n_in; i++) {
         mpl_value v = mpl_op_input(g, op, i);
 
@@ -296,7 +294,7 @@ mpl_status mpl_real_eval(mpl_ctx *ctx, const mpl_op_call *call, mpl_shape_rule *
     void *own = NULL;
 
     if (call->workspace == NULL)
-        MPL_TRY((own = mpl_alloc(ctx, mpl_eval_workspace(call->graph, call->op), 1)) != NULL
+        MPL_TRY((own = mpl_alloc(ctx, mpl_real_workspace(call->graph, call->op), 1)) != NULL
                     ? MPL_OK
                     : MPL_EMEM);
     MPL_TRY(eval(ctx, call, shape, loop, own != NULL ? own : call->workspace));

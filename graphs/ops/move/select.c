@@ -185,16 +185,20 @@ static int64_t candidates_of(const float *score, int64_t n, const float *least, 
     return found;
 }
 
-mpl_status mpl_eval_nms(mpl_ctx *ctx, const mpl_op_call *call)
+uint64_t mpl_nms_workspace(const mpl_graph *g, mpl_op op)
+{
+    return (uint64_t)g->value_shape[mpl_op_input(g, op, 1)].dim[2] * sizeof(candidate);
+}
+
+/* Selects boxes row by row; `best` has room for the candidates of one row. */
+static void select_boxes(const mpl_op_call *call, candidate *best)
 {
     const int64_t *dim = call->in[1].shape.dim, n = dim[2];
     const float *limit[2] = {NULL, NULL}; /* of overlap, of scores */
     int64_t most = mpl_attr_int(call->graph, call->op, MPL_ATTR_k, 0), found = 0;
     int64_t *out = call->out[0].data;
     bool centre = mpl_attr_int(call->graph, call->op, MPL_ATTR_center_point_box, 0) != 0;
-    candidate *best;
 
-    MPL_PASS(mpl_new(ctx, best, (size_t)n + 1));
     for (uint32_t i = 2; i < call->n_in; i++)
         limit[i - 2] = call->in[i].data;
     memset(out, 0, (size_t)mpl_count(&call->out[0].shape) * sizeof *out);
@@ -217,6 +221,15 @@ mpl_status mpl_eval_nms(mpl_ctx *ctx, const mpl_op_call *call)
         }
     }
     put_length(call, 1, found);
-    mpl_free(ctx, best);
+}
+
+mpl_status mpl_eval_nms(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    candidate *own = NULL;
+
+    if (call->workspace == NULL)
+        MPL_PASS(mpl_new(ctx, own, (size_t)call->in[1].shape.dim[2] + 1));
+    select_boxes(call, own != NULL ? own : call->workspace);
+    mpl_free(ctx, own);
     return MPL_OK;
 }
