@@ -372,14 +372,15 @@ instances: $O/memplan
 	$(Q)scripts/instances.sh $< make '$(ONLY)'
 instances-check: $O/memplan
 	$(Q)scripts/instances.sh $< check '$(ONLY)'
-# Other toolkits beside memplan, where PYTHON has them (scripts/peers/README.md): make peers PYTHON=peers/bin/python
+# Other toolkits beside memplan, where PYTHON has them or PEERS names a folder or program (scripts/peers/README.md):
+# make peers PYTHON=peers/bin/python PEERS='--peer minimalloc=PATH'
 PYTHON ?= python3
 peers: $O/memplan
-	$(Q)for peer in ort pytorch tflite cpsat; do $(PYTHON) scripts/peers/$$peer.py --memplan $O/memplan || exit 1; done
+	$(Q)$(PYTHON) scripts/peers/all.py --memplan $O/memplan $(PEERS)
 
 # The long forms of what CI runs in short ones, into results/reliability.csv; PARTS names some. Goes on where it was interrupted.
 RELIABLE := $(addprefix $O/tests/test_,planners_verify planners_judge planners_exact planners_ilp planners_certify planners_certify_general \
-    graphs_views runtime_views runtime_random_control harness_memory harness_kills)
+    graphs_views runtime_views runtime_random_control runtime_workers harness_memory harness_kills planners_forgeries harness_audit_walk)
 reliability: deps-test all $(FUZZBIN) $(RELIABLE)
 	$(Q)scripts/reliability.sh $O $B/fuzz $(PARTS)
 

@@ -10,6 +10,7 @@
 #   format    clang-format would change nothing (where clang-format is installed)
 #   docs      folders' READMEs have at most 30 lines, the first one 150
 #   paper     PAPER.md is no larger than a paper, and its figures and tables are numbered, cited and ask something
+#   origins   what the texts quote of others is a value of results/published.tsv, each with where it comes from
 #   folders   at most 25 source files in a folder, and no base name of a .c file twice
 #   named     a file that a document names exists: as it stands, beside the document, or in a folder below that
 #   columns   a line of source ends at column 100
@@ -71,6 +72,7 @@ lines=$(wc -l <README.md)
 [ "$lines" -le 150 ] || say "README.md:$lines: more than 150 lines"
 
 say "$(scripts/paper-size.sh)"
+say "$(scripts/origins.sh)"
 
 code() { sources "$@" | grep -E '\.(c|h|cu|def)$' | grep -v '/example/'; }
 say "$(code graphs planners runtime harness tests | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 25 { print $2 ":0: " $1 " source files; 25 are the most" }')"

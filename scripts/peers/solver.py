@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""A solver of lists that is a program, MiniMalloc or idealloc, beside the planner exact, by turns.
+
+  scripts/peers/solver.py --program minimalloc=PATH [LIST.csv ..]
+  scripts/peers/solver.py --program idealloc='CMD {in} {out}' [LIST.csv ..]
+
+MiniMalloc fits each list to the capacity in its name, and minimises; its own way to minimise counts a search that ran out of time as
+infeasible, so a height of it is what it held then. idealloc only minimises. A time is the median of the rounds, of the whole program
+for both (memplan bench --peer); heights are verified before they stand here. One that does not answer in SECONDS has a dash.
+"""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import common
+
+MINIMISE = "{program} --capacity=1099511627776 --minimize_capacity --timeout={seconds}s --input={{in}} --output={{out}}"
+
+
+def race(program, peer, case, capacity, args, folder):
+    """{planner: row} of one list."""
+    suite, rows = os.path.join(folder, "one.suite"), os.path.join(folder, "rows.jsonl")
+    with open(suite, "w", encoding="utf-8") as out:
+        out.write("--backends none\n" + (f"--capacity {capacity}\n" if capacity else "") + case + "\n")
+    if os.path.exists(rows):
+        os.remove(rows)
+    done = subprocess.run([program, "bench", suite, "--planners", "exact", "--peer", peer, "--repeat", str(args.rounds),
+                                  "--time-limit", str(args.seconds), "-q", "-o", rows], capture_output=True, text=True, check=False)
+    if done.returncode > 1:
+        raise common.Failed((done.stderr.strip() or "memplan bench failed").splitlines()[-1])
+    with open(rows, encoding="utf-8") as file:
+        return {row["planner"]: row for row in map(json.loads, file)}
+
+
+def seconds(row):
+    return f"{common.median(row['plan_each_ns']) / 1e9:.3f}" if row["status"] == "ok" else "-"
+
+
+def height(row):
+    return row["planned_bytes"] if row["status"] == "ok" else "-"
+
+
+def compare(args, name, case, folder):
+    capacity = case.rsplit(".", 2)[1]
+    line = [common.case_name(case)]
+    if name == "minimalloc":
+        fit = race(args.memplan, f"{name}={args.program}", case, capacity, args, folder)
+        line += [seconds(fit[f"exec:{name}"]), seconds(fit["exact"])]
+        peer = f"{name}=" + MINIMISE.format(program=args.program, seconds=args.seconds)
+    else:
+        line += ["-", "-"]
+        peer = f"{name}={args.program}"
+    least = race(args.memplan, peer, case, None, args, folder)
+    theirs, ours = least[f"exec:{name}"], least["exact"]
+    return [*line, height(theirs), height(ours), ours["claim"], seconds(theirs), seconds(ours)]
+
+
+def main():
+    lists = sorted(glob.glob(os.path.join(common.data_folder(), "minimalloc", "[A-Z].*.csv")))
+    parser = common.options(__doc__.splitlines()[0], lists, rounds=3)
+    parser.add_argument("--program", required=True, metavar="NAME=PATH", help="minimalloc or idealloc, and what to run")
+    parser.add_argument("--seconds", type=int, default=60, help="for each task of a list (%(default)s)")
+    args = parser.parse_args()
+    name, _, args.program = args.program.partition("=")
+    if name not in ("minimalloc", "idealloc") or not args.program:
+        raise common.Failed("--program minimalloc=PATH or idealloc='CMD {in} {out}'")
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for case in args.cases:
+            common.say(f"{name}: {case}")
+            lines.append(compare(args, name, case, folder))
+    heads = ["list", "~its fit s", "~fit s", "theirs", "exact", "claim", "~its least s", "~least s"]
+    common.write_table(common.table_path(args.output, name), heads, lines)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except common.Failed as error:
+        sys.exit(f"solver: {error}")
