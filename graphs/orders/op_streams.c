@@ -60,7 +60,7 @@ typedef struct tasks {
     uint32_t n;       /* units, numbered by the order */
     uint32_t *of;     /* [n_ops] unit of an operation, blocks included */
     uint64_t *cost;   /* [n] [ns] */
-    uint64_t *behind; /* [n] longest path of costs behind it [ns] */
+    uint64_t *behind; /* [n] longest path of costs after it [ns] */
     uint32_t *begin;  /* [n + 2] into before: units whose results it reads */
     uint32_t *before;
     uint32_t *stream; /* [n] MPL_NONE: not assigned */
@@ -161,7 +161,7 @@ static void run_next(tasks *t, uint32_t u)
 }
 
 /* Runs all assigned units. Returns the time at which the run would end if what is not assigned had
- * a stream for each unit. *follows: `at` comes right behind something that it reads. */
+ * a stream for each unit. *follows: `at` directly follows a unit that it reads. */
 static uint64_t simulate(tasks *t, uint32_t at, bool *follows)
 {
     uint64_t end = 0;
@@ -183,7 +183,7 @@ static uint64_t simulate(tasks *t, uint32_t at, bool *follows)
 typedef struct place {
     uint64_t end;   /* of the run [ns] */
     uint64_t first; /* of the unit: its end or its beginning [ns] */
-    bool follows;   /* it comes right behind something that it reads */
+    bool follows;   /* it directly follows a unit that it reads */
 } place;
 
 static bool is_better(const place *a, const place *b)
@@ -240,7 +240,7 @@ static bool reads_last(const tasks *t, uint32_t u, uint32_t k)
     return false;
 }
 
-/* Where unit u can begin first (chain: behind what it reads, if that is the last of its stream). */
+/* Where unit u can begin first (chain: after what it reads, if that is the last of its stream). */
 static uint32_t choose(const tasks *t, uint32_t u, mpl_stream_rule rule)
 {
     uint64_t ready = ready_at(t, u);

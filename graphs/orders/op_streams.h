@@ -34,9 +34,9 @@ typedef struct mpl_streams {
 /* Assigns the units of g to n >= 1 streams. order[n_ops] respects the graph, with blocks before
  * their owner. cost_ns[n_ops] (NULL: mpl_streams_estimate): the cost of a unit is the sum over its
  * operations. With a stream for each unit, the i-th unit of the order is on stream i under every
- * rule. Ties: behind a predecessor, then the lowest stream.
+ * rule. Ties: after a predecessor, then the lowest stream.
  * critical_path takes units by the longest path of costs that begins with them, then by order. Each
- * is put where max(end of a unit + longest path behind it) over the units assigned so far is least,
+ * is put where max(end of a unit + longest path after it) over the units assigned so far is least,
  * then where it ends first, as simulated. O(units * n * (units + reads)); where that passes 2^32,
  * earliest takes its place: O(units * n + reads). MPL_EINPUT: n is 0. */
 mpl_status mpl_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, uint32_t n,

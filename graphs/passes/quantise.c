@@ -1,7 +1,7 @@
 /* quantise.c -- a graph of f32 with int8 activations and weights. See passes.h.
  *
  * Idea     All activations have one scale and zero point 0, so that what only moves elements stays
- * as it is. A convolution with the batch norm and the relu or clip behind it is one operation;
+ * as it is. A convolution with the batch norm and the relu or clip after it is one operation;
  *          products and element-wise operators have quantised forms; any other operator computes in
  *          f32 between a dequantize and a quantize, with its own weights (norms) in f32.
  * Limits   No calibration: the scales suit activations of about -8 to 8. No loops. */

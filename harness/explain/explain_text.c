@@ -34,7 +34,7 @@ static double percent(uint64_t part, uint64_t whole)
     return 100 * (double)part / (double)mpl_max_u64(whole, 1);
 }
 
-/* What a buffer is, who makes it and who keeps it until when. */
+/* What a buffer is, and which operations make it and need it last. */
 static void print_buffer(FILE *to, const mpl_explained *e, const mpl_portion *part)
 {
     const mpl_problem *p = e->made.job.problem;

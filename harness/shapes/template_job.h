@@ -52,7 +52,7 @@ typedef struct mpl_template_opened {
 
 /* Whether the file is a template, and no other plan file. */
 bool mpl_template_named(mpl_ctx *ctx, const char *path);
-/* Reads a template file, which nobody has checked yet. */
+/* Reads a template file; its template is not verified yet. */
 mpl_status mpl_template_open(mpl_ctx *ctx, const char *path, mpl_template_opened *out);
 void mpl_template_opened_fini(mpl_ctx *ctx, mpl_template_opened *opened);
 /* memplan certify: checks the template and its regret, and prints a line, or leaves the row in

@@ -1,8 +1,8 @@
 /* executorch.c -- ExecuTorch's greedy planner: whole shared objects, in which smaller tensors may
  * stand on top of one another.
  *
- * Idea     Largest first; a tensor goes to the first object that nobody uses at its time, else on
- *          top of those who do, if the object is large enough; else it opens an object.
+ * Idea     Largest first; a tensor goes to the first object not in use at its time, else on
+ *          top of those in use, if the object is large enough; else it opens an object.
  * Source   pytorch/executorch, exir/memory_planning.py: greedy, pick_shared_obj (1.0); specs are
  *          sorted by size through bisect.insort and reversed, so the later of equals is first.
  *          overlap=0: allow_overlapping_allocations=False, as the Vulkan backend runs it.

@@ -13,7 +13,7 @@ typedef struct player {
     mpl_buffer *by_death; /* [n] */
     uint32_t *block;      /* [n] of the pool's allocator */
     uint8_t *handed_on;   /* [n] an output took over its block */
-    uint32_t pair;        /* the first in-place pair that is not behind */
+    uint32_t pair;        /* the first in-place pair not yet passed */
     bool in_place;
 } player;
 

@@ -49,7 +49,7 @@ void mpl_objects_put(mpl_objects *objects, mpl_buffer b, uint32_t object, uint64
 /* ---- an allocator, played ---- */
 
 /* The offsets that an allocator gives where each step allocates the buffers born at it, by id, then
- * frees those dead behind it. in_place: an output takes over the block of its first partner of
+ * frees those dead after it. in_place: an output takes over the block of its first partner of
  * equal size. Pools apart. */
 mpl_status mpl_production_play(mpl_run *run, const mpl_problem *p, const mpl_allocator *kind,
                                bool in_place, mpl_plan *out);

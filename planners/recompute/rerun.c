@@ -199,7 +199,7 @@ static void note_outputs(replay *r, mpl_op op, uint32_t k, const mpl_value *out)
     }
 }
 
-/* The value that those wait for who wait for the operation: its first result; MPL_NONE: none. */
+/* The value on which operations that depend on this one wait: its first result; else MPL_NONE. */
 static mpl_value first_result(const replay *r, mpl_op op)
 {
     mpl_value out = MPL_NONE;

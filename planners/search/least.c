@@ -368,7 +368,7 @@ static uint32_t size_of(const mpl_graph *g, mpl_op op)
                : 1;
 }
 
-/* Raises *low behind the maker of v, if it is in block b. */
+/* Raises *low to after the maker of v, if that is in block b. */
 static void go_behind(const mpl_graph *g, uint32_t b, mpl_value v, const uint32_t *place_of,
                       uint32_t *low)
 {

@@ -28,7 +28,7 @@ typedef struct nearer {
     mpl_buffer *wait; /* [n_wait] to be placed, first come first served */
     uint8_t *moved;   /* [n] was driven out, stays where it comes to lie */
     uint32_t n_wait, n_done;
-    uint32_t *clash_begin; /* [n + 1] into clash: who is in the way of a buffer's wanted offset */
+    uint32_t *clash_begin; /* [n + 1] into clash: buffers in the way of a wanted offset */
     mpl_buffer *clash;
     mpl_buffer *rival; /* [n_rivals] what conflicts with the buffer that is placed */
     uint32_t n_rivals;
@@ -125,7 +125,7 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
     return p->fixed != NULL && p->fixed[b] != MPL_UNFIXED;
 }
 
-/* ---- who is in the way at the wanted offsets ---- */
+/* ---- buffers in the way at the wanted offsets ---- */
 
 /* Where b is to lie, if it can: where it must, or where it lay. */
 static uint64_t wanted(const nearer *s, mpl_buffer b)

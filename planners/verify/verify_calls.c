@@ -1,10 +1,10 @@
 /* verify_calls.c -- several graphs over one memory, called in any sequence. See verify.h.
  *
- * Each graph is followed through its steps once. Which contents each state holds is known at its
- * start (those of before the call, whatever was called before), changes where a buffer that
- * overlaps the state is needed (then they are lost) and where an operation writes a value that lies
- * in the state. What is read must be there, and what must be there at the end is. As a call leaves
- * behind what the next one expects, this holds for every sequence of calls, by induction. */
+ * Follows each graph through its steps once. At the start each state holds the contents from before
+ * the call, whatever was called before. A state loses them where a buffer that overlaps it is
+ * needed, and changes them where an operation writes a value that lies in it. What is read must be
+ * there, and so must, at the end, what the next call expects. By induction this holds for every
+ * sequence of calls. */
 #include "planners/verify/verify.h"
 
 enum { OLD = UINT32_MAX - 1 }; /* contents that this graph has no value for */

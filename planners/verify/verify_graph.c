@@ -33,8 +33,8 @@ static void add_later(checker *c, mpl_op op, mpl_op late)
         c->later[(size_t)op * c->n_words + w] |= c->later[(size_t)late * c->n_words + w];
 }
 
-/* Goes through the operations from the last to the first, in the plan's order under streams. There
- * an operation's readers and the next one of its stream are behind it. */
+/* Goes through the operations from the last to the first, in the plan's order under streams. In
+ * that order an operation's readers and the next one of its stream come after it. */
 static mpl_status mark_later(checker *c)
 {
     mpl_status st = MPL_OK;

@@ -47,7 +47,7 @@ struct mpl_team {
     _Atomic uint64_t n_changes; /* times that something became ready, or the run ended */
     uint32_t n_left;            /* unfinished operations of the whole graph */
     uint32_t failed_step;
-    const worker *failed; /* who ran that first failure of the order; NULL: none so far */
+    const worker *failed; /* ran the first operation, in the order, that failed; or NULL */
     mpl_status st;        /* its status */
     int64_t end_ns;
     int64_t *stamps;  /* [2 * n_ops] times at which operations began, then at which they ended */

@@ -1,13 +1,14 @@
 /* model_blocks.c -- the memory models of blocks. See model_blocks.h.
  *
- * Idea     While a loop turns, what its body reads from outside and what is needed behind it stays.
- *          What it carries lies in cells of its own; the initial values may end where they begin.
- *          So in its block a loop is an operation that makes its outputs, needs its body's bytes
- *          instead where these are more, and saves the initial values that end with it. In a branch
- *          a value from outside may end with its last use.
+ * Idea     A value that a loop's body reads from outside, or that is needed after the loop, stays
+ *          alive while the loop runs. Carried values lie in cells of their own, so initial values
+ *          may end when the loop begins. In the model of its block a loop is therefore one
+ *          operation: it makes its outputs, needs the bytes of its body where these are more, and
+ *          saves the initial values that end with it. A branch may hold the last use of a value
+ *          from outside.
  * Source   this project; storage: LOOPS.md
- * Limits   Contents are counted, not cells: where an order needs two cells for a carried value,
- * both count only while both contents do. What is handed through unchanged does not count. */
+ * Limits   Counts contents, not cells: if an order needs two cells for a carried value, both count
+ *          only while both contents are needed. Values that pass through unchanged do not count. */
 #include "graphs/orders/model/model_blocks.h"
 
 #include "graphs/orders/model/model_priv.h"
@@ -49,7 +50,7 @@ static bool owns(const mpl_graph *g, mpl_op op)
     return g->op_body_begin[op] < g->op_body_begin[op + 1];
 }
 
-/* The root that the value's contents lie in, if it is a value of storage of its own. */
+/* The root that holds the value's contents, if it has planned storage of its own. */
 static mpl_value lies(const mpl_block_models *f, mpl_value v)
 {
     return v != MPL_NONE ? f->facts.lies[v] : MPL_NONE;
@@ -62,7 +63,7 @@ static mpl_value result_root(const mpl_block_models *f, uint32_t b, uint32_t i)
     return v != MPL_NONE ? f->alias.root[v] : MPL_NONE;
 }
 
-/* Whether another live output of the block's owner is left by result `i`, too. */
+/* Whether result `i` also provides another live output of the block's owner. */
 static bool is_twice(const mpl_block_models *f, uint32_t b, uint32_t i)
 {
     const mpl_graph *g = f->g;
@@ -81,7 +82,7 @@ static bool is_twice(const mpl_block_models *f, uint32_t b, uint32_t i)
 
 static bool has_storage(const mpl_block_models *f, mpl_value v);
 
-/* Whether block b makes its result i, for this output alone. */
+/* Whether an operation of block b makes its result i, and only one output takes it. */
 static bool makes_result(const mpl_block_models *f, uint32_t b, uint32_t i)
 {
     mpl_value v = result_root(f, b, i);
@@ -90,8 +91,8 @@ static bool makes_result(const mpl_block_models *f, uint32_t b, uint32_t i)
            has_storage(f, v) && !is_twice(f, b, i);
 }
 
-/* Whether the root v is certainly the only value in its place as long as it is needed. Where loops
- * and branches leave a value, it is if one of them makes it. */
+/* Whether no other value can be in the place of root v while v is needed. An output of a loop or
+ * branch has a place of its own only if a block makes it there. */
 static bool has_storage(const mpl_block_models *f, mpl_value v)
 {
     const mpl_graph *g = f->g;
@@ -109,8 +110,9 @@ static bool has_storage(const mpl_block_models *f, mpl_value v)
     return false;
 }
 
-/* The value of a loop's body that carried value i hands on, *age rounds later; MPL_NONE: it comes
- * from outside, goes round in a ring, or shares its place with another. */
+/* The value made in a loop's body that carried value i receives *age rounds later. MPL_NONE: it
+ * comes from outside, circulates among carried values only, or shares its place with another
+ * value. */
 static mpl_value source_of(const mpl_block_models *f, uint32_t b, uint32_t i, uint32_t *age)
 {
     const mpl_graph *g = f->g;
@@ -129,7 +131,7 @@ static mpl_value source_of(const mpl_block_models *f, uint32_t b, uint32_t i, ui
     return MPL_NONE;
 }
 
-/* Whether loops and branches within block b take over v, as an operand or a result. */
+/* Whether loops or branches inside block b use v as an operand or a result. */
 static bool is_taken_over(const mpl_block_models *f, uint32_t b, mpl_value v)
 {
     const mpl_graph *g = f->g;
@@ -145,8 +147,8 @@ static bool is_taken_over(const mpl_block_models *f, uint32_t b, mpl_value v)
     return false;
 }
 
-/* Whether the cells of a loop's body that hold v, which it makes, are needed as a round begins: a
- * parameter hands it on, and nothing makes it a copy. */
+/* Whether a loop's body that makes v needs the cells of v when a round begins: a parameter still
+ * holds v from an earlier round, without a copy. */
 static bool is_needed_before(const mpl_block_models *f, uint32_t b, mpl_value v)
 {
     const mpl_graph *g = f->g;
@@ -167,8 +169,8 @@ static bool is_needed_before(const mpl_block_models *f, uint32_t b, mpl_value v)
     return found;
 }
 
-/* Whether storage may offer to write `out` over the operand `in` in block b. A carried value's
- * place is needed throughout the round: only what is handed on to it may lie there. */
+/* Whether `out` may overwrite the operand `in` in block b. The place of a carried value is needed
+ * throughout the round, so only the value that it receives next may lie there. */
 static bool may_pair(const mpl_block_models *f, uint32_t b, mpl_value in, mpl_value out)
 {
     const mpl_graph *g = f->g;
@@ -272,7 +274,8 @@ static void touch(maker *x, mpl_value v, uint8_t how)
     x->touched[root] |= how;
 }
 
-/* Operands of a loop or case. An initial value is read if the loop's body or what follows does. */
+/* Operands of a loop or case. An initial value counts as read if the loop's body or a later
+ * operation reads it. */
 static void touch_operands(maker *x, mpl_op op, uint8_t on_entry)
 {
     const mpl_graph *g = x->g;
@@ -292,7 +295,7 @@ static void touch_operands(maker *x, mpl_op op, uint8_t on_entry)
     }
 }
 
-/* What the blocks of `owner`, which end right before it, read. */
+/* Values that the blocks of `owner` read; their steps directly precede its own. */
 static void touch_within(maker *x, mpl_op owner)
 {
     const mpl_graph *g = x->g;
@@ -311,8 +314,8 @@ static void touch_within(maker *x, mpl_op owner)
                 touch(x, mpl_result(g, b, i), WITHIN);
 }
 
-/* Lists what `op` reads: touch[n_touch], each with touched[]. An exit test reads what the loop's
- * outputs would be. */
+/* Lists in touch[n_touch], with touched[] for each, the values that `op` reads. An exit test reads
+ * the values that the loop would return. */
 static void list_reads(maker *x, mpl_op op)
 {
     const mpl_graph *g = x->g;
@@ -352,7 +355,8 @@ static bool param_counts(const mpl_block_models *f, mpl_value v)
            source_of(f, b, i - 1, &age) != MPL_NONE;
 }
 
-/* Whether v, of a block around x->block, may end in it: only branches are between. */
+/* Whether v, of a block around x->block, may be needed for the last time in x->block: no loop lies
+ * between the two. */
 static bool may_end(const maker *x, mpl_value v)
 {
     const mpl_graph *g = x->g;
@@ -366,7 +370,7 @@ static bool may_end(const maker *x, mpl_value v)
     return b == g->value_block[v] && has_storage(x->f, v);
 }
 
-/* Marks what the block's operations read and what its results keep. */
+/* Marks the values that the block's operations read and those that its results keep. */
 static void mark_values(maker *x)
 {
     const mpl_graph *g = x->g;
@@ -396,7 +400,8 @@ static void add_buffer(maker *x, mpl_value v, bool from_start)
     m->from_start[m->n_buffers++] = from_start;
 }
 
-/* Parameters of a loop's body. Those that hand on one value in the same round are one buffer. */
+/* Adds the parameters of a loop's body. Those that hold the same value in the same round are one
+ * buffer. */
 static void add_params(maker *x)
 {
     const mpl_graph *g = x->g;
@@ -449,7 +454,8 @@ static void add_buffers(maker *x)
 
 /* ---- operations ---- */
 
-/* Bytes that only `op` has: its workspace, outputs that nobody reads. Adds it as a maker. */
+/* Adds `op` as a maker, with the bytes needed at its step alone: its workspace and unread
+ * outputs. */
 static mpl_status add_outputs(maker *x, mpl_op op, uint32_t mine, uint64_t *carried)
 {
     const mpl_graph *g = x->g;
@@ -472,7 +478,8 @@ static mpl_status add_outputs(maker *x, mpl_op op, uint32_t mine, uint64_t *carr
     return MPL_OK;
 }
 
-/* The local operation that makes v, itself or in its blocks: by the step of the block. */
+/* Adds the arc from the operation of this block that makes v, itself or in its blocks, to
+ * `mine`. */
 static mpl_status add_before(maker *x, uint32_t mine, mpl_value v, const uint32_t *local)
 {
     mpl_op op = v != MPL_NONE ? x->g->value_op[v] : MPL_NONE;
@@ -498,7 +505,7 @@ static mpl_status add_all_before(maker *x, mpl_op op, uint32_t mine, const uint3
     return MPL_OK;
 }
 
-/* Ways of a plain operation to write output 0 over an operand. */
+/* Adds the ways of an operation without blocks to write output 0 over an operand. */
 static mpl_status add_ways(maker *x, mpl_op op, uint32_t mine)
 {
     const mpl_graph *g = x->g;
@@ -520,8 +527,9 @@ static mpl_status add_ways(maker *x, mpl_op op, uint32_t mine)
     return MPL_OK;
 }
 
-/* A loop or case needs what its blocks do. What it reads on entry alone may end there; at a case's
- * own step, all that it reads. carried: bytes that it leaves in places of their own. */
+/* A loop or case needs the bytes that its blocks need. Values read only on entry may end there;
+ * values that a case reads may end at its own step. carried: bytes of results that lie in places of
+ * their own. */
 static mpl_status add_need(maker *x, mpl_op op, uint32_t mine, uint64_t carried)
 {
     const mpl_graph *g = x->g;

@@ -1,9 +1,9 @@
 /* model_blocks.h -- the memory models of the blocks of a graph with control flow. Private to
  * graphs/ and its tests.
  *
- * What is alive across a loop or case stays alive while it runs, whatever the order of its blocks;
- * so a block is ordered by itself, and its owner is one operation that needs as many bytes as the
- * block does at least. */
+ * A value that is alive before and after a loop or case is alive while it runs, whatever the order
+ * of its blocks. So each block is ordered by itself, and its owner counts as one operation that
+ * needs at least as many bytes as the block. */
 #pragma once
 
 #include "graphs/orders/model/model.h"

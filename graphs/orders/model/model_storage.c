@@ -45,7 +45,7 @@ static uint64_t part_bytes(const source *s, uint32_t part)
     return s->tight[s->cuts.root[part]] ? s->cuts.bytes[part] : slots(s, s->cuts.bytes[part]);
 }
 
-/* What a part leaves unused of its last slot. A piece that is copied ends where it ends. */
+/* Bytes of a part's last slot that stay unused. A copied piece ends where its own storage ends. */
 static uint64_t part_rest(const source *s, uint32_t part)
 {
     return mpl_max_u64(part_bytes(s, part) - s->cuts.bytes[part], s->piece_rest[part]);
@@ -63,14 +63,15 @@ static void find_rests(source *s)
 
 /* ---- storage ---- */
 
-/* Whether the operands of `op` may or may not lie in its result. */
+/* Whether it is undecided if the operands of `op` lie in its result. */
 static bool is_open(const source *s, mpl_op op)
 {
     return s->relaxed && op != MPL_NONE && s->concats->shared[op];
 }
 
-/* Whether the concat `op` may share if all splits copy: its operands are made by operations, are
- * different, and nothing is an output. How they lie in the result does not matter. */
+/* Whether the concat `op` may share if all splits copy: its operands are made by operations and
+ * differ, and neither they nor the result are outputs of the graph. Their order in the result does
+ * not matter. */
 static bool may_share(const source *s, mpl_op op, const uint8_t *is_output)
 {
     const mpl_graph *g = s->g;
@@ -90,9 +91,9 @@ static bool may_share(const source *s, mpl_op op, const uint8_t *is_output)
     return true;
 }
 
-/* Which concats may share depends on the splits that copy: takes those that share under any. A
- * result with a pinned output in it takes no memory where no split copies, so it stays as it is;
- * only its operands may lie in a box. */
+/* Which concats may share depends on which splits copy: takes the concats that share under some
+ * choice. If no split copies, a result that contains a pinned output takes no planned memory. Such
+ * a result stays decided; only its operands may lie in a box. */
 static mpl_status open_concats(source *s)
 {
     mpl_status st = MPL_OK;
@@ -158,7 +159,7 @@ static mpl_status add_items(source *s, mpl_value v, uint32_t first, uint32_t n)
     return MPL_OK;
 }
 
-/* The parts of the result of an open concat: those of its operands. */
+/* The parts of an undecided concat's result are those of its operands. */
 static mpl_status join_parts(source *s, mpl_op op)
 {
     const mpl_graph *g = s->g;
@@ -176,13 +177,13 @@ static mpl_status join_parts(source *s, mpl_op op)
     return MPL_OK;
 }
 
-/* Whether v is a copied piece that could lie in an output, were its split or slice to copy. */
+/* Whether v is a copied piece that could lie in an output if its split or slice copied. */
 static bool may_lie_in_output(const source *s, mpl_value v)
 {
     return s->relaxed && s->apart.root[v] != s->alias.root[v] && s->apart.root[v] != v;
 }
 
-/* The parts of v. A part of the result of an open concat needs nothing for certain. */
+/* Lists the parts of v. A part of an undecided concat's result may need no bytes of its own. */
 static mpl_status find_parts(source *s, mpl_value v)
 {
     mpl_value root = s->alias.root[v];
@@ -221,8 +222,9 @@ static mpl_status find_all_parts(source *s)
     return MPL_OK;
 }
 
-/* Whether `op` needs no storage to be there: it only names what is there. The operations on whole
- * storage count, as they do in live ranges. */
+/* Whether `op` only renames storage, so that none has to exist while it runs. In an exact model
+ * this holds only for storage that is cut into parts; live ranges, too, count operations on the
+ * rest. */
 static bool skips(const source *s, mpl_op op, mpl_value v)
 {
     if (s->relaxed)
@@ -236,7 +238,7 @@ static void mark(source *s, mpl_value v, uint8_t how)
         s->how[s->item[s->begin[v] + k]] = how;
 }
 
-/* Leaves out storage that lies in pools of its own; of an open concat, on both sides. */
+/* Leaves out storage in other pools; for an undecided concat, operands and result alike. */
 static mpl_status leave_pools(source *s)
 {
     mpl_status st = MPL_OK;
@@ -293,8 +295,8 @@ static mpl_status add_bytes(const source *s, const char *what, uint64_t bytes, u
     return MPL_OK;
 }
 
-/* Makes a buffer of each part that is read. An input that is neither pinned nor read would count
- * for the first step, whichever operation that is. It is left out, since bounds must hold for all
+/* Makes a buffer of each part that is read. An input that is neither pinned nor read needs bytes at
+ * the first step only, whichever operation that is. It is left out, since bounds must hold for all
  * orders. */
 static mpl_status add_buffers(source *s, mpl_order_model *m)
 {
@@ -339,7 +341,7 @@ static mpl_status add_workspaces(source *s, mpl_order_model *m)
     return MPL_OK;
 }
 
-/* `op` makes v: buffers, and bytes that nobody reads. */
+/* Adds what `op` makes of v: buffers, and the bytes of parts that are never read. */
 static mpl_status add_result(source *s, mpl_order_model *m, mpl_op op, mpl_value v)
 {
     for (uint32_t k = 0; k < s->count[v]; k++) {
@@ -379,7 +381,7 @@ static uint32_t own_part(const source *s, mpl_op op, mpl_value out)
     return s->item[s->begin[out]];
 }
 
-/* Bytes of output 0 of `op` if it may overwrite an operand; 0: it may not. */
+/* Bytes of output 0 of `op` if it may overwrite an operand; else 0. */
 static uint64_t bytes_to_save(const source *s, mpl_op op)
 {
     mpl_value out = s->g->op_out_begin[op] < s->g->op_out_begin[op + 1]
@@ -412,7 +414,8 @@ static bool may_overwrite(const source *s, mpl_op op, uint32_t i)
            mpl_in_place_operand(s->g, s->alias.root, s->alias.offset, op, i);
 }
 
-/* Adds the way to write over v, as far as it does not stay. A single part must be large enough. */
+/* Adds the way to write over v, or over those parts of it that are not kept. A single part must be
+ * large enough. */
 static mpl_status add_way(source *s, mpl_order_model *m, mpl_op op, mpl_value v)
 {
     uint32_t way = m->n_ways;
@@ -484,7 +487,7 @@ static void source_fini(source *s)
     mpl_order_arcs_fini(s->ctx, &s->arcs);
 }
 
-/* relaxed: for every choice of sharing; else only if concats are undecided. */
+/* relaxed: over every choice of sharing; otherwise only where concats are undecided. */
 static mpl_status make_model(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                              bool relaxed, mpl_order_model **out)
 {

@@ -1,12 +1,12 @@
 /* regions.c -- parts of a model that one operation opens and another closes. See regions.h.
  *
- * Idea     The operations between a and b are a region if every way to them passes a, every way
- *          from them passes b, and their buffers are used outside only before a or after b. Beside
- *          them other operations may run, but share nothing with them. So a region has an order of
- *          its own that is best whatever runs beside it: legs from valley to valley (valleys.c).
- *          Inner regions come first. What is ordered counts as a chain of legs from then on, each
- *          of them one operation with one buffer of the level after it. A run of operations that
- *          follow each other one by one is a region, too.
+ * Idea     The operations between a and b are a region if every path to them passes a, every path
+ *          from them passes b, and operations elsewhere use their buffers only before a or after b.
+ *          Other operations may run beside a region but share no buffer with it. So a region has a
+ *          best order of its own, whatever runs beside it: legs from valley to valley (valleys.c).
+ *          Inner regions are ordered first. An ordered region counts as a chain of legs, each of
+ *          them one operation with one buffer of the bytes live after it. A sequence of operations
+ *          that follow each other directly is a region, too.
  * Source   regions by dominators: R. Johnson, D. Pearson, K. Pingali, "The program structure tree",
  *          1994; the rest: see valleys.c. */
 #include "graphs/orders/model/regions.h"
@@ -19,20 +19,20 @@
 
 enum { MOST_SETS = 10000, MOST_NODES = 400 }; /* of a region that is searched */
 
-/* An ordered part: legs[first .. first + n). */
+/* A part with its order decided: legs[first .. first + n). */
 typedef struct chain {
     uint32_t head; /* its first operation: what is before it is before all of the chain */
     uint32_t first, n;
     uint64_t level; /* live bytes before the first leg, of what it touches */
 } chain;
 
-/* What every way to an operation, and from it, passes. */
+/* The operations that every path to an operation passes, and every path from it. */
 typedef struct trees {
     const mpl_order_model *m;
     mpl_dominators entries, exits;
 } trees;
 
-/* A model and the parts of it that are ordered so far. */
+/* A model, and its parts that have an order so far. */
 typedef struct frame {
     mpl_ctx *ctx;
     const mpl_order_model *m;
@@ -51,8 +51,8 @@ typedef struct frame {
     uint32_t *id;     /* [n_buffers] in the local model */
 } frame;
 
-/* Operations between two: after `entry`, before `exit`; or a run from entry to exit. What is
- * before one of them and no part of them is before all of them; alike after. */
+/* The operations after `entry` and before `exit`; or a run from entry to exit. An operation outside
+ * that precedes one of them precedes all of them; the same holds for successors. */
 typedef struct range {
     uint32_t entry, exit;
 } range;
@@ -121,11 +121,11 @@ static bool after_range(const trees *t, range r, uint32_t u)
                                  mpl_dominates(&t->entries, r.exit, u));
 }
 
-/* How operations outside a range share buffer b, which some inside touch. */
+/* How operations outside a range use buffer b, which operations inside it touch. */
 typedef struct shared {
-    bool first;  /* it is there before the range */
-    bool kept;   /* it is needed after the range */
-    bool beside; /* it may come or go meanwhile */
+    bool first;  /* live before the range begins */
+    bool kept;   /* needed after the range ends */
+    bool beside; /* operations beside the range may make or free it */
 } shared;
 
 /* of[v] == inside: v is inside. */
@@ -289,8 +289,8 @@ static mpl_status add_before(frame *f, local *l, uint32_t node, uint32_t v)
     return MPL_OK;
 }
 
-/* The legs of a chain: each frees the level before it and makes its own. The first frees, and the
- * last makes, buffers that other operations see. */
+/* Adds the legs of a chain. Each leg frees the bytes live before it and makes those live after it.
+ * The first leg frees, and the last makes, buffers that other operations use. */
 static mpl_status add_chain(frame *f, local *l, const chain *c)
 {
     uint32_t first = f->opened[c->head], last_buffer = MPL_NONE;
@@ -323,7 +323,7 @@ static mpl_status add_chain(frame *f, local *l, const chain *c)
     return MPL_OK;
 }
 
-/* The model of `ops`, ascending, which fill the range. */
+/* The model of `ops`, ascending: all operations of the range. */
 static mpl_status local_new(frame *f, const uint32_t *ops, uint32_t n, range r, local *l)
 {
     mpl_status st = MPL_OK;
@@ -373,14 +373,14 @@ static uint32_t unfold(const frame *f, const local *l, uint32_t node, uint32_t *
 
 /* ---- chains ---- */
 
-/* The buffers that an operation makes or uses: k = 0, 1. */
+/* The buffers that each operation makes (k = 0) or uses (k = 1). */
 static const mpl_lists *touched(const mpl_order_model *m, int k)
 {
     return k == 0 ? &m->makes : &m->reads;
 }
 
-/* Whether operations beside the range leave all buffers of its operations alone. of[v] == inside: v
- * is in the range. */
+/* Whether no operation beside the range touches a buffer of its operations. of[v] == inside: v is
+ * in the range. */
 static bool stands_alone(const trees *t, const uint32_t *ops, uint32_t n, range r,
                          const uint32_t *of, uint32_t inside)
 {
@@ -395,7 +395,7 @@ static bool stands_alone(const trees *t, const uint32_t *ops, uint32_t n, range 
     return true;
 }
 
-/* Makes `ops`, ascending, a chain of these legs, whose operations are in f->ops. */
+/* Records `ops`, ascending, as a chain of these legs; their operations are in f->ops. */
 static mpl_status add_chain_of(frame *f, const uint32_t *ops, uint32_t n, range r, uint64_t level,
                                const mpl_leg *legs, uint32_t n_legs)
 {
@@ -425,8 +425,8 @@ static mpl_status add_chain_of(frame *f, const uint32_t *ops, uint32_t n, range 
     return MPL_OK;
 }
 
-/* Orders a local model along its sets and makes its operations a chain of the frame, if that is
- * exact. ops: the operations of the frame, ascending. */
+/* Orders a local model along its sets. If that order is exact, its operations become a chain of the
+ * frame. ops: the operations of the frame, ascending. */
 static mpl_status order_local(frame *f, const local *l, const mpl_sets *sets, const uint32_t *ops,
                               uint32_t n, range r, bool *exact)
 {
@@ -482,8 +482,8 @@ static uint32_t unfold_all(const frame *f, const local *l, const uint32_t *nodes
     return n_ops;
 }
 
-/* Makes a chain of run[0 .. n), nodes of a local model that follow each other, if they stand alone.
- * scratch[n_ops]. */
+/* Makes a chain of run[0 .. n), consecutive nodes of a local model, if no operation beside them
+ * touches their buffers. scratch[n_ops]. */
 static mpl_status order_run(frame *f, const local *of, const uint32_t *run, uint32_t n,
                             uint32_t *scratch)
 {
@@ -509,7 +509,7 @@ out:
     return st;
 }
 
-/* The operation right after v, whatever runs beside them; or MPL_NONE. */
+/* The operation that directly follows v in every order but for independent ones; or MPL_NONE. */
 static uint32_t follower(const trees *t, uint32_t v)
 {
     uint32_t w = t->exits.parent[v];
@@ -519,8 +519,8 @@ static uint32_t follower(const trees *t, uint32_t v)
                : MPL_NONE;
 }
 
-/* Cuts the run [0, n) where a node shares a buffer with what is beside it; orders the pieces.
- * scratch, all: [n_ops]. alone[l->m->n]: result of the check, by node. */
+/* Cuts the run [0, n) at each node that shares a buffer with an operation beside the run, and
+ * orders the pieces. scratch, all: [n_ops]. alone[l->m->n]: result of the check for each node. */
 static mpl_status order_pieces(frame *f, const local *l, const uint32_t *run, uint32_t n,
                                uint32_t *scratch, uint32_t *all, uint8_t *alone)
 {
@@ -574,7 +574,7 @@ out:
 
 /* ---- regions ---- */
 
-/* The local model of `ops`, with chains for its runs. */
+/* The local model of `ops`, in which each run has become a chain. */
 static mpl_status fold(frame *f, const uint32_t *ops, uint32_t n, range r, local *out)
 {
     mpl_status st = MPL_OK;
@@ -588,7 +588,8 @@ out:
     return st;
 }
 
-/* Makes a chain of a region, if it stands alone and has few sets. *small false: too many sets. */
+/* Makes a chain of a region if no operation beside it touches its buffers and it has few closed
+ * sets. *small false: too many sets. */
 static mpl_status order_region(frame *f, const uint32_t *ops, uint32_t n, range r, uint64_t *ticks,
                                bool *small)
 {
@@ -610,7 +611,8 @@ out:
     return st;
 }
 
-/* A region: the operations between `entry` and `exit`, the next one that every way passes. */
+/* A region: the operations between `entry` and `exit`, the next operation that every path
+ * passes. */
 typedef struct region {
     uint32_t n, entry, exit;
 } region;
@@ -653,7 +655,8 @@ static void gather(const trees *t, region x, uint32_t *ops)
     qsort(ops, n, sizeof *ops, by_id);
 }
 
-/* Orders regions, the smallest first. What holds one of too many sets has too many itself. */
+/* Orders the regions, the smallest first. A region that contains one with too many sets has too
+ * many itself. */
 static mpl_status order_regions(frame *f, uint64_t *ticks)
 {
     mpl_status st = MPL_OK;
@@ -706,7 +709,7 @@ mpl_status mpl_order_reduce(mpl_ctx *ctx, const mpl_order_model *m, uint64_t *ti
     for (uint32_t i = 0; i < l.m->n; i++)
         x.begin[i + 1] = x.begin[i] + unfold(&f, &l, i, x.item + x.begin[i]);
     mpl_assert(x.begin[l.m->n] == m->n);
-    for (uint32_t b = 0; b < m->n_buffers; b++) /* what no operation touches */
+    for (uint32_t b = 0; b < m->n_buffers; b++) /* buffers that no operation touches */
         if (m->from_start[b] && m->users.begin[b + 1] == m->users.begin[b] &&
             m->makers.begin[b + 1] == m->makers.begin[b])
             l.m->base += m->bytes[b];

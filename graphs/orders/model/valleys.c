@@ -1,16 +1,17 @@
 /* valleys.c -- legs through the closed sets of a part of a model. See valleys.h.
  *
- * Idea     From the empty set go to the nearest lower valley: the set with fewer live bytes that is
- *          reached with the lowest peak, of several the one with the fewest bytes; on from there,
- *          down to the fewest bytes of all. Backwards from the full set alike. Take any order of a
- *          whole in which the part is ready throughout, and shares no buffer with what runs
- *          meanwhile. As soon as the part's cost in it reaches a leg's hill, run that leg in one
- *          go; after the part's last visit above a hill, do so backwards. At every moment the part
- *          then has no more bytes live than it had, and no leg costs more than what the order paid
- *          at that moment. So some best order runs the legs.
+ * Idea     Start at the empty set and go to the nearest lower valley: of the sets with fewer live
+ *          bytes, the one reached with the lowest peak, and of several the one with the fewest
+ *          bytes. Repeat until no set has fewer bytes. Do the same backwards from the full set.
+ *          Take any order of the whole graph in which the part is ready throughout and shares no
+ *          buffer with the other operations that run meanwhile. When the part's cost in it first
+ *          reaches a leg's hill, run that whole leg; after the part is above a hill for the last
+ *          time, do so backwards. At every moment the part then has at most as many live bytes as
+ *          before, and no leg costs more than the order did at that moment. So some best order runs
+ *          the legs.
  *          This needs that the next valley is as cheap to reach from the last one as from the
- *          start, and that the highest hill is the least peak of the part. Both are checked here,
- *          for the very sets at hand, so nothing rests on costs being submodular.
+ *          start, and that the highest hill is the least peak of the part. Both are checked for the
+ *          sets at hand, so the result does not rely on costs being submodular.
  * Source   hills and valleys: J. Liu, "An application of generalized tree pebbling to sparse matrix
  *          factorization", 1987; series-parallel graphs: E. Kayaaslan, T. Lambert, L. Marchal, B.
  *          Ucar, 2018; from the end backwards, and sets instead of chains: as there, this project.
@@ -66,7 +67,7 @@ static uint64_t *words_of(const table *t, uint32_t set)
     return t->words + (size_t)set * t->n_words;
 }
 
-/* The slot of the set that is stored last, or of an equal one. */
+/* The slot of the set stored last, or of an equal earlier set. */
 static uint32_t *find(const table *t, uint32_t last)
 {
     uint64_t h = MPL_HASH_SEED;
@@ -83,7 +84,7 @@ static uint32_t *find(const table *t, uint32_t last)
     return &t->slot[at];
 }
 
-/* Adds the moves out of set `from`, whose operations the walk has run. */
+/* Adds the moves that leave set `from`. The walk has run exactly its operations. */
 static mpl_status expand(table *t, mpl_sets *s, uint32_t from, const mpl_order_walk *w)
 {
     for (uint32_t v = 0; v < t->m->n; v++) {
@@ -199,7 +200,7 @@ static uint32_t nearest_lower(const finder *f, const uint64_t *peak, uint64_t th
     return best;
 }
 
-/* Appends the way found by reach_from(from). */
+/* Appends the operations on the way that reach_from(from) found. */
 static void add_leg(finder *f, uint32_t from, uint32_t to)
 {
     mpl_leg *leg = &f->legs[f->n_legs++];
@@ -213,7 +214,7 @@ static void add_leg(finder *f, uint32_t from, uint32_t to)
         f->ops[--k] = f->sets->moves[f->via[at]].op;
 }
 
-/* Down from the empty set; returns where it ends. */
+/* Goes from valley to lower valley, starting at the empty set; returns the last one. */
 static uint32_t go_down(finder *f)
 {
     uint32_t at = 0;
@@ -234,7 +235,8 @@ static uint32_t go_down(finder *f)
     }
 }
 
-/* Backwards down from the full set. Writes the valleys, the lowest first; returns their number. */
+/* Goes backwards in time from the full set to ever lower valleys. Writes them, the lowest first;
+ * returns their number. */
 static uint32_t go_back(finder *f, const uint64_t *to_end, uint32_t *valleys, uint32_t most)
 {
     uint32_t at = f->sets->n - 1, n = 0;

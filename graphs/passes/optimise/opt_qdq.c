@@ -1,6 +1,6 @@
 /* opt_qdq.c -- operators of floats between dequantize and quantize become operators of integers.
  *
- * An edit replaces the quantize, so that what it read is pruned if nobody else reads it. Only with
+ * An edit replaces the quantize, so that what it read is pruned if nothing else reads it. Only with
  * scales of a whole tensor (weights: of an output channel); zero points and scales stay values, but
  * clamps and biases are computed here and need them as constants. */
 

@@ -6,8 +6,8 @@
  *          (base with 8 experts: 619 million); topk above 1 and the places in an expert's queue
  *          after D. Lepikhin et al., "GShard", ICLR 2021, section 2.2.
  * Idea     An expert has `capacity` per cent of its even share of places. A token takes the next
- *          place of each of its experts, counted by a running sum; who finds none passes by. Tokens
- *          are scattered to [experts, places, features], one batched product serves all experts,
+ *          place of each of its experts, counted by a running sum; a token without a place passes
+ * by. Tokens are scattered to [experts, places, features], one batched product serves all experts,
  *          and each token gathers its results, weighted by the router's probability.
  * Differs  No dropout, no balancing loss, no noise. The reader of the answer sees the right
  * answer's words, as in training; logits are those of all its tokens. */
