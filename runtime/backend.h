@@ -19,7 +19,7 @@ typedef struct mpl_device_options {
     const char *params; /* "key=value,..", specific to the backend; NULL: none */
 } mpl_device_options;
 
-/* What one run does, in the given order. The arrays outlive the sequence. */
+/* The calls of one run, in order. The arrays outlive the sequence. */
 typedef struct mpl_sequence_spec {
     const mpl_graph *g;
     const mpl_op *order;           /* [n_ops] */

@@ -45,7 +45,7 @@ static double decode(const small_float *f, int code)
     return (code & f->sign) != 0 ? -x : x;
 }
 
-/* Ties go to even. What is larger than the largest number becomes it, or what is above it. */
+/* Ties go to even. A number larger than the largest one becomes that, or the value above it. */
 static int encode(const small_float *f, double x, bool saturate)
 {
     int sign = signbit(x) ? f->sign : 0, exponent = 0, code;

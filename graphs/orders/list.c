@@ -38,8 +38,8 @@ struct mpl_order_list {
     bool ended, waiting; /* waiting: the last call listed an order; continue after it */
 };
 
-/* Whether an operation may write over what exists from the start. The first one may not: it would
- * be born together with what it overwrites. */
+/* Whether an operation may overwrite buffers that exist from the start. The first operation may
+ * not: its result would be born at the same step as the buffer that it overwrites. */
 static bool writes_over_start(const mpl_order_model *m)
 {
     for (uint32_t way = 0; way < m->n_ways; way++)

@@ -9,7 +9,7 @@
 mpl_status mpl_copy_op(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_graph *to, mpl_value *map,
                        const uint32_t *block);
 
-/* What a copy has instead of the operation's own; all zero: nothing. */
+/* Replaces parts of the copied operation by others; all zero: copies it as it is. */
 typedef struct mpl_copy_as {
     const char *name;            /* NULL: the operation's */
     const char *const *out_name; /* NULL: the values' names */

@@ -16,8 +16,8 @@ typedef struct mpl_cuts {
     uint32_t *count; /* [n_values] number of parts that it spans */
 } mpl_cuts;
 
-/* What is split: all storage without boxes; of it, what an operation produces; of that, what no
- * operation may overwrite in place across several parts, which would be lost. */
+/* Splits only storage without boxes that an operation produces. Does not split it if a value
+ * spanning several parts may be overwritten in place, since that pair would be lost. */
 typedef enum mpl_cuts_what { MPL_CUT_ALL, MPL_CUT_MADE, MPL_CUT_NOT_WRITTEN } mpl_cuts_what;
 
 /* Parts begin at multiples of `align`. A graph with control flow is not split. O(size log size). */

@@ -42,7 +42,7 @@ typedef struct mpl_reserved {
     uint32_t birth, death; /* [step]; 0 and UINT32_MAX: always */
 } mpl_reserved;
 
-/* What a plan must keep besides conflicts, as compilers ask for it. */
+/* What compilers may require of a plan besides conflicts. */
 typedef struct mpl_constraints {
     uint32_t n_reserved, n_apart, n_together;
     mpl_reserved *reserved;
@@ -180,6 +180,6 @@ const char *mpl_buffer_label(const mpl_problem *p, mpl_buffer b, char *text);
 /* Reverses time: mirrors lifetimes in [0, n_steps]. Plans stay valid; reversing twice restores the
  * problem. MPL_EINPUT: a partial order, in-place pairs or operations, which have a direction. */
 mpl_status mpl_problem_reverse(mpl_ctx *ctx, mpl_problem *p);
-/* Renumbers the buffers at random, with their names. Permutes offset[n] (a plan, may be NULL)
- * alike. MPL_EINPUT as above. */
+/* Renumbers the buffers at random, with their names. Permutes offset[n] (a plan, may be NULL) in
+ * the same way. MPL_EINPUT as above. */
 mpl_status mpl_problem_shuffle(mpl_ctx *ctx, mpl_problem *p, uint64_t seed, uint64_t *offset);

@@ -129,7 +129,8 @@ out:
     return st;
 }
 
-/* Moves what c divides from p to `whole`, then divides both by what is common: 0 <= rest < c. */
+/* Moves the terms divisible by c from p to `whole`, then divides both by the common factor: 0 <=
+ * rest < c. */
 static void take_whole(mpl_poly *p, int64_t *c, mpl_poly *whole)
 {
     uint64_t common = (uint64_t)*c;

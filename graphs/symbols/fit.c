@@ -263,7 +263,7 @@ typedef mpl_status two_sizes(mpl_ctx *ctx, mpl_exprs *x, mpl_expr a, mpl_expr b,
 static two_sizes *const two[] = {mpl_expr_add, mpl_expr_mul, mpl_expr_max, mpl_expr_min,
                                  mpl_expr_sub};
 
-/* Of a hint and what a second one, or a constant among the sizes, makes of it. */
+/* Tries the combinations of a hint with a second one, or with a constant among the sizes. */
 static mpl_status of_pair(mpl_ctx *ctx, mpl_fit *f, const int64_t *size, mpl_expr a, mpl_expr b,
                           bool *found, mpl_expr *out)
 {

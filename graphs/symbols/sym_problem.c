@@ -53,7 +53,7 @@ static bool same_boxes(const mpl_graph *g, const mpl_value_map *a, const mpl_val
     return true;
 }
 
-/* What `op` does with its pieces or operands: the root of each output, and whether it runs. */
+/* How `op` treats its pieces or operands: the root of each output, and whether it runs. */
 static bool same_views(const mpl_graph *g, const mpl_value_map *a, const mpl_value_map *b,
                        mpl_op op)
 {

@@ -4,8 +4,7 @@
 
 #include "harness/rows/rows.h"
 
-/* What a plan may use; a scope that has more of these contains one that has fewer, other things
- * being equal. */
+/* Freedoms of a plan. All else equal, a scope with more of them contains one with fewer. */
 enum {
     MPL_FREE_ORDER = 1,    /* an order other than the one given */
     MPL_FREE_SHARE = 2,    /* concats whose operands lie inside the result */
@@ -34,7 +33,7 @@ typedef struct mpl_statement {
     uint64_t amount;
     const char *what; /* static: "bound", "optimal", "planned", .. */
     const char *unit; /* static: "bytes", "work", "cost" */
-    /* Of a claim: plans count in whole slots of so many bytes. [byte] */
+    /* The claim counts plans in whole slots of so many bytes. [byte] */
     uint32_t slot;
     uint32_t row;
     bool if_copied; /* holds only if no concat shares */
@@ -90,5 +89,5 @@ mpl_status mpl_audit_judge(mpl_ctx *ctx, mpl_audit *audit);
 void mpl_audit_fini(mpl_ctx *ctx, mpl_audit *audit);
 
 bool mpl_scope_contains(const mpl_scope *scope, const mpl_scope *other);
-/* The scope as text: what is held, then what is free. text holds `size` bytes. */
+/* The scope as text: first the fixed choices, then the free ones. text holds `size` bytes. */
 const char *mpl_scope_text(const mpl_scope *scope, char *text, size_t size);

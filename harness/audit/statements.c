@@ -213,7 +213,7 @@ static mpl_status of_orders(reading *r, const char *held, const char *held_share
     return add_plan(r, MPL_FIELD_order_live_bytes, "live in its order", found);
 }
 
-/* What memplan least proves over all that it was free to choose. */
+/* The bound that memplan least proves over all its free choices. */
 static mpl_status of_least(reading *r, mpl_statement s)
 {
     static const struct {
@@ -272,10 +272,10 @@ static mpl_status of_order(reading *r, mpl_statement s)
     return add_plan(r, MPL_FIELD_order_other_bytes, "planned, not kept,", s);
 }
 
-/* What is held of the graph; *held NULL: nothing that can be compared. The safeties are apart where
- * inputs or weights are planned (under `serial` one that nobody reads is there for the first step,
- * under `parallel` for none), and in loops, where `parallel` may offer in-place pairs that `serial`
- * does not. */
+/* The fixed choices of the graph as text; *held NULL: the row cannot be compared. The safeties are
+ * not comparable if inputs or weights are planned (an unread one takes bytes at the first step
+ * under `serial`, and none under `parallel`), nor in loops, where `parallel` may offer in-place
+ * pairs that `serial` does not. */
 static mpl_status name_held(reading *r, const char *safety, const char **held)
 {
     const char *hash = text_of(r, MPL_FIELD_graph_hash);

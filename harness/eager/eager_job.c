@@ -190,8 +190,9 @@ static void note_plans(mpl_eager *e)
         }
 }
 
-/* What holds between the bytes, whatever ran. malloc serves all of this process, and takes nothing
- * from the system for what was free in its heap: its figure may be less than what is alive. */
+/* Relations between the byte counts that hold for every run. malloc serves the whole process and
+ * takes no new memory for blocks that were free in its heap, so its figure may be below the live
+ * bytes. */
 static mpl_status check_bytes(mpl_ctx *ctx, const mpl_eager *e)
 {
     const mpl_online_facts *f = &e->facts.online;

@@ -63,7 +63,7 @@ static mpl_status is_asked(mpl_ctx *ctx, const mpl_options *options, uint32_t n,
     return MPL_OK;
 }
 
-/* What a graph is called: its file's name without folder and ending, its network's. */
+/* The name of a graph: its file's without folder and ending, or its network's. */
 static mpl_status name_entry(mpl_ctx *ctx, mpl_entries *e, uint32_t i)
 {
     const char *text = e->entry[i].text, *slash = NULL, *dot;

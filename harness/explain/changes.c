@@ -118,7 +118,7 @@ out:
     return st;
 }
 
-/* Of graphs only: workspaces that are planned, by a backend that may have a choice. */
+/* For graphs only: workspaces that are planned, of a backend that may have a choice. */
 static bool applies(const lister *l, const row *r)
 {
     if (l->job->source.graph == NULL)

@@ -36,13 +36,14 @@ typedef struct mpl_highest {
     mpl_portion *portion; /* [n] by offset; the sum of their bytes is arena_bytes */
 } mpl_highest;
 
-/* Of arena `arena` (mpl_plan_arena) of a verified plan. Serial O(n log n + steps), parallel O(n *
- * set). */
+/* Explains arena `arena` (mpl_plan_arena) of a verified plan. Serial O(n log n + steps), parallel
+ * O(n * set). */
 mpl_status mpl_highest_find(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, uint32_t arena,
                             mpl_highest *out);
 void mpl_highest_fini(mpl_ctx *ctx, mpl_highest *highest);
 
-/* What a buffer holds, and what keeps it alive. MPL_NONE: unknown, as in a list. */
+/* The value that a buffer holds, and the operations that keep it alive. MPL_NONE: unknown, as in a
+ * list. */
 typedef struct mpl_keeper {
     mpl_value value;
     mpl_op made_by, kept_by; /* the operation that first, and last, needs it */
@@ -126,8 +127,8 @@ mpl_status mpl_changes_list(mpl_ctx *ctx, const mpl_options *present, const mpl_
                             const mpl_plan *plan, mpl_changes *out);
 void mpl_changes_fini(mpl_ctx *ctx, mpl_changes *changes);
 
-/* What trying may take: no single change more than half of what is left of the processor, or 0.45
- * s, by which the whole may be exceeded. */
+/* Limits of the trials: a single change gets at most half of the processor time that is left, or
+ * 0.45 s, by which the total may be exceeded. */
 typedef struct mpl_trial_limit {
     int64_t deadline_ns;  /* mpl_clock_ns() at which it ends */
     int64_t processor_ns; /* of the processor; the load of the machine does not count */

@@ -47,7 +47,7 @@ out:
     return st;
 }
 
-/* Says what the run will need, beside what TensorFlow Lite Micro's own planner would. */
+/* Prints the bytes that the run will need, and those of TensorFlow Lite Micro's own planner. */
 static mpl_status say(mpl_ctx *ctx, const mpl_made *made, const uint32_t *tensor)
 {
     uint64_t with = 0, without = 0;

@@ -15,7 +15,7 @@ typedef struct mpl_executed {
     mpl_early early;
     double error;  /* against the run without memory sharing */
     bool expected; /* --expect is given */
-    /* Of the output that comes closest to what --expect allows, or passes it by most. */
+    /* The figures of the output that comes closest to the limit of --expect, or exceeds it most. */
     double expect_error, expect_allowed; /* relative */
     double expect_share;                 /* of what is allowed; above 1: it differs */
     mpl_measured measured;

@@ -92,7 +92,7 @@ typedef struct mpl_job {
     const mpl_job_residency *residency; /* borrowed; NULL: nothing moves */
 } mpl_job;
 
-/* What is known of the job's order: "proved by cut", "bound by search", .. */
+/* How the job's order is proved: "proved by cut", "bound by search", .. */
 const char *mpl_order_proof(const mpl_job *job);
 
 /* Checks options as far as possible without a graph. MPL_EINPUT, MPL_EUNAVAIL. */

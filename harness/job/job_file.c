@@ -168,7 +168,7 @@ static mpl_status open_again(mpl_ctx *ctx, const mpl_options *options, const cha
     return mpl_job_problem_here(ctx, options, job);
 }
 
-/* What a search was free to choose says nothing of the claim that the plan is now judged by. */
+/* The freedoms of an earlier search say nothing about the claim that the plan is now judged by. */
 static void forget_search(mpl_record *row)
 {
     mpl_record_null(row, MPL_FIELD_free);

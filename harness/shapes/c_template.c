@@ -4,7 +4,7 @@
 
 #include <ctype.h>
 
-/* What the generated file begins with; "%s" is what it was made from. */
+/* The head of the generated file; "%s" is the graph that it was made from. */
 static const char head[] =
     "/* Made by memplan export --format c-template from %s.\n"
     " *\n"

@@ -12,7 +12,7 @@ static bool is_relation(const char *text)
     return strpbrk(text, "<>") != NULL;
 }
 
-/* Where the parameters of a network of the zoo begin; NULL: it has none, or is a file. */
+/* Start of the parameters of a network of the zoo; NULL: it has none, or is a file. */
 static const char *parameters(const char *graph)
 {
     size_t n = strcspn(graph, ":");

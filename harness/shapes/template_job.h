@@ -7,7 +7,7 @@
 #include "harness/shapes/shape_job.h"
 #include "planners/template/template_plan.h"
 
-/* What shapes drawn of a range show. Regret is arena over bound. */
+/* Figures of shapes drawn from a range. Regret is arena over bound. */
 typedef struct mpl_drawn {
     uint32_t n;
     double worst, sum, corner;         /* corner: at the smallest shape */

@@ -44,7 +44,7 @@ mpl_status mpl_template_certify(mpl_ctx *ctx, mpl_options *options, const char *
 {
     mpl_status st = MPL_OK, judged;
     mpl_template_opened o = {0};
-    /* what the file says of all shapes: a row has what was proved here */
+    /* the file's claims about all shapes: a row states only what was proved here */
     static const mpl_field stated[] = {MPL_FIELD_regret_least, MPL_FIELD_regret_at,
                                        MPL_FIELD_regret_most,  MPL_FIELD_regret_corner,
                                        MPL_FIELD_drawn_worst,  MPL_FIELD_drawn_worst_at,

@@ -216,8 +216,8 @@ static int by_step(const void *a, const void *b)
 static mpl_status theorem(boxer *x, const theorem_2 *t, uint32_t *id, uint32_t n, jobs *points,
                           int level);
 
-/* What lives at a critical point goes to `live`, in runs by point; the others, which live between
- * two points, are boxed by themselves with the points in between. */
+/* Buffers alive at a critical point go to `live`, sorted by point. The others live between two
+ * points and are boxed separately, with the points in between. */
 static mpl_status split(boxer *x, const theorem_2 *t, uint32_t *id, uint32_t n, const jobs *points,
                         jobs *left, jobs *between)
 {

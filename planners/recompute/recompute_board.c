@@ -105,7 +105,8 @@ static uint32_t maker_of(const mpl_stage_model *m, mpl_value v)
     return g->value_op[v] == MPL_NONE ? MPL_NONE : m->group_of[g->value_op[v]];
 }
 
-/* What must run before an operation of the region, and what it must not run again after. */
+/* The operations that must run before one of the region, and those after which it must not run
+ * again. */
 static void add_waits(builder *x, mpl_op op)
 {
     const mpl_stage_model *m = x->m;

@@ -20,7 +20,7 @@ static mpl_status check(const mpl_recompute_method *method, const mpl_recompute_
     return MPL_OK;
 }
 
-/* What the loops with a tape keep, and how often their rounds run. */
+/* The values that loops with a tape keep, and how often their rounds run. */
 static void count(const mpl_taped_loops *loops, mpl_recompute_found *found)
 {
     mpl_rerun_facts *facts = &found->facts;

@@ -241,8 +241,8 @@ static void find_over(builder *b, mpl_op op)
         note_over(b, op, reads->value[i], mpl_op_output(g, op, 0));
 }
 
-/* What group t needs besides the lumps: of a loop or branch, its peak in the problem of the graph
- * as it is, less the lumps that are there then. */
+/* Bytes that group t needs besides the lumps. For a loop or branch: its peak in the problem of the
+ * unchanged graph, less the lumps that are live then. */
 static void weigh_unit(mpl_stage_model *m, mpl_op op, const mpl_program *program,
                        const uint64_t *live)
 {

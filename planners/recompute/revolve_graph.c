@@ -10,7 +10,7 @@
 #include "planners/recompute/rerun.h"
 #include "planners/recompute/revolve.h"
 
-/* What a copied loop carries and scans besides, and what it no longer has. */
+/* The values that a copied loop carries and scans in addition, and those that it no longer has. */
 typedef struct change {
     uint32_t n_carried, n_scans;
     mpl_value *init, *param, *next, *out; /* [n_carried] of the new graph */

@@ -378,7 +378,8 @@ static void go_behind(const mpl_graph *g, uint32_t b, mpl_value v, const uint32_
         *low = place_of[maker] + 1;
 }
 
-/* Positions [*low, *high) between what `op` and its blocks read, and what reads of `op`. */
+/* Positions [*low, *high) after all makers of values that `op` and its blocks read, and before all
+ * readers of `op`. */
 static void find_room(const mpl_graph *g, mpl_op op, const uint32_t *place_of, uint32_t *low,
                       uint32_t *high)
 {

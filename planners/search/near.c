@@ -127,7 +127,7 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
 
 /* ---- buffers in the way at the wanted offsets ---- */
 
-/* Where b is to lie, if it can: where it must, or where it lay. */
+/* The offset wanted for b: its fixed one, or else its old one. */
 static uint64_t wanted(const nearer *s, mpl_buffer b)
 {
     return is_fixed(s->p, b) ? s->p->fixed[b] : s->old[b];
@@ -204,7 +204,8 @@ out:
     return st;
 }
 
-/* What b at `at` drives out: buffers and their bytes; UINT32_MAX if one of them must stay. */
+/* How many buffers b at offset `at` displaces, and their bytes; UINT32_MAX if one of them must not
+ * move. */
 static uint32_t driven_out(const nearer *s, mpl_buffer b, uint64_t at, uint64_t *bytes)
 {
     uint32_t n = 0;
@@ -263,8 +264,8 @@ static bool choose(const nearer *s, mpl_buffer b, uint64_t *chosen)
     return fewest != UINT32_MAX;
 }
 
-/* Places what waits, and what that drives out; false: something finds no place. Each buffer is
- * driven out at most once, so this ends. */
+/* Places the waiting buffers, and those that they displace; false: one finds no place. Each buffer
+ * is displaced at most once, so this ends. */
 static bool place_waiting(nearer *s)
 {
     for (; s->n_done < s->n_wait; s->n_done++) {

@@ -107,7 +107,8 @@ void mpl_layout_copy(const mpl_draft *m, mpl_layout *to, const mpl_layout *from)
     memcpy(to->rank, from->rank, m->p->n * sizeof *from->rank);
 }
 
-/* What a buffer is placed on: its family's first part, what it overwrites, or itself. */
+/* The buffer whose offset a buffer shares or starts from: the first part of its family, the buffer
+ * that it overwrites, or itself. */
 static mpl_buffer parent_of(const mpl_problem *p, const mpl_layout *l, mpl_buffer b)
 {
     return p->inside != NULL && p->inside[b] != b ? p->inside[b] : l->on[b];

@@ -466,7 +466,7 @@ static mpl_status read_all(reader *r)
     return mpl_template_ready(r->ctx, r->t);
 }
 
-/* What is left of the object once the template's own fields are removed, as text. */
+/* The fields of the object that are not the template's own, as text. */
 static mpl_status keep_fields(const reader *r, char **out)
 {
     static const char *const own[] = {"schema",    "kind",  "symbols", "at_most_0", "bytes",

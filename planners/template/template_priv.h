@@ -24,7 +24,8 @@ typedef struct mpl_scene {
     uint64_t bound;   /* of pool 0 [byte] */
 } mpl_scene;
 
-/* A template being made: what is in place on what, and the order in which bodies are placed. */
+/* A template under construction: which buffers share an offset, and the order in which bodies are
+ * placed. */
 typedef struct mpl_layout {
     mpl_buffer *on; /* [n] */
     uint32_t *rank; /* [n] place of a buffer's body in the order; equal within a body */

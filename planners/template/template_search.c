@@ -214,7 +214,7 @@ static mpl_status settle(cell_search *s, const mpl_layout *l, uint64_t slack, ui
     return mpl_regret_of(s->m->run, s->t, s->k, slack, most_boxes);
 }
 
-/* Whether what is known of the cell's worst shape is no worse than what the scenes show. */
+/* Whether the cell's worst known shape is no worse than the shapes of the scenes. */
 static bool is_covered(const cell_search *s, mpl_ratio seen)
 {
     const mpl_regret *r = &s->t->cell[s->k].regret;
@@ -348,7 +348,7 @@ static void close_search(cell_search *s)
     mpl_draft_fini(s->m);
 }
 
-/* What is known of a planned cell: its layout, and where it would best be cut. */
+/* A planned cell: its layout, and the best place to cut it. */
 typedef struct planned {
     mpl_layout best;
     uint32_t cut; /* MPL_NONE: it is one shape */

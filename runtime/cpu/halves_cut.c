@@ -118,7 +118,7 @@ static void cut_elements(mpl_half_pieces *p)
             cut(p, k, 0, to);
 }
 
-/* What an element depends on decides how an operator is cut. Others stay whole. */
+/* How an operator is cut depends on which inputs an element needs. Other operators stay whole. */
 static void cut_operands(mpl_half_pieces *p, const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];

@@ -117,7 +117,7 @@ static bool has_arrived(const mpl_exec *exec, mpl_value v)
     return arrival == MPL_NONE || exec->control->arrived[arrival];
 }
 
-/* Where all values lie that are needed when control comes to `step`. */
+/* Places of all values that are needed when control reaches `step`. */
 static mpl_status list_needed(mpl_exec *exec, uint32_t step, ranges *list)
 {
     const mpl_graph *g = exec->g;

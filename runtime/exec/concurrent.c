@@ -228,7 +228,7 @@ static void *work(void *argument)
 
 /* ---- before and after a run ---- */
 
-/* What each operation waits for, and what is ready from the start. */
+/* How many operations each one waits for, and which are ready at the start. */
 static void list_waits(mpl_team *t)
 {
     const mpl_graph *g = t->exec->g;

@@ -34,8 +34,8 @@ static uint64_t within(const binding *b, mpl_value v)
     return part + (holder != v ? b->map->value_offset[v] : 0);
 }
 
-/* Where operand v lies at its step; NULL: outside of the plan, it stays where it is. MPL_EINVALID:
- * the plan has no use of it there. */
+/* Address of operand v at its step; NULL: the plan does not move it. MPL_EINVALID: the plan has no
+ * use of it there. */
 static mpl_status operand_at(const binding *b, uint32_t step, mpl_value v, char **at)
 {
     uint32_t id = v != MPL_NONE && b->map->value_buffer[v] != MPL_NONE

@@ -116,7 +116,7 @@ struct mpl_tape {
     bool forgoes;
     uint64_t step;
     mpl_trace trace; /* of an eager step */
-    /* Of a planned step: the trace that is followed, and how far it went. */
+    /* In a planned step: the trace that is followed, and the position reached in it. */
     mpl_trace *plan;
     uint32_t at_op, at_release, at_value;
     bool diverged;

@@ -183,8 +183,8 @@ out:
     return st;
 }
 
-/* Outputs: what was read, and what is alive at the end; if there is nothing such, the results that
- * nothing used. */
+/* Outputs: the values that were read and those alive at the end; if there are none, the unused
+ * results. */
 static mpl_status add_outputs(mpl_tape *tape, const mpl_trace *t, mpl_graph *g)
 {
     for (uint32_t v = 0; v < t->n_values; v++) {

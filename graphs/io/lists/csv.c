@@ -50,7 +50,7 @@ static const struct {
     {"op", COL_EVENT, TRACES},
     {"type", COL_EVENT, TRACES},
 };
-/* What the header's column is, in lists or in traces; N_COLS: unknown. */
+/* The field that a column of the header names, in lists or in traces; N_COLS: unknown. */
 static int column_of(mpl_csv_field name, int in)
 {
     for (size_t i = 0; i < sizeof col_names / sizeof *col_names; i++)

@@ -159,7 +159,8 @@ static mpl_status read_events(trace *t)
     return MPL_OK;
 }
 
-/* Names are ids; ID@LINE if one is used twice. What has no bytes goes; what is alive ends last. */
+/* Names are ids; ID@LINE if one is used twice. Buffers without bytes are dropped; those still alive
+ * end after the last event. */
 static mpl_status finish(trace *t)
 {
     mpl_csv_reader *r = t->r;

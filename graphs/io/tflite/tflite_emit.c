@@ -142,7 +142,7 @@ mpl_status tfl_scalar(tfl_node *n, mpl_type type, double x, const char *suffix, 
 
 /* ---- operations ---- */
 
-/* What was made must be what the file says. */
+/* Records v as result k of the operation, if its type and dims are those in the file. */
 mpl_status tfl_define(tfl_node *n, uint32_t k, mpl_value v)
 {
     tfl_tensor *t = &n->m->tensor[n->op->out[k]];
@@ -271,7 +271,7 @@ out:
 
 /* ---- operators without a rule ---- */
 
-/* What an opaque operation makes: its outputs, and memory of its own. */
+/* The values that an opaque operation makes: its outputs, and its own scratch memory. */
 typedef struct made {
     uint32_t n, *tensor;
     const char **name;

@@ -244,7 +244,7 @@ static mpl_status set_name(tfl_model *m, const named *name, bool lone)
     return MPL_OK;
 }
 
-/* Of tensors with the same name, and where it was cut, each gets its number behind it. */
+/* Tensors that share a name, and those whose name was cut, get their number appended. */
 static mpl_status name_tensors(tfl_model *m, const flat_vector *tensors)
 {
     mpl_status st = MPL_OK;

@@ -221,7 +221,7 @@ static bool vary(mpl_grad *d)
     return again;
 }
 
-/* Finds what varies, what leads to the loss, and the number of parts of each gradient. */
+/* Finds which values vary, which lead to the loss, and how many parts each gradient has. */
 static mpl_status explore(mpl_grad *d, mpl_value logits)
 {
     bool any = false;

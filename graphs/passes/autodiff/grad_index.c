@@ -149,7 +149,8 @@ void mpl_grad_of_top_k(mpl_grad *d)
         give_scattered(d, mpl_grad_out(d, 1));
 }
 
-/* scatter_nd, scatter_elements: what is overwritten has no gradient, what is added to has. */
+/* scatter_nd, scatter_elements: overwritten elements have no gradient; elements that are added to
+ * have one. */
 void mpl_grad_of_scatter(mpl_grad *d)
 {
     const char *how = mpl_attr_text(d->g, d->op, MPL_ATTR_reduction, "none");

@@ -284,7 +284,7 @@ static void matmul_part(mpl_grad *d, uint32_t i, bool row, bool column)
     mpl_grad_give_summed(d, i, part);
 }
 
-/* Of a product with a transposed operand: the rule of product_part, for stacks of matrices. */
+/* The rule of product_part for stacks of matrices, one operand transposed. */
 static void turned_part(mpl_grad *d, uint32_t i, bool trans_a, bool trans_b)
 {
     mpl_value dy = mpl_grad_dy(d, 0), other = mpl_grad_in(d, 1 - i);

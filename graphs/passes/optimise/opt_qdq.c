@@ -65,7 +65,7 @@ static mpl_op maker_of(const mpl_graph *g, mpl_value v)
                : MPL_NONE;
 }
 
-/* What a relu or clip before the quantize clamps to, in its steps. */
+/* The limits of a relu or clip before the quantize, in steps of the quantize. */
 typedef struct clamp {
     double low, high;
 } clamp;

@@ -32,7 +32,7 @@ typedef struct mpl_storage {
     mpl_places *places;   /* their buffers are cells */
 } mpl_storage;
 
-/* What holds of the storage of values in every order of the blocks. */
+/* Properties of the storage of values that hold in every order of the blocks. */
 typedef struct mpl_storage_facts {
     /* [n_values] the root whose bytes a value's contents take: its own, or that of the scan which
      * it is a slice of. MPL_NONE: none are planned, as it is pinned, never read, or a row of an

@@ -22,7 +22,7 @@ static void note_read(holding *h, mpl_value v, uint32_t step)
         h->last[root] = step + 1;
 }
 
-/* What an operation in a block touches counts as touched until its outermost owner is done. */
+/* A value that an operation in a block touches counts as touched until its outermost owner ends. */
 static void note_op(holding *h, mpl_op op)
 {
     const mpl_graph *g = h->g;
@@ -93,8 +93,7 @@ static mpl_value overwritten_by(const holding *h, mpl_value root)
     return MPL_NONE;
 }
 
-/* Whether operations that overwrite what they read lead from `from` to `to`; holds what is on the
- * way. */
+/* Whether a chain of in-place operations leads from `from` to `to`; holds the values on the way. */
 static bool hold_chain(holding *h, mpl_value from, mpl_value to, uint32_t s)
 {
     mpl_value at = from;

@@ -31,8 +31,8 @@ typedef struct stack {
 
 /* ---- relative positions ---- */
 
-/* Of a distance n beyond half of the `most` buckets: half + floor(half log(n / half) / log(128 /
- * half)), at most the last one. */
+/* The bucket of a distance n beyond half of the `most` buckets: half + floor(half log(n / half) /
+ * log(128 / half)), at most the last one. */
 static int64_t far_bucket(int64_t n, int64_t most)
 {
     int64_t half = most / 2, j = 0;

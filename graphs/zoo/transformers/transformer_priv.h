@@ -11,7 +11,7 @@ typedef struct mpl_heads {
     int64_t batch, heads, width;
 } mpl_heads;
 
-/* What shapes the scores before their softmax; MPL_NONE, and scale 0: nothing. */
+/* Changes to the scores before their softmax; MPL_NONE, and scale 0: none. */
 typedef struct mpl_scores {
     float scale;       /* factor */
     mpl_value add;     /* floats, broadcast */
