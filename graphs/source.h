@@ -81,7 +81,7 @@ const char *mpl_onnx_note_find(const void *data, size_t size, const char *key, s
 mpl_status mpl_tflite_read_memory(mpl_ctx *ctx, const char *path, const void *data, size_t size,
                                   mpl_graph **out);
 
-/* A tensor that the file places: live in operators [birth, death). */
+/* A tensor that the file places: live at steps [birth, death); operator i runs at step i + 1. */
 typedef struct mpl_tflite_tensor {
     char *name;
     uint64_t bytes, offset; /* [byte] */

@@ -51,11 +51,6 @@ static void pick(mpl_objects *o, mpl_buffer b, bool overlap, uint64_t *offset)
     mpl_objects_put(o, b, fits, at, offset);
 }
 
-static uint64_t by_later(const mpl_problem *p, mpl_buffer b)
-{
-    return p->n - b;
-}
-
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
@@ -66,7 +61,7 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     MPL_TRY(mpl_run_param_int(run, "overlap", 0, 1, 1, &overlap));
     MPL_TRY(mpl_new_each(run->ctx, p->n, out->block, order));
     MPL_TRY(mpl_objects_new(run->ctx, p, &o));
-    MPL_TRY(mpl_production_order(run->ctx, p, mpl_key_larger, by_later, order));
+    MPL_TRY(mpl_production_order(run->ctx, p, mpl_key_larger, mpl_key_later, order));
     for (uint32_t i = 0; i < p->n; i++) {
         pick(&o, order[i], overlap != 0, out->offset);
         out->block[order[i]] = o.object[order[i]];

@@ -12,6 +12,11 @@ uint64_t mpl_key_longer(const mpl_problem *p, mpl_buffer b)
     return UINT64_MAX - (p->death[b] - p->birth[b]);
 }
 
+uint64_t mpl_key_later(const mpl_problem *p, mpl_buffer b)
+{
+    return p->n - b;
+}
+
 mpl_status mpl_production_order(mpl_ctx *ctx, const mpl_problem *p, mpl_production_key *first,
                                 mpl_production_key *second, mpl_buffer *order)
 {

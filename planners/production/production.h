@@ -12,6 +12,7 @@ mpl_status mpl_production_order(mpl_ctx *ctx, const mpl_problem *p, mpl_producti
                                 mpl_production_key *second, mpl_buffer *order);
 uint64_t mpl_key_larger(const mpl_problem *p, mpl_buffer b); /* descending bytes */
 uint64_t mpl_key_longer(const mpl_problem *p, mpl_buffer b); /* descending lifetimes */
+uint64_t mpl_key_later(const mpl_problem *p, mpl_buffer b);  /* descending ids */
 
 /* Places `order` as mpl_place_all does, without in-place pairs. */
 mpl_status mpl_production_place(mpl_run *run, const mpl_problem *p, const mpl_buffer *order,

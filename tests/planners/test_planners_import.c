@@ -49,6 +49,9 @@ static const struct {
     {"small.inductor.py", "inductor", false, 4, 8, 0, 2, 1680, 1680, 1664, "buf3", 2, 5, 7, 1664},
     {"small.relax.txt", "relax", false, 3, 8, 0, 2, 384, 384, 384, "alloc2", 2, 5, 8, 0},
     {"small.iree.mlir", "iree", false, 3, 4, 0, 0, 384, 356, 356, "0.3", 2, 2, 4, 0},
+    /* relu works in place; a node inside concat does not count, nor does fc's output */
+    {"small.ort_profile.json", "ort_profile", false, 4, 5, 0, 0, 1280, 1152, 1152, "3 concat", 3, 3,
+     5, 0},
 };
 enum { N_GOOD = sizeof good / sizeof *good };
 
@@ -238,6 +241,20 @@ static const struct {
     {"small.iree.mlir", "wo %arg7[%c256", "wo %arg7[%n", MPL_EINPUT, "'%3#2'", "no number"},
     {"small.iree.mlir", "IR Dump After", "IR Dump", MPL_EINPUT, ":19", "before and after"},
     {"small.iree.mlir", "%3#3 for", "%3#9 for", MPL_EINPUT, "'%3#9'", "no number"},
+
+    {"small.ort_profile.json", "requested_in_use\" :", "used\" :", MPL_EINPUT, "event 1", "1.32"},
+    {"small.ort_profile.json", "\"1512\"", "\"1512x\"", MPL_EINPUT, "event 1", "no number"},
+    {"small.ort_profile.json", "\"1512\"", "\"-1\"", MPL_EINPUT, "event 1", "both cannot be"},
+    {"small.ort_profile.json", "\"512\"", "\"1513\"", MPL_EINPUT, "event 1", "both cannot be"},
+    {"small.ort_profile.json", "\"512\"", "\"-9223372036854775807\"", MPL_EINPUT, "event 1",
+     "both cannot be"},
+    {"small.ort_profile.json", "\"ts\" :10,", "\"ts\" :\"10\",", MPL_EINPUT, "event 1", "'ts'"},
+    {"small.ort_profile.json", "\"2024\"", "\"1000\"", MPL_EINPUT, "event 1",
+     "1024 bytes are gone"},
+    {"small.ort_profile.json", "\"16\"", "\"-512\"", MPL_EINPUT, "event 6",
+     "16 bytes came between"},
+    {"small.ort_profile.json", "model_run", "model_ran", MPL_EINPUT, "752 bytes came between", ""},
+    {"small.ort_profile.json", "{\"float\":[1,32]},{\"float\":[1,96]}", "", MPL_OK, "", ""},
 };
 
 /* Messages that single changed bytes of a program of ExecuTorch lead to. */
@@ -385,6 +402,25 @@ TEST(loops_of_executorch)
     assert_non_null(strstr(ctx->message, "instruction 7 jumps back"));
 }
 
+/* One run has no memory pattern: the BFC arena's places, no stated size, and nobody to tell what
+ * dies with the last node from the outputs. */
+TEST(one_run_of_onnx_runtime)
+{
+    size_t size;
+    owned_memory char *text = load(ctx, "small.ort_profile.json", &size);
+    char *end = strchr(strstr(text, "model_run"), '\n') - 1;
+    mpl_import got = {0};
+
+    *end = ']';
+    assert_ok(ctx,
+              mpl_plan_import(ctx, folder_put("one", text, (size_t)(end + 1 - text)), NULL, &got));
+    assert_int_equal(got.problem->n, 3);
+    assert_int_equal(got.arena_bytes, 0);
+    assert_non_null(strstr(got.note, "2 outputs"));
+    assert_non_null(strstr(got.note, "the BFC arena's"));
+    mpl_import_fini(ctx, &got);
+}
+
 /* XLA's two files together, as it writes them. */
 TEST(xla_in_two_files)
 {
@@ -489,4 +525,4 @@ TEST(memory_runs_out)
 
 TESTS_WITHIN(begin, folder_remove, read_as_written, own_plans, changes_are_seen, cut_files,
              changed_bytes, tuples_of_relax, loops_of_executorch, xla_in_two_files,
-             segments_come_and_go, nothing_that_is_a_plan, memory_runs_out)
+             one_run_of_onnx_runtime, segments_come_and_go, nothing_that_is_a_plan, memory_runs_out)

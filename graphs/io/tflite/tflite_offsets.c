@@ -3,9 +3,9 @@
  * Source   tflite-micro, docs/memory_management.md: the metadata "OfflineMemoryAllocation" is a
  * list of 32-bit integers: version, subgraph, n, then n offsets, -1 for "at run time". Vela writes
  * the number of subgraphs in the place of the subgraph, so 1 is taken for the first where there is
- * no second. Lives    From the operator that makes a tensor to the last that reads it; inputs from
- * the first operator on; outputs to the last one. As tflite-micro has it
- *          (micro_allocation_info.cc). */
+ * no second. Lives    As tflite-micro has them (micro_allocation_info.cc): inputs come at step 0,
+ * operator i runs at step i + 1; from the operator that makes a tensor to the last that reads it,
+ * outputs to the last one. An input that no operator reads is there at step 0 alone. */
 #include "graphs/io/tflite/tflite_priv.h"
 
 enum { HEAD = 3 };
@@ -46,17 +46,18 @@ mpl_status tfl_offsets(tfl_model *m, int64_t **offset)
 bool tfl_is_planned(const tfl_tensor *t)
 {
     return t->data == NULL && !t->variable && t->bytes > 0 &&
-           (t->birth != MPL_NONE || t->last != MPL_NONE || (t->is_input && t->is_output));
+           (t->birth != MPL_NONE || t->last != MPL_NONE || t->is_input);
 }
 
 void tfl_set_life(const tfl_model *m, const tfl_tensor *t, mpl_tflite_tensor *out)
 {
-    uint32_t end = m->n_operators > 0 ? m->n_operators : 1;
+    uint32_t end = out->birth = t->birth != MPL_NONE ? t->birth + 1 : t->is_input ? 0 : t->last + 1;
 
-    out->birth = t->birth != MPL_NONE ? t->birth : t->is_input ? 0 : t->last;
-    out->death = t->is_output ? end : (t->last != MPL_NONE ? t->last : out->birth) + 1;
-    if (out->death <= out->birth)
-        out->death = out->birth + 1;
+    if (t->is_output)
+        end = m->n_operators;
+    else if (t->last != MPL_NONE)
+        end = t->last + 1;
+    out->death = (end > out->birth ? end : out->birth) + 1;
 }
 
 /* Whether operator `op` works in scratch memory, and the file puts the tensor inside it: its place

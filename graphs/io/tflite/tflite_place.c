@@ -66,21 +66,22 @@ static uint32_t scratch_of(const tfl_model *m, uint32_t op, uint64_t bytes[MOST_
     return whole && (o->code == MEAN || o->code == TRANSPOSE_CONV) ? 1 : 0;
 }
 
-/* Adds the pieces of all operators from buffer n on, or only counts them (p NULL). */
+/* Adds the pieces of all operators, as they are asked for, from buffer n on, or only counts them (p
+ * NULL). */
 static uint32_t add_scratch(const tfl_model *m, mpl_problem *p, uint32_t n, uint32_t *tensor)
 {
     uint64_t bytes[MOST_SCRATCH];
     uint32_t from = n;
 
     for (uint32_t op = 0; op < m->n_operators; op++)
-        for (uint32_t k = scratch_of(m, op, bytes); k-- > 0;) {
+        for (uint32_t k = 0, pieces = scratch_of(m, op, bytes); k < pieces; k++) {
             if (bytes[k] == 0)
                 continue;
             if (p != NULL) {
                 p->bytes[n] = mpl_align_up(bytes[k], MICRO_ALIGN);
                 p->align[n] = MICRO_ALIGN;
-                p->birth[n] = op;
-                p->death[n] = op + 1;
+                p->birth[n] = op + 1;
+                p->death[n] = op + 2;
                 tensor[n] = MPL_NONE;
             }
             n++;
@@ -110,8 +111,8 @@ static mpl_status fill(tfl_model *m, mpl_problem *p, uint32_t *tensor)
     }
     add_scratch(m, p, n, tensor);
     for (; n < p->n; n++) {
-        snprintf(label, sizeof label, "scratch of operator %" PRIu32 " (%" PRIu32 ")", p->birth[n],
-                 n);
+        snprintf(label, sizeof label, "scratch of operator %" PRIu32 " (%" PRIu32 ")",
+                 p->birth[n] - 1, n);
         MPL_PASS(mpl_copy_text(m->ctx, p->buffer_name[n], label));
     }
     return mpl_problem_check(m->ctx, p);

@@ -8,8 +8,7 @@
  *          What was allocated before the trace lives from 0, what stays lives to the end.
  * Places   Addresses, from the lowest one up. They are those of any number of segments: no single
  *          arena, so only the bound of the live bytes holds.
- * Limits   One device: that with the most events, of equals the first. ONNX Runtime's profiles have
- *          the same form and hold no allocations. */
+ * Limits   One device: that with the most events, of equals the first. */
 #include <math.h>
 #include <stdlib.h>
 
