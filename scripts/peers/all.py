@@ -80,7 +80,7 @@ def pairs(name):
     with open(ROWS, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     return [(r["program"], r["planned_bytes"], r["optimum_bytes"] or r["bound_bytes"]) for r in rows
-            if r["producer"] == name and "refused" not in r]
+            if r["producer"] == name and "refused" not in r and r["planned_bytes"] > 0]
 
 
 def line_of(name, state):
@@ -110,7 +110,7 @@ def one(args, name, places):
         good = measure(args, name, how, env)
         return f"run: {package} {found}" if good else f"failed: {package} {found}", not good
     if how == "script":
-        return f"not run: no {package} here; its committed table", False
+        return f"not run: no {package} here; the table is that of its last run", False
     good = run([sys.executable, os.path.join(HERE, "production", "measure.py"), "--again", name, "--memplan", args.memplan], env)
     return "its lists planned anew" if good else "failed: its lists planned anew differ", not good
 
@@ -129,11 +129,11 @@ def main():
         if shutil.which(path.split()[0]) is None and not os.path.isdir(path):
             sys.exit(f"peers: {name}: '{path}' is neither a program nor a folder")
     states, failed = old_states(), False
+    heads = ["peer", "how", "programs", "no more than ours", "theirs over ours, median", "most", "on"]
     for name in args.cases:
         states[name], bad = one(args, name, places)
         failed |= bad
-    heads = ["peer", "how", "programs", "no more than ours", "theirs over ours, median", "most", "on"]
-    common.write_table(common.table_path(args.output, "all"), heads, [line_of(n, states[n]) for n in PEERS if n in states])
+        common.write_table(common.table_path(None, "all"), heads, [line_of(n, states[n]) for n in PEERS if n in states])
     sys.exit(failed)
 
 

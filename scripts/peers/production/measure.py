@@ -206,6 +206,8 @@ def again(args):
         if (args.producers and row["producer"] not in args.producers) or "refused" in row or row.get("hull") or not row["buffers"]:
             continue
         best, bound = least(args, text_of(row["buffers"]))
+        if row["producer"].startswith("xla_"):
+            bound = 0  # a list without the gaps of the dump may need more
         if row["optimum_bytes"] is not None and not bound <= row["optimum_bytes"] <= best:
             wrong += 1
             print(f"{row['producer']}: {row['program']}: {row['optimum_bytes']} is not in [{bound}, {best}]")
