@@ -140,7 +140,7 @@ bool mpl_strided_take(mpl_strided *v, uint32_t axis, int64_t start, int64_t step
     return true;
 }
 
-bool mpl_strided_select(mpl_strided *v, uint32_t axis, int64_t index)
+static bool select_index(mpl_strided *v, uint32_t axis, int64_t index)
 {
     if (!mpl_strided_take(v, axis, index, 1, 1))
         return false;
@@ -382,7 +382,7 @@ static bool take_item(mpl_strided *v, const char **at, uint32_t *axis, uint32_t 
         return false;
     if (take_number(&probe, &index) && *probe != ':') {
         *at = probe;
-        return mpl_strided_select(v, *axis, index < 0 ? index + v->shape.dim[*axis] : index);
+        return select_index(v, *axis, index < 0 ? index + v->shape.dim[*axis] : index);
     }
     return **at != ',' && **at != '\0' &&
            take_range(at, v->shape.dim[*axis], &index, &step, &count) &&

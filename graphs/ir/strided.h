@@ -32,7 +32,6 @@ bool mpl_strided_distinct(const mpl_strided *v);
 
 /* Takes n elements start, start + step, .. of an axis. */
 bool mpl_strided_take(mpl_strided *v, uint32_t axis, int64_t start, int64_t step, int64_t n);
-bool mpl_strided_select(mpl_strided *v, uint32_t axis, int64_t index);
 /* Axis i becomes axis[i] of v. */
 bool mpl_strided_permute(mpl_strided *v, const uint32_t axis[MPL_MAX_RANK]);
 /* Broadcasts as NumPy does. */

@@ -52,8 +52,6 @@ bool mpl_poly_tidy(mpl_poly *p);
 /* Appends scale * a, or a * b; not tidy afterwards. False: no room, or overflow. */
 bool mpl_poly_put(mpl_poly *p, int64_t scale, const mpl_poly *a);
 bool mpl_poly_put_product(mpl_poly *p, const mpl_poly *a, const mpl_poly *b);
-/* a * b of two terms; false: overflow, or too many factors. */
-bool mpl_term_mul(const mpl_term *a, const mpl_term *b, mpl_term *out);
 /* Factors of a term. */
 uint32_t mpl_term_degree(const mpl_term *t);
 /* The term without factors of `by`, whose atoms must all be in it; false: they are not. */
@@ -61,8 +59,6 @@ bool mpl_term_without(const mpl_term *t, const mpl_term *by, mpl_term *out);
 /* The expression of a polynomial, which is tidied. */
 mpl_status mpl_expr_of(mpl_ctx *ctx, mpl_exprs *x, mpl_poly *p, mpl_expr *out);
 int64_t mpl_floor_quotient(int64_t a, int64_t positive);
-/* Whether p >= 0 is proved on the box where relations hold. */
-bool mpl_poly_not_negative(const mpl_exprs *x, const mpl_poly *p, const mpl_box *box);
 
 static inline mpl_term mpl_const_term(int64_t value)
 {

@@ -251,7 +251,8 @@ static bool holds(prover *v, const mpl_poly *d, const mpl_box *box)
     return by_real_quotients(v, d, &now, 3) || in_halves(v, d, &now);
 }
 
-bool mpl_poly_not_negative(const mpl_exprs *x, const mpl_poly *p, const mpl_box *box)
+/* Whether p >= 0 is proved on the box where relations hold. */
+static bool never_negative(const mpl_exprs *x, const mpl_poly *p, const mpl_box *box)
 {
     prover v = {.x = x, .boxes = MAX_BOXES};
 
@@ -268,5 +269,5 @@ bool mpl_expr_at_most(const mpl_exprs *x, mpl_expr a, mpl_expr b, const mpl_box 
     mpl_poly d = in_room(&r), left = mpl_poly_of(x, a), right = mpl_poly_of(x, b);
 
     return mpl_poly_put(&d, 1, &right) && mpl_poly_put(&d, -1, &left) && mpl_poly_tidy(&d) &&
-           mpl_poly_not_negative(x, &d, &whole);
+           never_negative(x, &d, &whole);
 }

@@ -55,7 +55,8 @@ uint32_t mpl_term_degree(const mpl_term *t)
     return n;
 }
 
-bool mpl_term_mul(const mpl_term *a, const mpl_term *b, mpl_term *out)
+/* a * b of two terms; false: overflow, or too many factors. */
+static bool multiply_terms(const mpl_term *a, const mpl_term *b, mpl_term *out)
 {
     uint32_t n = mpl_term_degree(a), m = mpl_term_degree(b), i = 0, j = 0;
     mpl_term t = mpl_const_term(0);
@@ -105,7 +106,7 @@ bool mpl_poly_put_product(mpl_poly *p, const mpl_poly *a, const mpl_poly *b)
 {
     for (uint32_t i = 0; i < a->n; i++)
         for (uint32_t j = 0; j < b->n; j++)
-            if (p->n == p->cap || !mpl_term_mul(&a->term[i], &b->term[j], &p->term[p->n++]))
+            if (p->n == p->cap || !multiply_terms(&a->term[i], &b->term[j], &p->term[p->n++]))
                 return false;
     return true;
 }

@@ -3,7 +3,7 @@
 
 #include "graphs/core/text.h"
 
-enum { MAX_CORNERS = 8, MAX_HINTS = 96, MORE_POINTS = 3, MANY = 97 };
+enum { MAX_HINTS = 96, MORE_POINTS = 3, MANY = 97 };
 
 /* ---- structure ---- */
 

@@ -28,7 +28,9 @@ static bool read_number(const char **at, int64_t *out)
     return true;
 }
 
-mpl_status mpl_range_read(mpl_ctx *ctx, mpl_exprs *x, const char *text)
+/* Adds the dimension of "NAME=FIRST..LAST[:DIVISOR]": the multiples of DIVISOR in the range
+ * (without one: all integers). MPL_EINPUT: malformed, empty, or not above 0. */
+static mpl_status read_range(mpl_ctx *ctx, mpl_exprs *x, const char *text)
 {
     mpl_status st = MPL_OK;
     const char *at = strchr(text, '=');
@@ -55,7 +57,8 @@ out:
     return st;
 }
 
-mpl_status mpl_relation_read(mpl_ctx *ctx, mpl_exprs *x, const char *text)
+/* Adds the relation "A <= B" (or >=, <, >), both expressions. After all ranges. */
+static mpl_status read_relation(mpl_ctx *ctx, mpl_exprs *x, const char *text)
 {
     mpl_status st = MPL_OK;
     size_t cut = strcspn(text, "<>");
@@ -89,10 +92,10 @@ mpl_status mpl_symbols_read(mpl_ctx *ctx, uint32_t n, const char *const *text, m
     MPL_TRY(mpl_exprs_new(ctx, &x));
     for (uint32_t i = 0; i < n; i++)
         if (strpbrk(text[i], "<>") == NULL)
-            MPL_TRY(mpl_range_read(ctx, x, text[i]));
+            MPL_TRY(read_range(ctx, x, text[i]));
     for (uint32_t i = 0; i < n; i++)
         if (strpbrk(text[i], "<>") != NULL)
-            MPL_TRY(mpl_relation_read(ctx, x, text[i]));
+            MPL_TRY(read_relation(ctx, x, text[i]));
     MPL_TRY(mpl_point_corner(ctx, x, 0, value));
     *out = x, x = NULL;
 out:

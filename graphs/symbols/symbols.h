@@ -8,11 +8,6 @@
 
 /* Whether "NAME=VALUE" of --dim gives a range ("seq=1..4096:8"), not one size. */
 bool mpl_is_range(const char *text);
-/* Adds the dimension of "NAME=FIRST..LAST[:DIVISOR]": the multiples of DIVISOR in the range
- * (without one: all integers). MPL_EINPUT: malformed, empty, or not above 0. */
-mpl_status mpl_range_read(mpl_ctx *ctx, mpl_exprs *x, const char *text);
-/* Adds the relation "A <= B" (or >=, <, >), both expressions. After all ranges. */
-mpl_status mpl_relation_read(mpl_ctx *ctx, mpl_exprs *x, const char *text);
 /* All of them, relations last; `text` items with '<' or '>' are relations. MPL_EINPUT: also where
  * no point of the ranges keeps the relations. Caller frees *out. */
 mpl_status mpl_symbols_read(mpl_ctx *ctx, uint32_t n, const char *const *text, mpl_exprs **out);

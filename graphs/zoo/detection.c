@@ -51,19 +51,6 @@ static mpl_value by_name(mpl_net *net, mpl_op_kind kind, const char *prefix, con
     return mpl_net_binary(net, kind, mpl_net_text(net, "%s.%s", prefix, name), a, b);
 }
 
-static mpl_value constant(mpl_net *net, const char *name, mpl_type type, uint32_t rank,
-                          const int64_t *dim, const void *data)
-{
-    mpl_shape shape = {.rank = rank};
-    mpl_value v = MPL_NONE;
-
-    memcpy(shape.dim, dim, rank * sizeof *dim);
-    if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_scoped(net, name), type, &shape,
-                                      data, false, &v);
-    return v;
-}
-
 static mpl_value reshape(mpl_net *net, const char *name, mpl_value x, uint32_t rank,
                          const int64_t *dim)
 {
@@ -258,7 +245,7 @@ static mpl_value all_anchors(mpl_net *net, const pyramid *p)
     at = data;
     for (int i = 0; i < LEVELS && net->st == MPL_OK; i++)
         at = level_anchors(at, i, mpl_net_dim(net, p->level[i], 2), image);
-    v = constant(net, "anchors", MPL_TYPE_f32, 2, (const int64_t[]){n, 4}, data);
+    v = mpl_net_data(net, "anchors", MPL_TYPE_f32, 2, (const int64_t[]){n, 4}, data);
     mpl_free(net->ctx, data);
     return v;
 }
@@ -319,7 +306,7 @@ static boxes shift_boxes(mpl_net *net, mpl_value corners, mpl_value shifts)
 
     shifts = mpl_net_binary(
         net, MPL_OP_mul, "scaled", shifts,
-        constant(net, "deviation", MPL_TYPE_f32, 2, (const int64_t[]){1, 4}, deviation));
+        mpl_net_data(net, "deviation", MPL_TYPE_f32, 2, (const int64_t[]){1, 4}, deviation));
     shift_side(net, "y", column(net, "top", corners, 0), column(net, "bottom", corners, 2),
                column(net, "dy", shifts, 0), column(net, "dh", shifts, 2), &b.top, &b.bottom);
     shift_side(net, "x", column(net, "left", corners, 1), column(net, "right", corners, 3),
@@ -361,7 +348,7 @@ static mpl_value of_class(mpl_net *net, mpl_value x, mpl_value class)
         net->st = mpl_new(net->ctx, number, (size_t)n);
     for (int64_t i = 0; i < n && net->st == MPL_OK; i++)
         number[i] = i;
-    pair[0] = constant(net, "rows", MPL_TYPE_i64, 2, dim, number);
+    pair[0] = mpl_net_data(net, "rows", MPL_TYPE_i64, 2, dim, number);
     mpl_free(net->ctx, number);
     pair[1] = reshape(net, "class.rows", class, 2, dim);
     return mpl_net_binary(net, MPL_OP_gather_nd, "right", x, join(net, "right.pairs", 2, pair, 1));
@@ -461,8 +448,8 @@ static samples sample_side(mpl_net *net, const char *name, mpl_value least, mpl_
 
     for (int64_t i = 0; i < bins; i++)
         step[i] = (float)i / (float)(bins - 1);
-    at = constant(net, mpl_net_text(net, "%s.steps", name), MPL_TYPE_f32, 2,
-                  (const int64_t[]){1, bins}, step);
+    at = mpl_net_data(net, mpl_net_text(net, "%s.steps", name), MPL_TYPE_f32, 2,
+                      (const int64_t[]){1, bins}, step);
     at = by_name(net, MPL_OP_mul, name, "spread",
                  by_name(net, MPL_OP_sub, name, "length", most, least), at);
     at = by_name(net, MPL_OP_mul, name, "at", by_name(net, MPL_OP_add, name, "moved", at, least),
@@ -512,10 +499,11 @@ static mpl_value read_regions(mpl_net *net, const pyramid *p, const boxes *b, in
     mpl_value level = level_of(net, b), side, last, first_row, upper, lower, part;
     samples down, across;
 
-    side = gather(net, "side", constant(net, "sides", MPL_TYPE_f32, 1, &n_levels, p->side), level);
+    side =
+        gather(net, "side", mpl_net_data(net, "sides", MPL_TYPE_f32, 1, &n_levels, p->side), level);
     last = mpl_net_binary(net, MPL_OP_sub, "last", side, mpl_net_scalar(net, "one", 1));
     first_row = gather(net, "base",
-                       constant(net, "bases", MPL_TYPE_i64, 1, &n_levels, p->first_row), level);
+                       mpl_net_data(net, "bases", MPL_TYPE_i64, 1, &n_levels, p->first_row), level);
     first_row = reshape(net, "base.dims", first_row, 3, cube);
     down = sample_side(net, "y", b->top, b->bottom, last, bins, true);
     across = sample_side(net, "x", b->left, b->right, last, bins, false);

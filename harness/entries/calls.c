@@ -25,8 +25,9 @@ typedef struct caller {
     double error;
 } caller;
 
-mpl_status mpl_calls_parse(mpl_ctx *ctx, const mpl_entries *e, const char *text, uint32_t **calls,
-                           uint32_t *n)
+/* Parses "A,B*100"; NULL: each entry once. *calls: ids of entries, the caller frees it. */
+static mpl_status parse_calls(mpl_ctx *ctx, const mpl_entries *e, const char *text,
+                              uint32_t **calls, uint32_t *n)
 {
     mpl_status st = MPL_OK;
     uint32_t *list = NULL;
@@ -368,7 +369,7 @@ mpl_status mpl_calls_make(mpl_ctx *ctx, const mpl_options *options, const mpl_en
     mpl_status st = MPL_OK;
     uint32_t *calls = NULL, n;
 
-    MPL_TRY(mpl_calls_parse(ctx, entries, options->calls, &calls, &n));
+    MPL_TRY(parse_calls(ctx, entries, options->calls, &calls, &n));
     MPL_TRY(mpl_new(ctx, made->executed, 1));
     MPL_TRY(mpl_calls_run(ctx, options, &made->job, entries, made->plan, calls, n, made->executed));
     mpl_executed_fields(ctx, made->executed, made->row);

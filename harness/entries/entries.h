@@ -58,9 +58,6 @@ mpl_status mpl_entries_finish(mpl_ctx *ctx, const mpl_options *options, const mp
                               mpl_made *made);
 void mpl_entries_print(const mpl_entries *entries);
 
-/* calls.c: parses "A,B*100"; NULL: each entry once. *calls: ids of entries, the caller frees it. */
-mpl_status mpl_calls_parse(mpl_ctx *ctx, const mpl_entries *entries, const char *text,
-                           uint32_t **calls, uint32_t *n);
 /* Runs the calls in the planned arena, states zero at first, and each as a run of the graph as
  * given that shares no memory; compares all outputs of each call, and the states at the end. Call k
  * has inputs of seed 1 + k, or those of --input. */

@@ -67,8 +67,6 @@ mpl_status mpl_lowest_find(mpl_ctx *ctx, const mpl_options *options, const char 
                            mpl_lowest *out);
 void mpl_lowest_fini(mpl_ctx *ctx, mpl_lowest *lowest);
 
-/* Whether the plan is proved to be the lowest over all that was free. */
-bool mpl_lowest_is_optimal(const mpl_lowest *lowest);
 /* asked: the options as given, which say what was free. */
 mpl_status mpl_lowest_row(mpl_ctx *ctx, const mpl_options *asked, const mpl_lowest *lowest,
                           mpl_record **row);

@@ -6,7 +6,8 @@
 #include "graphs/core/text.h"
 #include "harness/report/grid.h"
 
-bool mpl_lowest_is_optimal(const mpl_lowest *x)
+/* Whether the plan is proved to be the lowest over all that was free. */
+static bool is_optimal(const mpl_lowest *x)
 {
     return x->n_freedoms == 0 && x->bound_bytes > 0 && x->plan->peak_bytes == x->bound_bytes;
 }
@@ -142,7 +143,7 @@ static void put_proof(const mpl_lowest *x, mpl_record *row)
 {
     bool proved = x->n_freedoms == 0 && x->bound_bytes > 0;
 
-    mpl_record_text(row, MPL_FIELD_claim, mpl_lowest_is_optimal(x) ? "optimal" : "feasible");
+    mpl_record_text(row, MPL_FIELD_claim, is_optimal(x) ? "optimal" : "feasible");
     mpl_record_null(row, MPL_FIELD_bound_bytes);
     mpl_record_null(row, MPL_FIELD_bound_kind);
     if (proved) {
@@ -249,7 +250,7 @@ void mpl_lowest_print(const mpl_options *asked, const mpl_lowest *x, const mpl_r
     print_words("held", &held);
     printf("planned  %12" PRIu64 " bytes  %14s  verified, %s\n", x->plan->peak_bytes,
            mpl_sized(x->plan->peak_bytes).text,
-           mpl_lowest_is_optimal(x) ? "optimal over all that was free" : "feasible");
+           is_optimal(x) ? "optimal over all that was free" : "feasible");
     print_bound(x);
     for (uint32_t k = 1; k < x->plan->n_pools; k++)
         printf("pool     %12" PRIu64 " bytes  %14s  %s\n", x->plan->pool_bytes[k],

@@ -102,7 +102,8 @@ static uint32_t place_of(const mpl_op_times *times, uint64_t key)
     return low;
 }
 
-const mpl_op_time *mpl_op_times_find(const mpl_op_times *times, uint64_t key)
+/* NULL: unknown. O(log n). */
+static const mpl_op_time *find_time(const mpl_op_times *times, uint64_t key)
 {
     uint32_t i = place_of(times, key);
 
@@ -215,7 +216,7 @@ static uint64_t fastest(const mpl_graph *g, mpl_op op, const mpl_op_times *times
 
     for (uint8_t w = 0; w < MPL_N_WAYS; w++) {
         mpl_op_time t = mpl_op_time_of(g, op, (mpl_laid){(uint8_t)layout, w});
-        const mpl_op_time *found = mpl_op_times_find(times, t.key);
+        const mpl_op_time *found = find_time(times, t.key);
 
         if (found != NULL && found->ns < least)
             least = found->ns, *way = w;
@@ -255,7 +256,7 @@ static mpl_status look_up(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *
     for (mpl_value v = 0; v < g->n_values; v++)
         for (uint32_t k = 0; k < MPL_N_LAYOUTS && may_turn(g, v); k++) {
             mpl_op_time t = mpl_reorder_time_of(&g->value_shape[v], (mpl_layout)k);
-            const mpl_op_time *known = mpl_op_times_find(times, t.key);
+            const mpl_op_time *known = find_time(times, t.key);
 
             if (known == NULL)
                 return MPL_REFUSE(ctx, ABSENT, path, t.what, g->value_name[v], path);

@@ -29,8 +29,6 @@ mpl_status mpl_op_times_read(mpl_ctx *ctx, const char *path, mpl_op_times *out);
 mpl_status mpl_op_times_write(mpl_ctx *ctx, const char *path, const mpl_op_times *times);
 /* Adds a time, or lowers the one that is there. O(n). */
 mpl_status mpl_op_times_put(mpl_ctx *ctx, mpl_op_times *times, const mpl_op_time *item);
-/* NULL: unknown. O(log n). */
-const mpl_op_time *mpl_op_times_find(const mpl_op_times *times, uint64_t key);
 void mpl_op_times_free(mpl_ctx *ctx, mpl_op_times *times);
 
 /* The layout and implementation of each operation that are the fastest together, reorders counted

@@ -213,9 +213,6 @@ void mpl_exact_nobody(mpl_exact_search *q, int32_t section);
 
 /* Finds the first sections [*a, *end) of [*a, b) that open items connect; false: there are none. */
 bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end);
-/* Returns an open item of the component [a, b) that overlaps all others there and has the highest
- * est, or -1. If there is a completion, there is one with this item at the top. */
-int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b);
 
 /* key[0] is not 0. A NULL memo is empty and keeps nothing. When it cannot grow, it keeps less. */
 bool mpl_exact_memo_has(const mpl_exact_memo *memo, const uint64_t key[2]);

@@ -551,7 +551,9 @@ static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
     return verdict;
 }
 
-int32_t mpl_exact_universal(const mpl_exact_state *x, int32_t a, int32_t b)
+/* Returns an open item of the component [a, b) that overlaps all others there and has the highest
+ * est, or -1. If there is a completion, there is one with this item at the top. */
+static int32_t universal(const mpl_exact_state *x, int32_t a, int32_t b)
 {
     const mpl_exact_case *c = x->c;
     int32_t min_right = INT32_MAX, max_left = -1;
@@ -590,7 +592,7 @@ static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
                 return solve_parts(q, a, b);
             b = end;
         }
-        if (mpl_exact_uses(q->without, MPL_RULE_top) && (top = mpl_exact_universal(x, a, b)) >= 0) {
+        if (mpl_exact_uses(q->without, MPL_RULE_top) && (top = universal(x, a, b)) >= 0) {
             note(q, 'u', top, 0, 0);
             mpl_exact_place_top(x, top, a, b);
             if (!settle(q))

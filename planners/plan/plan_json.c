@@ -1,6 +1,8 @@
 /* plan_json.c -- JSON values for plan files. See plan_json.h. */
 #include "planners/plan/plan_json.h"
 
+#include "graphs/core/file.h"
+
 #include <stdlib.h>
 
 mpl_status mpl_json_no_memory(mpl_ctx *ctx)
@@ -21,6 +23,40 @@ mpl_status mpl_json_parse(mpl_ctx *ctx, const char *where, const char *text, siz
         return mpl_json_no_memory(ctx);
     return MPL_REFUSE(ctx, "%.200s:%d: no JSON: %s", where, error.line > 0 ? error.line : 1,
                       error.text);
+}
+
+mpl_status mpl_json_begin(mpl_ctx *ctx, const char *kind, const char *fields_json, json_t **root)
+{
+    mpl_status st = MPL_OK;
+    json_t *head = json_pack("{s:i, s:s}", "schema", 1, "kind", kind), *fields = NULL;
+
+    if (fields_json != NULL)
+        MPL_TRY(mpl_json_parse(ctx, "the fields of a plan file", fields_json, strlen(fields_json),
+                               JSON_REJECT_DUPLICATES, &fields));
+    if (fields != NULL && !json_is_object(fields))
+        MPL_FAIL(ctx, MPL_EINPUT, "the fields of a plan file are no JSON object");
+    if (head == NULL || (fields != NULL && json_object_update_missing(head, fields) != 0))
+        MPL_TRY(mpl_json_no_memory(ctx));
+    *root = head, head = NULL;
+out:
+    json_decref(fields), json_decref(head);
+    return st;
+}
+
+mpl_status mpl_json_write(mpl_ctx *ctx, const char *path, const json_t *root)
+{
+    mpl_status st = MPL_OK;
+    mpl_new_file file = {0};
+
+    MPL_TRY(mpl_file_begin(ctx, path, &file));
+    /* A failed write sets the stream's error flag, which the commit checks. */
+    if (json_dumpf(root, file.stream, JSON_COMPACT) != 0 && !ferror(file.stream))
+        MPL_TRY(mpl_json_no_memory(ctx));
+    fputc('\n', file.stream);
+    MPL_TRY(mpl_file_commit(ctx, &file));
+out:
+    mpl_file_end(ctx, &file);
+    return st;
 }
 
 json_t *mpl_json_push(json_t *list, json_t *value)

@@ -12,6 +12,12 @@ mpl_status mpl_json_no_memory(mpl_ctx *ctx);
 mpl_status mpl_json_parse(mpl_ctx *ctx, const char *where, const char *text, size_t size,
                           size_t flags, json_t **out);
 
+/* A new object {"schema": 1, "kind": kind, ..} that ends with the caller's fields_json (NULL:
+ * none). MPL_EINPUT: these are no JSON object. */
+mpl_status mpl_json_begin(mpl_ctx *ctx, const char *kind, const char *fields_json, json_t **root);
+/* Writes one line; an older file stays until all is written. */
+mpl_status mpl_json_write(mpl_ctx *ctx, const char *path, const json_t *root);
+
 json_t *mpl_json_push(json_t *list, json_t *value);
 json_t *mpl_json_put(json_t *object, const char *key, json_t *value);
 /* null for 2^63 and above */

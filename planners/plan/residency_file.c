@@ -10,8 +10,6 @@
 
 #include <stdlib.h>
 
-#define SCHEMA 1
-
 static const char *const memory_name[] = {"slow", "fast"};
 
 /* ---- writing ---- */
@@ -69,25 +67,13 @@ mpl_status mpl_residency_write(mpl_ctx *ctx, const char *path, const mpl_residen
                                const mpl_residency_plan *plan, const char *fields_json)
 {
     mpl_status st = MPL_OK;
-    json_t *root = json_pack("{s:i, s:s}", "schema", SCHEMA, "kind", "residency"), *fields = NULL;
-    mpl_new_file file = {0};
+    json_t *root = NULL;
 
-    if (fields_json != NULL)
-        MPL_TRY(mpl_json_parse(ctx, "the fields of a plan file", fields_json, strlen(fields_json),
-                               JSON_REJECT_DUPLICATES, &fields));
-    if (fields != NULL && json_object_update_missing(root, fields) != 0)
-        MPL_TRY(mpl_json_no_memory(ctx));
+    MPL_TRY(mpl_json_begin(ctx, "residency", fields_json, &root));
     root = mpl_json_put(root, "residency", body_of(p, plan));
-    MPL_TRY(root != NULL ? MPL_OK : mpl_json_no_memory(ctx));
-    MPL_TRY(mpl_file_begin(ctx, path, &file));
-    /* a failed write sets the stream's error flag, which the commit checks */
-    if (json_dumpf(root, file.stream, JSON_COMPACT) != 0 && !ferror(file.stream))
-        MPL_TRY(mpl_json_no_memory(ctx));
-    fputc('\n', file.stream);
-    MPL_TRY(mpl_file_commit(ctx, &file));
+    MPL_TRY(root != NULL ? mpl_json_write(ctx, path, root) : mpl_json_no_memory(ctx));
 out:
-    mpl_file_end(ctx, &file);
-    json_decref(fields), json_decref(root);
+    json_decref(root);
     return st;
 }
 

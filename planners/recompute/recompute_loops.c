@@ -127,7 +127,7 @@ out:
 
 /* ---- outermost operations ---- */
 
-enum { TRIES = 6, CLOSE = 128 }; /* a peak is close to the budget within such a part */
+enum { TRIES = 6 };
 
 /* Chooses within `budget` of the model; keeps the run in *task if it is better and within the
  * task's. *peak: of its graph; UINT64_MAX: no run. */
@@ -164,20 +164,15 @@ out:
 
 mpl_status mpl_recompute_units(mpl_recompute_choose *choose, mpl_recompute_task *task)
 {
-    const uint64_t want = task->budget;
-    uint64_t low = 0, high = 2 * task->found.before_bytes, budget = want, peak;
+    mpl_budget_aim aim = {.want = task->budget,
+                          .high = 2 * task->found.before_bytes,
+                          .budget = task->budget,
+                          .tries = TRIES};
+    uint64_t peak;
 
-    for (int i = 0; i < TRIES && budget > low && budget < high; i++) {
-        MPL_PASS(try_model(choose, task, budget, &peak));
-        if (want == MPL_LEAST_PEAK || (peak <= want && want - peak < want / CLOSE))
-            break;
-        if (peak <= want || peak == UINT64_MAX)
-            low = budget;
-        else
-            high = budget;
-        budget = peak == UINT64_MAX ? budget + budget / 8 : budget + want - peak;
-        if (budget <= low || budget >= high)
-            budget = low + (high - low) / 2;
+    while (mpl_budget_left(&aim)) {
+        MPL_PASS(try_model(choose, task, aim.budget, &peak));
+        mpl_budget_next(&aim, peak);
     }
-    return task->run != NULL ? MPL_OK : mpl_recompute_refuse(task, want, false);
+    return task->run != NULL ? MPL_OK : mpl_recompute_refuse(task, task->budget, false);
 }

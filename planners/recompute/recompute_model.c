@@ -298,7 +298,8 @@ static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *
     return MPL_OK;
 }
 
-mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v)
+/* The weight or input that v is or is a view of; MPL_NONE if none. */
+static mpl_value shown_by(const mpl_graph *g, mpl_value v)
 {
     v = mpl_shown_source(g, v);
     return g->value_op[v] == MPL_NONE ? v : MPL_NONE;
@@ -331,7 +332,7 @@ static mpl_status find_until(mpl_stage_model *m)
 
 mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, mpl_value v)
 {
-    mpl_value w = mpl_shown_by(m->g, v);
+    mpl_value w = shown_by(m->g, v);
 
     return w != MPL_NONE && m->update[w] != op ? m->update[w] : MPL_NONE;
 }

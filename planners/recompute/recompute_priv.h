@@ -57,8 +57,6 @@ mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
                                mpl_stage_model *out);
 /* The other operation that updates what v, which op reads, shows; or MPL_NONE. */
 mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, mpl_value v);
-/* The weight or input that v is or is a view of; MPL_NONE if none. */
-mpl_value mpl_shown_by(const mpl_graph *g, mpl_value v);
 void mpl_stage_model_fini(mpl_stage_model *m);
 
 /* The groups that run in each stage, and the lumps carried into each stage. */
@@ -94,6 +92,16 @@ typedef struct mpl_rounding {
     uint64_t ticks; /* pivots are added */
 } mpl_rounding;
 mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on);
+
+/* Which budget to give a model, where the graph itself needs more or less than the model counts:
+ * the next one is off by as much as the peak was. `tries` are left. [byte] */
+typedef struct mpl_budget_aim {
+    uint64_t want, low, high, budget;
+    uint32_t tries;
+} mpl_budget_aim;
+bool mpl_budget_left(const mpl_budget_aim *aim);
+/* peak: of the graph under aim->budget; UINT64_MAX: no run. */
+void mpl_budget_next(mpl_budget_aim *aim, uint64_t peak);
 
 /* Fails with the message that the request was not met, or proved impossible. */
 mpl_status mpl_recompute_refuse(const mpl_recompute_task *task, uint64_t budget, bool proved);

@@ -26,8 +26,7 @@ enum {
     TICKS = 30000,    /* states expanded for one region */
     STATES = 1 << 13, /* of one game */
     WAYS = 512,       /* kept to reach a border */
-    TRIES = 5,        /* budgets of the model, where the graph needs more or less than it counts */
-    CLOSE = 128,      /* a peak is close to the budget within such a part */
+    TRIES = 5,        /* budgets of the model */
 };
 
 typedef struct option { /* a solution of a region */
@@ -596,26 +595,17 @@ out:
     return st;
 }
 
-/* The graph may need more or less than the model counts: tries budgets of the model that are off by
- * as much. */
 static mpl_status choose(composer *c, composed *best)
 {
-    const uint64_t want = c->task->budget;
-    uint64_t low = 0, high = c->most, budget = c->budget, peak;
+    mpl_budget_aim aim = {
+        .want = c->task->budget, .high = c->most, .budget = c->budget, .tries = TRIES};
+    uint64_t peak;
 
-    for (int i = 0; i < TRIES && budget < high && budget > low; i++) {
-        MPL_PASS(try_budget(c, budget, best, &peak));
-        if (want == MPL_LEAST_PEAK || (peak <= want && want - peak < want / CLOSE))
-            break;
-        if (peak <= want || peak == UINT64_MAX)
-            low = budget;
-        else
-            high = budget;
-        budget = peak == UINT64_MAX ? budget + budget / 8 : budget + want - peak;
-        if (budget <= low || budget >= high)
-            budget = low + (high - low) / 2;
+    while (mpl_budget_left(&aim)) {
+        MPL_PASS(try_budget(c, aim.budget, best, &peak));
+        mpl_budget_next(&aim, peak);
     }
-    return best->run != NULL ? MPL_OK : mpl_recompute_refuse(c->task, want, false);
+    return best->run != NULL ? MPL_OK : mpl_recompute_refuse(c->task, aim.want, false);
 }
 
 static void close(composer *c)

@@ -209,6 +209,17 @@ static void end(search *s)
     mpl_free_each(s->ctx, s->way, s->workspace);
 }
 
+/* The ways that the search comes to within a limit. */
+static mpl_status settle(search *s, uint64_t limit, uint32_t *way, mpl_ways_point *found)
+{
+    MPL_PASS(step_down(s, limit));
+    if (s->free_choice)
+        MPL_PASS(step_up(s, limit));
+    memcpy(way, s->way, s->ways->n_ops * sizeof *way);
+    *found = s->at;
+    return MPL_OK;
+}
+
 mpl_status mpl_ways_choose(mpl_ctx *ctx, const mpl_ways_task *task, uint64_t limit, uint32_t *way,
                            mpl_ways_point *found)
 {
@@ -216,11 +227,7 @@ mpl_status mpl_ways_choose(mpl_ctx *ctx, const mpl_ways_task *task, uint64_t lim
     search s;
 
     MPL_TRY(begin(ctx, task, &s));
-    MPL_TRY(step_down(&s, limit));
-    if (s.free_choice)
-        MPL_TRY(step_up(&s, limit));
-    memcpy(way, s.way, task->ways->n_ops * sizeof *way);
-    *found = s.at;
+    MPL_TRY(settle(&s, limit, way, found));
 out:
     end(&s);
     return st;
@@ -239,11 +246,7 @@ mpl_status mpl_ways_least(mpl_ctx *ctx, const mpl_ways_task *task, uint32_t *way
     MPL_TRY(evaluate(&s));
     limit = mpl_max_u64(s.at.bound_bytes, s.at.planned_bytes);
     memset(s.way, 0, s.ways->n_ops * sizeof *s.way);
-    MPL_TRY(step_down(&s, limit));
-    if (s.free_choice)
-        MPL_TRY(step_up(&s, limit));
-    memcpy(way, s.way, task->ways->n_ops * sizeof *way);
-    *found = s.at;
+    MPL_TRY(settle(&s, limit, way, found));
 out:
     end(&s);
     return st;

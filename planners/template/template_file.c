@@ -150,15 +150,10 @@ static mpl_status put_texts(mpl_ctx *ctx, const mpl_sym_problem *sp, json_t **ro
 static mpl_status build(mpl_ctx *ctx, const mpl_template *t, const char *fields_json, json_t **out)
 {
     mpl_status st = MPL_OK;
-    json_t *root = json_pack("{s:i, s:s}", "schema", SCHEMA, "kind", "template"), *fields = NULL,
-           *plan = NULL, *list = json_array();
+    json_t *root = NULL, *plan = NULL, *list = json_array();
     int64_t value[MPL_MAX_SYMBOLS];
 
-    if (fields_json != NULL)
-        MPL_TRY(mpl_json_parse(ctx, "the fields of a template file", fields_json,
-                               strlen(fields_json), JSON_REJECT_DUPLICATES, &fields));
-    if (fields != NULL && json_object_update_missing(root, fields) != 0)
-        MPL_TRY(mpl_json_no_memory(ctx));
+    MPL_TRY(mpl_json_begin(ctx, "template", fields_json, &root));
     MPL_TRY(some_shape(ctx, t, value));
     MPL_TRY(plan_at(ctx, t, value, &plan));
     root = mpl_json_put(root, "symbols", symbols_of(t->problem->x));
@@ -175,26 +170,18 @@ static mpl_status build(mpl_ctx *ctx, const mpl_template *t, const char *fields_
     MPL_TRY(root != NULL ? MPL_OK : mpl_json_no_memory(ctx));
     *out = root, root = NULL;
 out:
-    json_decref(list), json_decref(plan), json_decref(fields), json_decref(root);
+    json_decref(list), json_decref(plan), json_decref(root);
     return st;
 }
 
 mpl_status mpl_template_write(mpl_ctx *ctx, const char *path, const mpl_template *t,
                               const char *fields_json)
 {
-    mpl_status st = MPL_OK;
     json_t *root = NULL;
-    mpl_new_file file = {0};
+    mpl_status st = build(ctx, t, fields_json, &root);
 
-    MPL_TRY(build(ctx, t, fields_json, &root));
-    MPL_TRY(mpl_file_begin(ctx, path, &file));
-    /* a failed write sets the stream's error flag, which the commit checks */
-    if (json_dumpf(root, file.stream, JSON_COMPACT) != 0 && !ferror(file.stream))
-        MPL_TRY(mpl_json_no_memory(ctx));
-    fputc('\n', file.stream);
-    MPL_TRY(mpl_file_commit(ctx, &file));
-out:
-    mpl_file_end(ctx, &file);
+    if (st == MPL_OK)
+        st = mpl_json_write(ctx, path, root);
     json_decref(root);
     return st;
 }

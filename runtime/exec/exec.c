@@ -295,7 +295,8 @@ static mpl_status fill_weights(mpl_exec *exec)
     return MPL_OK;
 }
 
-mpl_status mpl_exec_depart(mpl_exec *exec)
+/* After a run, copies home what carries over between runs but lies in an arena. */
+static mpl_status depart(mpl_exec *exec)
 {
     for (uint32_t i = 0; exec->options.iterate && i < exec->n_arrivals; i++) {
         mpl_value v = exec->arrival_value[i];
@@ -317,7 +318,7 @@ mpl_status mpl_exec_renew(mpl_exec *exec)
 }
 
 /* Not if checks, or arrivals of a serial plan, need single steps. */
-bool mpl_exec_takes_whole(const mpl_exec *exec)
+static bool takes_whole(const mpl_exec *exec)
 {
     return exec->backend->sequence_new != NULL && !exec->options.checked && exec->control == NULL &&
            exec->n_staged == 0 && (exec->n_arrivals == 0 || exec->parallel);
@@ -420,7 +421,7 @@ mpl_status mpl_exec_new(mpl_ctx *ctx, const mpl_backend *backend, mpl_device *de
         MPL_TRY(mpl_checked_init(exec));
     if (options->checked && exec->control != NULL)
         MPL_TRY(mpl_witness_new(exec, p));
-    if (mpl_exec_takes_whole(exec))
+    if (takes_whole(exec))
         MPL_TRY(make_sequence(exec, mpl_exec_any_order(exec) ? 0 : 1));
     MPL_TRY(mpl_residues_new(exec));
     if (options->n_workers > 0)
@@ -543,13 +544,15 @@ static mpl_status check_step(mpl_exec *exec, uint32_t step, int64_t *apart_ns)
     return MPL_OK;
 }
 
-mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns)
+/* The whole run at once with at most `lanes` operations at the same time (0: the device's choice).
+ * Only if takes_whole. */
+static mpl_status run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns)
 {
     if (exec->sequence == NULL || exec->sequence_lanes != lanes)
         MPL_PASS(make_sequence(exec, lanes));
     MPL_PASS(mpl_exec_arrive_all(exec));
     MPL_PASS(exec->backend->sequence_run(exec->dev, exec->sequence, ns));
-    return mpl_exec_depart(exec);
+    return depart(exec);
 }
 
 /* Resident pages of the arena; they stay resident once touched, so only the first run counts. */
@@ -601,8 +604,8 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
 
     mpl_assert_ok(mpl_exec_ok(exec));
     MPL_PASS(mpl_exec_renew(exec));
-    if (mpl_exec_takes_whole(exec)) {
-        MPL_PASS(mpl_exec_run_whole(exec, mpl_exec_any_order(exec) ? exec->n_workers : 1, ns));
+    if (takes_whole(exec)) {
+        MPL_PASS(run_whole(exec, mpl_exec_any_order(exec) ? exec->n_workers : 1, ns));
         return measure(exec);
     }
     if (exec->options.checked)
@@ -616,7 +619,7 @@ mpl_status mpl_exec_run(mpl_exec *exec, int64_t *ns)
         if (ns != NULL)
             *ns = mpl_clock_ns() - begin - apart_ns;
     }
-    MPL_PASS(mpl_exec_depart(exec));
+    MPL_PASS(depart(exec));
     if (exec->options.checked)
         MPL_PASS(mpl_checked_end(exec));
     return measure(exec);
@@ -626,7 +629,7 @@ mpl_status mpl_exec_op_times(mpl_exec *exec, uint32_t n, uint64_t *ns)
 {
     mpl_status st = MPL_OK;
 
-    if (mpl_exec_takes_whole(exec))
+    if (takes_whole(exec))
         MPL_FAIL(exec->ctx, MPL_EUNAVAIL, "backend %s does not tell the times of operations",
                  exec->backend->name);
     for (mpl_op op = 0; op < exec->g->n_ops; op++)
@@ -653,7 +656,7 @@ mpl_status mpl_exec_set_order(mpl_exec *exec, const mpl_op *order)
     mpl_layout_lifetimes(exec, NULL);
     if (exec->control != NULL)
         MPL_PASS(mpl_control_list_arrivals(exec));
-    if (mpl_exec_takes_whole(exec))
+    if (takes_whole(exec))
         MPL_PASS(make_sequence(exec, 0));
     return MPL_OK;
 }

@@ -297,12 +297,6 @@ mpl_status mpl_exec_renew(mpl_exec *exec);
 mpl_status mpl_exec_run_op(mpl_exec *exec, mpl_op op);
 mpl_status mpl_exec_arrive_one(mpl_exec *exec, uint32_t arrival);
 mpl_status mpl_exec_arrive_all(mpl_exec *exec);
-/* exec.c: after a run, copies home what carries over between runs but lies in an arena. */
-mpl_status mpl_exec_depart(mpl_exec *exec);
-/* exec.c: the whole run at once with at most `lanes` operations at the same time (0: the device's
- * choice). Only if mpl_exec_takes_whole. */
-bool mpl_exec_takes_whole(const mpl_exec *exec);
-mpl_status mpl_exec_run_whole(mpl_exec *exec, uint32_t lanes, int64_t *ns);
 
 /* concurrent.c: one operation with all its blocks; apart_ns as in mpl_control_run. */
 mpl_status mpl_exec_run_unit(mpl_exec *exec, mpl_op op, int64_t *apart_ns);

@@ -41,13 +41,9 @@ static json_t *object_of(const char *words)
     return made;
 }
 
-static void write_file(const char *name, const char *contents)
+static void put_file(const char *name, const char *contents)
 {
-    FILE *f = fopen(in_folder(name), "w");
-
-    assert_non_null(f);
-    fputs(contents, f);
-    assert_int_equal(fclose(f), 0);
+    write_file(in_folder(name), contents, strlen(contents));
 }
 
 /* ---- parts ---- */
@@ -306,8 +302,8 @@ TEST(test_by_hand)
         {"value", "c", 300, 384},
     };
 
-    write_file("hand.csv", "id,lower,upper,size,alignment\n"
-                           "a,0,3,100,64\nb,0,1,200,64\nc,1,2,300,64\n");
+    put_file("hand.csv", "id,lower,upper,size,alignment\n"
+                         "a,0,3,100,64\nb,0,1,200,64\nc,1,2,300,64\n");
     assert_int_equal(run("explain @/hand.csv --planner best_fit --time-limit 0 --json"), 0);
     explained = object_of("hand");
     assert_int_equal(number(explained, "arena_bytes"), 684);
@@ -378,8 +374,8 @@ TEST(test_keepers)
     json_t *explained;
     const json_t *costs, *advice, *names;
 
-    write_file("keep.graph", "graph keep\ninput x f32 [8,8]\na = relu(x)\nb = sigmoid(a)\n"
-                             "c = add(a, b) @sum\nd = relu(c) @last\noutput d\n");
+    put_file("keep.graph", "graph keep\ninput x f32 [8,8]\na = relu(x)\nb = sigmoid(a)\n"
+                           "c = add(a, b) @sum\nd = relu(c) @last\noutput d\n");
     assert_int_equal(run("explain @/keep.graph --in-place off --time-limit 20 --json"), 0);
     explained = object_of("keep");
     assert_int_equal(check_parts(explained, "keep"), 768);
@@ -594,7 +590,7 @@ TEST(test_plan_alone)
 {
     json_t *explained;
 
-    write_file("gone.csv", "id,lower,upper,size\na,0,2,5\nb,1,3,7\nc,2,4,6\n");
+    put_file("gone.csv", "id,lower,upper,size\na,0,2,5\nb,1,3,7\nc,2,4,6\n");
     assert_int_equal(run("plan @/gone.csv --planner none -q -o @/gone.json"), 0);
     assert_int_equal(unlink(in_folder("gone.csv")), 0);
     assert_int_equal(run("explain @/gone.json --json"), 0);
@@ -663,7 +659,7 @@ TEST(test_wrong_input)
         {"explain mlp --format csv", "no option '--format' here"},
     };
 
-    write_file("broken.json", "{\"offsets\": [1, 2");
+    put_file("broken.json", "{\"offsets\": [1, 2");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(run("%s", rows[i].words), 2);
         check_error(rows[i].words);

@@ -6,15 +6,6 @@
 
 #define FILE_NAME "build/test_graphs_csv.csv"
 
-static void write_file(const char *path, const char *text, size_t size)
-{
-    FILE *f = fopen(path, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
-}
-
 #define HEAD "id,lower,upper,size\n"
 
 static const struct {

@@ -6,15 +6,6 @@
 
 static const mpl_read_options options = {0};
 
-static void write_file(const char *path, const char *text, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, n, f), n);
-    fclose(f);
-}
-
 static const struct {
     const char *text;
     const char *graph; /* its name, or NULL: a list */

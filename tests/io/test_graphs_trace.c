@@ -12,15 +12,6 @@
 
 #define FILE_NAME "build/test_graphs_trace.csv"
 
-static void write_file(const char *text)
-{
-    FILE *f = fopen(FILE_NAME, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
-    assert_int_equal(fclose(f), 0);
-}
-
 #define HEAD "time,event,id,bytes\n"
 
 static const struct {
@@ -62,7 +53,7 @@ TEST(refuse_wrong_traces)
         mpl_problem *p = NULL;
         mpl_status st;
 
-        write_file(wrong[i].text);
+        write_file(FILE_NAME, wrong[i].text, strlen(wrong[i].text));
         st = mpl_csv_read(ctx, FILE_NAME, &p, NULL);
         if (st != MPL_EINPUT || strncmp(ctx->message, FILE_NAME ":", strlen(FILE_NAME) + 1) != 0 ||
             strncmp(ctx->message + strlen(FILE_NAME) + 1, wrong[i].want, strlen(wrong[i].want)) !=
@@ -90,7 +81,7 @@ TEST(read_right_traces)
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
         owned_problem *p = NULL;
 
-        write_file(right[i]);
+        write_file(FILE_NAME, right[i], strlen(right[i]));
         assert_ok(ctx, mpl_csv_read(ctx, FILE_NAME, &p, NULL));
         assert_int_equal(p->n, 2);
         assert_string_equal(p->buffer_name[0], "x");

@@ -10,11 +10,9 @@
 
 static mpl_plan *planned(mpl_ctx *ctx, const mpl_problem *p, uint64_t ticks)
 {
-    mpl_plan *plan = NULL;
-    mpl_run run = mpl_run_default(ctx);
+    mpl_plan *plan;
 
-    run.budget_ticks = ticks;
-    assert_ok(ctx, mpl_planner_run(mpl_planner_find("exact"), &run, p, &plan));
+    assert_ok(ctx, plan_with(ctx, "exact", NULL, NULL, ticks, p, &plan));
     return plan;
 }
 

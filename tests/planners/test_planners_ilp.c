@@ -238,20 +238,6 @@ static uint64_t optimum(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bound)
 
 /* ---- comparisons ---- */
 
-static mpl_status planned(mpl_ctx *ctx, const char *planner, const mpl_problem *p, const char *key,
-                          const char *value, uint64_t ticks, mpl_plan **plan)
-{
-    mpl_run run;
-
-    *plan = NULL;
-    run = mpl_run_default(ctx);
-    run.budget_ticks = ticks;
-    run.n_params = key != NULL;
-    run.param_key = &key;
-    run.param_value = &value;
-    return mpl_planner_run(mpl_planner_find(planner), &run, p, plan);
-}
-
 /* The planner's height, which must be proved. */
 static uint64_t solved(mpl_ctx *ctx, const char *planner, const mpl_problem *p, const char *key,
                        const char *value)
@@ -259,7 +245,7 @@ static uint64_t solved(mpl_ctx *ctx, const char *planner, const mpl_problem *p, 
     owned_plan *plan;
     uint64_t bytes;
 
-    assert_ok(ctx, planned(ctx, planner, p, key, value, UINT64_MAX, &plan));
+    assert_ok(ctx, plan_with(ctx, planner, key, value, UINT64_MAX, p, &plan));
     bytes = plan->peak_bytes;
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->bound_bytes, bytes);
@@ -271,7 +257,7 @@ static mpl_claim claimed(mpl_ctx *ctx, const mpl_problem *p, uint64_t *peak)
     owned_plan *plan;
     mpl_claim claim;
 
-    assert_ok(ctx, planned(ctx, "ilp", p, NULL, NULL, UINT64_MAX, &plan));
+    assert_ok(ctx, plan_with(ctx, "ilp", NULL, NULL, UINT64_MAX, p, &plan));
     claim = plan->claim;
     *peak = plan->peak_bytes;
     return claim;
@@ -422,7 +408,7 @@ static uint64_t exact_optimum(mpl_ctx *ctx, const mpl_problem *p)
     owned_plan *plan;
     uint64_t best;
 
-    assert_ok(ctx, planned(ctx, "exact", p, NULL, NULL, EXACT_TICKS, &plan));
+    assert_ok(ctx, plan_with(ctx, "exact", NULL, NULL, EXACT_TICKS, p, &plan));
     best = plan->claim == MPL_OPTIMAL ? plan->peak_bytes : 0;
     return best;
 }
@@ -473,7 +459,7 @@ static bool refutes(mpl_ctx *ctx, const mpl_problem *p)
     mpl_plan *plan;
     bool refuted;
 
-    if (planned(ctx, "exact", p, NULL, NULL, EXACT_TICKS, &plan) == MPL_ELIMIT)
+    if (plan_with(ctx, "exact", NULL, NULL, EXACT_TICKS, p, &plan) == MPL_ELIMIT)
         return false;
     refuted = plan->claim == MPL_INFEASIBLE;
     if (refuted) {
@@ -558,15 +544,15 @@ TEST(budgets_prove_nothing)
         mpl_status st;
 
         p->pool_capacity[0] = MPL_NO_CAPACITY;
-        assert_ok(ctx, planned(ctx, "ilp", p, NULL, NULL, ticks, &plan));
-        assert_ok(ctx, planned(ctx, "ilp", p, NULL, NULL, ticks, &again));
+        assert_ok(ctx, plan_with(ctx, "ilp", NULL, NULL, ticks, p, &plan));
+        assert_ok(ctx, plan_with(ctx, "ilp", NULL, NULL, ticks, p, &again));
         assert_true(plan->bound_bytes <= best && plan->peak_bytes >= best);
         assert_int_equal(plan->claim == MPL_OPTIMAL, plan->bound_bytes == plan->peak_bytes);
         assert_memory_equal(plan->offset, again->offset, p->n * sizeof *plan->offset);
         mpl_plan_free(ctx, plan);
         mpl_plan_free(ctx, again);
         p->pool_capacity[0] = best - 1;
-        st = planned(ctx, "ilp", p, NULL, NULL, ticks, &plan);
+        st = plan_with(ctx, "ilp", NULL, NULL, ticks, p, &plan);
         if (st != MPL_OK)
             assert_status(ctx, st, MPL_ELIMIT);
         else
@@ -594,7 +580,7 @@ TEST(pools_are_apart)
         p->bytes[b] = 3 + b, p->pool[b] = b % 2, p->death[b] = 2;
     assert_int_equal(claimed(ctx, p, &peak), MPL_INFEASIBLE); /* 4 + 6 > 9 */
     p->pool_capacity[1] = 10;
-    assert_ok(ctx, planned(ctx, "ilp", p, "start", "cold", UINT64_MAX, &plan));
+    assert_ok(ctx, plan_with(ctx, "ilp", "start", "cold", UINT64_MAX, p, &plan));
     assert_int_equal(plan->claim, MPL_OPTIMAL);
     assert_int_equal(plan->pool_bytes[0], 8);
     assert_int_equal(plan->pool_bytes[1], 10);
@@ -646,7 +632,7 @@ TEST(our_memory_runs_out)
     EACH_ALLOCATION_FAILS (ctx, st) {
         owned_plan *plan = NULL;
 
-        st = planned(ctx, "ilp", p, NULL, NULL, UINT64_MAX, &plan);
+        st = plan_with(ctx, "ilp", NULL, NULL, UINT64_MAX, p, &plan);
     }
 }
 

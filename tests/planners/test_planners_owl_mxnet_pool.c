@@ -185,12 +185,8 @@ TEST(examples_get_their_blocks)
         const example *e = &examples[i];
         owned_problem *p = make(ctx, e);
         owned_plan *plan = NULL;
-        mpl_run run = mpl_run_default(ctx);
 
-        run.n_params = e->key != NULL;
-        run.param_key = &e->key;
-        run.param_value = &e->value;
-        assert_ok(ctx, mpl_planner_run(mpl_planner_find(e->planner), &run, p, &plan));
+        assert_ok(ctx, plan_with(ctx, e->planner, e->key, e->value, 0, p, &plan));
         assert_non_null(plan->block);
         for (mpl_buffer b = 0; b < e->n; b++)
             if (plan->block[b] != e->block[b])

@@ -9,24 +9,12 @@
 
 enum { MOST = 14 };
 
-static mpl_status plan_with(mpl_ctx *ctx, const char *name, const char *key, const char *value,
-                            const mpl_problem *p, mpl_plan **out)
-{
-    mpl_run run;
-
-    mpl_run_init(&run, ctx);
-    run.n_params = key != NULL;
-    run.param_key = &key;
-    run.param_value = &value;
-    return mpl_planner_run(mpl_planner_find(name), &run, p, out);
-}
-
 static void expect_offsets(mpl_ctx *ctx, const char *name, const char *key, const char *value,
                            const mpl_problem *p, const uint64_t *want)
 {
     owned_plan *plan = NULL;
 
-    assert_ok(ctx, plan_with(ctx, name, key, value, p, &plan));
+    assert_ok(ctx, plan_with(ctx, name, key, value, 0, p, &plan));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (plan->offset[b] != want[b])
             fail_msg("%s %s=%s: buffer %u of %u lies at %" PRIu64 ", not at %" PRIu64, name,
@@ -207,7 +195,7 @@ static uint64_t peak_of(mpl_ctx *ctx, const char *name, const char *key, const c
 {
     owned_plan *plan = NULL;
 
-    assert_ok(ctx, plan_with(ctx, name, key, value, p, &plan));
+    assert_ok(ctx, plan_with(ctx, name, key, value, 0, p, &plan));
     return plan->peak_bytes;
 }
 
@@ -428,7 +416,7 @@ TEST(decided_offsets_are_refused)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         owned_plan *plan = NULL;
 
-        assert_status(ctx, plan_with(ctx, names[i], NULL, NULL, p, &plan), MPL_EUNAVAIL);
+        assert_status(ctx, plan_with(ctx, names[i], NULL, NULL, 0, p, &plan), MPL_EUNAVAIL);
     }
     assert_int_equal(peak_of(ctx, "tflm_greedy", NULL, NULL, p), 72);
 }

@@ -2,12 +2,11 @@
  * integer program. Fault: an exceeded budget, needless repeats, a bound above the optimum,
  * miscounted work. */
 #include "tests/support/random_training.h"
+#include "tests/support/all_runs.h"
 
 #include "graphs/orders/work.h"
 #include "graphs/orders/pebble.h"
 #include "planners/recompute/recompute_priv.h"
-
-enum { MOST_RUNS = 1 << 10 };
 
 /* Runs a method; gives its graph and its claims. */
 static mpl_status make(mpl_ctx *ctx, const char *method, const mpl_graph *g,
@@ -26,44 +25,6 @@ static mpl_status choose(mpl_recompute_task *task, int k)
 {
     return k == 0 ? mpl_recompute_exact(task, mpl_recompute_round)
                   : mpl_recompute_game(task, (mpl_game_rule)(k - 1));
-}
-
-typedef struct listed { /* every choice of earlier operations in every stage */
-    uint32_t n;
-    uint64_t peak[MOST_RUNS], work[MOST_RUNS];
-} listed;
-
-static void list_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                     listed *l)
-{
-    uint32_t bits = g->n_ops * (g->n_ops - 1) / 2;
-
-    assert_true(1u << bits <= MOST_RUNS);
-    l->n = 0;
-    for (uint32_t set = 0; set < 1u << bits; set++) {
-        mpl_op run[32];
-        uint32_t n = 0, bit = 0;
-        mpl_rerun_facts facts;
-
-        for (mpl_op t = 0; t < g->n_ops; t++) {
-            for (mpl_op i = 0; i < t; i++, bit++)
-                if (set >> bit & 1)
-                    run[n++] = i;
-            run[n++] = t;
-        }
-        assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, options, &l->peak[l->n], &facts));
-        l->work[l->n++] = facts.extra_work;
-    }
-}
-
-static uint64_t least_work(const listed *l, uint64_t budget)
-{
-    uint64_t least = UINT64_MAX;
-
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->peak[i] <= budget)
-            least = mpl_min_u64(least, l->work[i]);
-    return least;
 }
 
 static uint32_t n_tight; /* bounds that equal the optimum */
@@ -189,7 +150,7 @@ TEST(programs_find_the_least_work)
         for (mpl_op op = 0; op < g->n_ops; op++) /* the program does not model a view with a mask */
             plain = plain && g->op_kind[op] != MPL_OP_dropout;
         if (plain) {
-            list_all(ctx, g, &options, &l);
+            list_runs(ctx, g, &options, &l);
             before = l.peak[0];
             for (uint32_t i = 0; i < l.n; i++) /* each peak below the first, and one byte less */
                 if (l.peak[i] < before) {

@@ -4,6 +4,7 @@
  * rounds left out; a budget exceeded. */
 #include "tests/runtime/bound_graph.h"
 #include "tests/recompute/random_loops.h"
+#include "tests/support/all_runs.h"
 
 #include "graphs/orders/work.h"
 #include "planners/recompute/recompute.h"
@@ -72,7 +73,7 @@ static void check_bits(mpl_ctx *ctx, const char *what, const mpl_graph *g, const
 
 /* ---- against all staged runs ---- */
 
-enum { UNITS = 5, MOST_RUNS = 1 << (UNITS * (UNITS - 1) / 2) };
+enum { UNITS = 5 };
 
 /* UNITS operations over earlier values, a loop or a branch in the middle, which captures one; the
  * output reads the first value, so that it is long alive. */
@@ -109,47 +110,6 @@ static mpl_graph *small_graph(mpl_ctx *ctx, uint64_t seed)
     return g;
 }
 
-typedef struct listed {
-    uint32_t n;
-    uint64_t peak[MOST_RUNS], work[MOST_RUNS];
-} listed;
-
-/* Every choice of earlier operations before each first run. */
-static void list_all(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
-                     listed *l)
-{
-    mpl_op unit[UNITS], run[UNITS * UNITS];
-    uint32_t n_units = 0;
-
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (g->op_block[op] == 0)
-            unit[n_units++] = op;
-    assert_int_equal(n_units, UNITS);
-    for (l->n = 0; l->n < MOST_RUNS; l->n++) {
-        mpl_rerun_facts facts;
-        uint32_t n = 0, bit = 0;
-
-        for (uint32_t t = 0; t < UNITS; t++) {
-            for (uint32_t i = 0; i < t; i++, bit++)
-                if (l->n >> bit & 1)
-                    run[n++] = unit[i];
-            run[n++] = unit[t];
-        }
-        assert_ok(ctx, mpl_rerun_peak(ctx, g, n, run, options, &l->peak[l->n], &facts));
-        l->work[l->n] = facts.extra_work;
-    }
-}
-
-static uint64_t least_work(const listed *l, uint64_t budget)
-{
-    uint64_t least = UINT64_MAX;
-
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->peak[i] <= budget)
-            least = mpl_min_u64(least, l->work[i]);
-    return least;
-}
-
 static uint32_t n_asked, n_found, n_least;
 
 static void check_small(mpl_ctx *ctx, uint64_t seed)
@@ -162,7 +122,7 @@ static void check_small(mpl_ctx *ctx, uint64_t seed)
     options.in_place = seed % 3 == 0;
     options.pin_inputs = seed % 4 != 0;
     options.pin_outputs = seed % 5 != 0;
-    list_all(ctx, g, &options, &l);
+    list_runs(ctx, g, &options, &l);
     for (uint32_t i = 0; i < l.n; i++)
         lowest = mpl_min_u64(lowest, l.peak[i]);
     for (uint64_t budget = lowest > 64 ? lowest - 64 : 0; budget <= l.peak[0]; budget += 64) {

@@ -156,3 +156,16 @@ static inline void change_text(mpl_rng *rng, text *t)
         change_number(rng, t->record[i]);
     }
 }
+
+/* A proof's text after up to three random changes; valid until the next call. */
+static inline const char *changed_steps(mpl_rng *rng, const char *steps)
+{
+    static text t;
+    static char changed[sizeof t.record];
+
+    cut(steps, &t);
+    for (uint32_t k = pick(rng, 4); k > 0; k--)
+        change_text(rng, &t);
+    paste(&t, changed, sizeof changed);
+    return changed;
+}

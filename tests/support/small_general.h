@@ -31,15 +31,21 @@ typedef struct brute {
     bool placed[MOST];
 } brute;
 
-static inline void find_conflicts(const small *p, bool conflict[MOST][MOST])
+/* The transitive closure of the arcs. */
+static inline void find_reach(const small *p, bool reach[MOST][MOST])
 {
-    bool reach[MOST][MOST];
-
-    memcpy(reach, p->arc, sizeof reach);
+    memcpy(reach, p->arc, sizeof p->arc);
     for (uint32_t k = 0; k < p->n; k++)
         for (uint32_t i = 0; i < p->n; i++)
             for (uint32_t j = 0; j < p->n; j++)
                 reach[i][j] = reach[i][j] || (reach[i][k] && reach[k][j]);
+}
+
+static inline void find_conflicts(const small *p, bool conflict[MOST][MOST])
+{
+    bool reach[MOST][MOST];
+
+    find_reach(p, reach);
     for (uint32_t i = 0; i < p->n; i++)
         for (uint32_t j = 0; j < p->n; j++)
             conflict[i][j] =

@@ -129,6 +129,31 @@ static inline mpl_plan *planned_by(mpl_ctx *ctx, const char *planner, const mpl_
     return plan;
 }
 
+/* key NULL: no parameter; ticks 0: the default budget. The caller frees *plan. */
+static inline mpl_status plan_with(mpl_ctx *ctx, const char *planner, const char *key,
+                                   const char *value, uint64_t ticks, const mpl_problem *p,
+                                   mpl_plan **plan)
+{
+    mpl_run run = mpl_run_default(ctx);
+
+    *plan = NULL;
+    if (ticks != 0)
+        run.budget_ticks = ticks;
+    run.n_params = key != NULL;
+    run.param_key = &key;
+    run.param_value = &value;
+    return mpl_planner_run(mpl_planner_find(planner), &run, p, plan);
+}
+
+static inline void write_file(const char *path, const char *text, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
 static inline uint32_t count_kind(const mpl_graph *g, mpl_op_kind kind)
 {
     uint32_t n = 0;

@@ -530,8 +530,6 @@ static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
 /* Changes problem, text, plan or claim, and checks that an accepted claim is true. */
 static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_plan *from)
 {
-    static text t;
-    static char steps[sizeof t.record];
     small p = below(rng, 2) == 0 ? mutated(rng, base) : *base;
     uint32_t optimum = brute_optimum(&p);
     uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
@@ -541,11 +539,7 @@ static void try_mutant(mpl_ctx *ctx, mpl_rng *rng, const small *base, const mpl_
     mpl_status st;
 
     bound = bound > 0 ? bound : 1;
-    cut(from->refutation.steps, &t);
-    for (uint32_t k = below(rng, 4); k > 0; k--)
-        change_text(rng, &t);
-    paste(&t, steps, sizeof steps);
-    plan = refuted(ctx, problem, bound - 1, steps);
+    plan = refuted(ctx, problem, bound - 1, changed_steps(rng, from->refutation.steps));
     if (below(rng, 2) == 0) {
         problem->pool_capacity[0] = MPL_NO_CAPACITY;
         plan->claim = MPL_OPTIMAL;

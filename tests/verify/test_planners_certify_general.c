@@ -262,8 +262,6 @@ static uint64_t n_true, n_false, n_accepted; /* claims; of the true ones */
 static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimum,
                      const mpl_plan *from)
 {
-    static text t;
-    static char steps[sizeof t.record];
     uint64_t bound = below(rng, 2) == 0 ? optimum + 1 : from->refutation.within + below(rng, 3);
     owned_problem *problem = problem_of(ctx, p);
     mpl_certified proved;
@@ -271,11 +269,7 @@ static void try_text(mpl_ctx *ctx, mpl_rng *rng, const small *p, uint32_t optimu
     mpl_status st;
 
     bound = bound > 0 ? bound : 1;
-    cut(from->refutation.steps, &t);
-    for (uint32_t k = below(rng, 4); k > 0; k--)
-        change_text(rng, &t);
-    paste(&t, steps, sizeof steps);
-    plan = refuted(ctx, problem, bound - 1, steps);
+    plan = refuted(ctx, problem, bound - 1, changed_steps(rng, from->refutation.steps));
     if (below(rng, 2) == 0) {
         problem->pool_capacity[0] = MPL_NO_CAPACITY;
         plan->claim = below(rng, 8) == 0 ? MPL_INFEASIBLE : MPL_OPTIMAL;

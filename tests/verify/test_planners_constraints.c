@@ -156,14 +156,6 @@ static void try_all(const mpl_problem *p, uint64_t *at, mpl_buffer b, uint64_t *
 
 /* ---- the tests ---- */
 
-static mpl_status plan_with(mpl_ctx *ctx, const char *name, const mpl_problem *p, mpl_plan **out)
-{
-    mpl_run run;
-
-    mpl_run_init(&run, ctx);
-    return mpl_planner_run(mpl_planner_find(name), &run, p, out);
-}
-
 TEST(optimal_where_small)
 {
     mpl_rng rng;
@@ -182,7 +174,7 @@ TEST(optimal_where_small)
         try_all(p, at, 0, &least);
         if (least > HIGHEST - 4) /* a lower one could be hidden, or none be possible */
             continue;
-        assert_ok(ctx, plan_with(ctx, "exact", p, &plan));
+        assert_ok(ctx, plan_with(ctx, "exact", NULL, NULL, 0, p, &plan));
         assert_true(all_allowed(p, plan->offset));
         assert_int_equal(plan->peak_bytes, least);
         assert_int_equal(plan->claim, MPL_OPTIMAL);
@@ -207,7 +199,7 @@ TEST(every_planner_keeps_them_or_refuses)
             owned_plan *plan = NULL;
             mpl_status st;
 
-            st = plan_with(ctx, mpl_planners[i]->name, p, &plan);
+            st = plan_with(ctx, mpl_planners[i]->name, NULL, NULL, 0, p, &plan);
 
             if (st == MPL_OK && plan->claim != MPL_INFEASIBLE) {
                 assert_true(all_allowed(p, plan->offset));
@@ -269,7 +261,8 @@ TEST(plan_files_hold_them)
         mpl_plan_file file = {0};
 
         if (mpl_problem_check(ctx, p) != MPL_OK ||
-            plan_with(ctx, "portfolio", p, &plan) != MPL_OK || plan->claim == MPL_INFEASIBLE)
+            plan_with(ctx, "portfolio", NULL, NULL, 0, p, &plan) != MPL_OK ||
+            plan->claim == MPL_INFEASIBLE)
             continue;
         assert_ok(ctx, mpl_plan_write(ctx, in_folder("a.json"), p, plan, NULL));
         assert_ok(ctx, mpl_plan_read(ctx, in_folder("a.json"), &file));
@@ -296,7 +289,7 @@ TEST(memory_may_run_out)
     EACH_ALLOCATION_FAILS (ctx, st) {
         mpl_plan *plan = NULL;
 
-        st = plan_with(ctx, "greedy_size", p, &plan);
+        st = plan_with(ctx, "greedy_size", NULL, NULL, 0, p, &plan);
         mpl_plan_free(ctx, plan);
     }
 }

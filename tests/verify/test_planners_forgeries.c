@@ -30,11 +30,7 @@ static small part_of(const small *p, const bool in[MOST])
     uint32_t from[MOST];
     small q = {.serial = p->serial};
 
-    memcpy(reach, p->arc, sizeof reach);
-    for (uint32_t k = 0; k < p->n; k++)
-        for (uint32_t i = 0; i < p->n; i++)
-            for (uint32_t j = 0; j < p->n; j++)
-                reach[i][j] = reach[i][j] || (reach[i][k] && reach[k][j]);
+    find_reach(p, reach);
     for (uint32_t i = 0; i < p->n; i++)
         if (in[i])
             from[q.n++] = i;

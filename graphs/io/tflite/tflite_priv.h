@@ -19,7 +19,6 @@ typedef enum tfl_field {
 } tfl_field;
 
 int64_t tfl_int(const flat_table *t, tfl_field field);
-bool tfl_has(const flat_table *t, tfl_field field);
 double tfl_float(const flat_table *t, tfl_field field);
 flat_table tfl_table(const flat_table *t, tfl_field field);
 flat_vector tfl_list(const flat_table *t, tfl_field field); /* n bytes at file->data + at for TEXT

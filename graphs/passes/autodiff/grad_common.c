@@ -30,7 +30,8 @@ bool mpl_grad_wants(const mpl_grad *d, uint32_t i)
     return old_in(d, i) != MPL_NONE && d->varies[old_in(d, i)];
 }
 
-mpl_value mpl_grad_new_value(mpl_grad *d, mpl_value v)
+/* The value of the new graph for v; within blocks it is recomputed on demand. */
+static mpl_value new_value(mpl_grad *d, mpl_value v)
 {
     if (d->st == MPL_OK)
         d->st = mpl_grad_now(d, v);
@@ -39,12 +40,12 @@ mpl_value mpl_grad_new_value(mpl_grad *d, mpl_value v)
 
 mpl_value mpl_grad_in(mpl_grad *d, uint32_t i)
 {
-    return mpl_grad_new_value(d, old_in(d, i));
+    return new_value(d, old_in(d, i));
 }
 
 mpl_value mpl_grad_out(mpl_grad *d, uint32_t i)
 {
-    return mpl_grad_new_value(d, d->g->op_out[d->g->op_out_begin[d->op] + i]);
+    return new_value(d, d->g->op_out[d->g->op_out_begin[d->op] + i]);
 }
 
 const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i)
@@ -102,9 +103,10 @@ mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i)
     return mpl_grad_constant(d, "zeros", (mpl_type)d->g->value_type[v], &d->g->value_shape[v], 0);
 }
 
-void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
-                     uint32_t n_attr, const mpl_attr *attr, uint32_t n, const char *const *name,
-                     mpl_value *out)
+/* Adds an operation to the new graph, with n outputs of these names, out[n]. */
+static void add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+                   uint32_t n_attr, const mpl_attr *attr, uint32_t n, const char *const *name,
+                   mpl_value *out)
 {
     uint32_t first = 0;
 
@@ -131,7 +133,7 @@ mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mp
     mpl_value out = MPL_NONE;
 
     if (name != NULL)
-        mpl_grad_add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
+        add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
     return out;
 }
 
@@ -158,7 +160,7 @@ mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_i
     const char *name = mpl_grad_fresh(d, text, d->g->value_name[v], ".grad", MPL_NONE);
     mpl_value out = MPL_NONE;
 
-    mpl_grad_add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
+    add_op(d, kind, n_in, in, n_attr, attr, 1, &name, &out);
     return out;
 }
 
@@ -179,8 +181,7 @@ void mpl_grad_part(mpl_grad *d, mpl_value v, mpl_value part)
         name = mpl_grad_fresh(d, text, d->g->value_name[v],
                               d->n_parts[v] + 1 == d->slots[v] ? ".grad" : ".grad.sum",
                               d->n_parts[v] + 1 == d->slots[v] ? MPL_NONE : d->n_parts[v]);
-        mpl_grad_add_op(d, MPL_OP_add, 2, (mpl_value[]){d->whole[v], part}, 0, NULL, 1, &name,
-                        &d->whole[v]);
+        add_op(d, MPL_OP_add, 2, (mpl_value[]){d->whole[v], part}, 0, NULL, 1, &name, &d->whole[v]);
     } else if (d->options->chained) {
         d->whole[v] = part;
     } else {
@@ -227,7 +228,7 @@ void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_v
             if (name[j] != NULL && strcmp(name[i], name[j]) == 0)
                 name[i] = helper_name(d, text[i]);
     if (d->st == MPL_OK)
-        mpl_grad_add_op(d, kind, n_in, in, n_attr, attr, n, name, out);
+        add_op(d, kind, n_in, in, n_attr, attr, n, name, out);
     for (uint32_t i = 0; i < n && d->st == MPL_OK; i++)
         if (target[i] != MPL_NONE)
             mpl_grad_give(d, target[i], out[i]);

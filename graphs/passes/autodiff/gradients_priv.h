@@ -103,15 +103,9 @@ mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type); /* a scalar */
 /* scalar */
 mpl_value mpl_grad_number(mpl_grad *d, double number);
 void mpl_grad_fail(mpl_grad *d, const char *why);
-/* The value of the new graph for v; within blocks it is recomputed on demand. */
-mpl_value mpl_grad_new_value(mpl_grad *d, mpl_value v);
 /* A constant of the new graph with all elements equal to `number`. */
 mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,
                             double number);
-/* Adds an operation to the new graph, with n outputs of these names, out[n]. */
-void mpl_grad_add_op(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
-                     uint32_t n_attr, const mpl_attr *attr, uint32_t n, const char *const *name,
-                     mpl_value *out);
 /* "v.grad", with a number appended where several parts will be summed. */
 const char *mpl_grad_part_name(const mpl_grad *d, mpl_value v, char *text);
 bool mpl_grad_owns(const mpl_graph *g, mpl_op op);

@@ -168,15 +168,23 @@ mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl
     return v;
 }
 
-mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number)
+mpl_value mpl_net_data(mpl_net *net, const char *name, mpl_type type, uint32_t rank,
+                       const int64_t *dim, const void *data)
 {
-    mpl_shape shape = {.rank = 0};
+    mpl_shape shape = {.rank = rank};
     mpl_value v = MPL_NONE;
 
+    for (uint32_t i = 0; i < rank; i++)
+        shape.dim[i] = dim[i];
     if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_scoped(net, name), MPL_TYPE_f32,
-                                      &shape, &number, false, &v);
+        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_scoped(net, name), type, &shape,
+                                      data, false, &v);
     return v;
+}
+
+mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number)
+{
+    return mpl_net_data(net, name, MPL_TYPE_f32, 0, NULL, &number);
 }
 
 mpl_value mpl_net_op(mpl_net *net, mpl_op_kind kind, const char *name, uint32_t n_in,

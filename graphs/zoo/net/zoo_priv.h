@@ -88,6 +88,9 @@ mpl_value mpl_net_image(mpl_net *net, int64_t channels); /* input "data", NCHW *
 mpl_value mpl_net_numbers(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_weight(mpl_net *net, const char *name, uint32_t rank, const int64_t *dim);
 mpl_value mpl_net_scalar(mpl_net *net, const char *name, float number); /* a constant */
+/* A constant with an element for each place. */
+mpl_value mpl_net_data(mpl_net *net, const char *name, mpl_type type, uint32_t rank,
+                       const int64_t *dim, const void *data);
 mpl_value mpl_net_const(mpl_net *net, const char *name, mpl_type type, const mpl_shape *shape,
                         const void *element); /* same for all elements */
 

@@ -57,19 +57,6 @@ mpl_value mpl_net_gather(mpl_net *net, const char *name, mpl_value table, mpl_va
     return mpl_net_binary(net, MPL_OP_gather, name, table, index);
 }
 
-mpl_value mpl_net_data(mpl_net *net, const char *name, mpl_type type, uint32_t rank,
-                       const int64_t *dim, const void *data)
-{
-    mpl_shape shape = {.rank = rank};
-    mpl_value v = MPL_NONE;
-
-    memcpy(shape.dim, dim, rank * sizeof *dim);
-    if (net->st == MPL_OK)
-        net->st = mpl_graph_add_const(net->ctx, net->graph, mpl_net_scoped(net, name), type, &shape,
-                                      data, false, &v);
-    return v;
-}
-
 mpl_value mpl_net_causal(mpl_net *net, const char *name, int64_t rows, int64_t columns,
                          int64_t first)
 {

@@ -52,9 +52,6 @@ mpl_value mpl_net_slice(mpl_net *net, const char *name, mpl_value x, int64_t axi
 mpl_value mpl_net_join(mpl_net *net, const char *name, int64_t axis, mpl_value a, mpl_value b);
 mpl_value mpl_net_scale(mpl_net *net, const char *name, mpl_value x, float factor);
 mpl_value mpl_net_gather(mpl_net *net, const char *name, mpl_value table, mpl_value index);
-/* A constant with an element for each place. */
-mpl_value mpl_net_data(mpl_net *net, const char *name, mpl_type type, uint32_t rank,
-                       const int64_t *dim, const void *data);
 /* bool [rows, columns], true up to column `first` + row: what a token may look at. */
 mpl_value mpl_net_causal(mpl_net *net, const char *name, int64_t rows, int64_t columns,
                          int64_t first);
