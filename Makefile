@@ -65,6 +65,7 @@ $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a | build/data
 
 $O/tests/test_harness_plugins: $(PLUGIN)
 $O/tests/test_planners_where $O/tests/test_planners_units: $O/tests/random_places.o
+FAKE   := $(addprefix $O/tests/,cuda_fake.o cuda_fake_kernels.o cuda_fake_run.o cudnn_host.o)
 TAGGED := $(addprefix $O/tests/tagged_,run.o memory.o graph.o rules.o)
 $O/tests/test_planners_judge_control: $O/tests/random_control.o $(TAGGED)
 $O/tests/test_planners_programs: $O/tests/random_control.o
@@ -72,10 +73,10 @@ $(addprefix $O/tests/test_,runtime_random_control harness_changed runtime_tape r
     harness_audit_walk graphs_streams graphs_stream_conflicts): \
     $O/tests/random_control.o
 $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
-    $O/tests/cuda_fake.o $O/tests/cudnn_host.o
+    $(FAKE)
 
 # memplan once more, on the fake device: what its rows and statuses say of a GPU, tested without one.
-$O/tests/memplan_on_fake: $(filter-out $O/runtime/cuda/real.o $B/cuda/kernels%,$(OBJ)) $O/tests/cuda_fake.o $O/tests/cudnn_host.o $O/tests/program_on_fake.o
+$O/tests/memplan_on_fake: $(filter-out $O/runtime/cuda/real.o $B/cuda/kernels%,$(OBJ)) $(FAKE) $O/tests/program_on_fake.o
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $O/tests/test_harness_cuda: | $O/tests/memplan_on_fake
 
@@ -306,7 +307,7 @@ bench-near: $O/memplan
 MUTATED ?= $(sort $(wildcard planners/verify/verify*.c)) planners/verify/certify.c planners/plan/proof.c harness/gate/gate.c \
     graphs/problem/liveness.c graphs/problem/cuts.c graphs/problem/control/storage.c \
     $(sort $(wildcard graphs/problem/control/store_*.c)) runtime/exec/exec.c runtime/exec/exec_layout.c
-MUTANTS_NEED := $(addprefix $O/tests/,random_control.o random_places.o tagged_run.o tagged_memory.o tagged_graph.o tagged_rules.o cuda_fake.o cudnn_host.o)
+MUTANTS_NEED := $(addprefix $O/tests/,random_control.o random_places.o tagged_run.o tagged_memory.o tagged_graph.o tagged_rules.o) $(FAKE)
 mutants: deps-test $O/memplan $(TESTBIN) $(MUTANTS_NEED)
 	$(Q)scripts/mutants.sh $O $B/mutants.tsv $(MUTATED)
 mutants-smoke: deps-test $(addprefix $O/tests/test_planners_,judge verify spill) $(MUTANTS_NEED)

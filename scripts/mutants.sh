@@ -21,7 +21,7 @@ known=scripts/mutants.tsv
 flags=${flags/-O1 -g/-O2 -fmacro-prefix-map=$work/=}
 export MEMPLAN=$work/memplan OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive DNNL_VERBOSE=0
 touch "$results" "$build/mutants.times"
-ar rcs "$work/help.a" "$build"/tests/{random_control,random_places,tagged_run,tagged_memory,tagged_graph,tagged_rules,cuda_fake,cudnn_host}.o || exit 2
+ar rcs "$work/help.a" "$build"/tests/{random_control,random_places,tagged_run,tagged_memory,tagged_graph,tagged_rules,cuda_fake,cuda_fake_kernels,cuda_fake_run,cudnn_host}.o || exit 2
 
 # Those that judge what a file does, whatever their room; then the tests of its room.
 judges_of() {

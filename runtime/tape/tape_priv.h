@@ -139,6 +139,9 @@ static inline bool mpl_tape_checks(const mpl_tape *tape)
     return tape->options.checked || MPL_CHECK >= 2;
 }
 
+/* tape.c: from here on the step runs eagerly; tensors that are alive leave the arena. */
+mpl_status mpl_tape_diverge(mpl_tape *tape);
+
 /* kernel.c */
 /* The kernel for a call whose handles are valid; made if there is none. MPL_EINPUT: the operands do
  * not fit. */

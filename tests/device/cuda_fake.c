@@ -1,180 +1,15 @@
-/* cuda_fake.c -- see cuda_fake.h. */
-#include "tests/device/cuda_fake.h"
+/* cuda_fake.c -- the call table of the fake device. See cuda_fake.h. */
+#include "tests/device/cuda_fake_priv.h"
 
 #include "tests/device/cudnn_host.h"
 
-#include "graphs/ops/ops_priv.h"
-
 #include <assert.h>
 #include <stdlib.h>
-#include <ucontext.h>
 
-/* ---- our kernels, thread by thread ---- */
-
-typedef struct index3 {
-    unsigned x;
-} index3;
-static index3 blockIdx, threadIdx, blockDim, gridDim;
-
-#define MOST_THREADS 256
-#define STACK_BYTES  (1 << 17)
-
-static ucontext_t scheduler, thread_context[MOST_THREADS];
-static bool thread_ended[MOST_THREADS];
-static char *stacks;
-static mpl_cuda_kernel launched;
-static void (*launched_kernel)(const mpl_cuda_kernel k);
-
-static void meet(void)
-{
-    swapcontext(&thread_context[threadIdx.x], &scheduler);
-}
-
-static void thread_main(void)
-{
-    launched_kernel(launched);
-    thread_ended[threadIdx.x] = true;
-}
-
-static void begin_thread(unsigned t)
-{
-    ucontext_t *c = &thread_context[t];
-
-    getcontext(c);
-    c->uc_stack.ss_sp = stacks + (size_t)t * STACK_BYTES;
-    c->uc_stack.ss_size = STACK_BYTES;
-    c->uc_link = &scheduler;
-    makecontext(c, thread_main, 0);
-    thread_ended[t] = false;
-}
-
-/* Runs threads that meet at barriers: each runs on its own stack up to the next barrier. */
-static void run_block_that_meets(void)
-{
-    bool any = true;
-
-    if (stacks == NULL)
-        stacks = malloc((size_t)MOST_THREADS * STACK_BYTES);
-    for (unsigned t = 0; t < blockDim.x; t++)
-        begin_thread(t);
-    while (any) {
-        any = false;
-        for (unsigned t = blockDim.x; t-- > 0;) /* last thread first: no order is guaranteed */
-            if (!thread_ended[t]) {
-                threadIdx.x = t;
-                swapcontext(&scheduler, &thread_context[t]);
-                any |= !thread_ended[t];
-            }
-    }
-}
-
-static void emulate(void (*kernel)(const mpl_cuda_kernel k), const char *name, int64_t blocks,
-                    int64_t threads, const mpl_cuda_kernel *k)
-{
-    static const char *const meeting[] = {"reduce",      "softmax",    "norm", "softmax_grad",
-                                          "batch_train", "batch_grad", "loss", "loss_mean"};
-    bool meets = false;
-
-    for (size_t i = 0; i < sizeof meeting / sizeof *meeting; i++)
-        meets |= strcmp(name, meeting[i]) == 0;
-    gridDim.x = (unsigned)blocks;
-    blockDim.x = (unsigned)threads;
-    launched = *k;
-    launched_kernel = kernel;
-    for (blockIdx.x = gridDim.x; blockIdx.x-- > 0;)
-        if (meets)
-            run_block_that_meets();
-        else
-            for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
-                kernel(*k);
-}
-
-static inline double from_f16(uint16_t bits)
-{
-    return (double)mpl_from_f16(bits);
-}
-static inline double from_bf16(uint16_t bits)
-{
-    return (double)mpl_from_bf16(bits);
-}
-#define to_f16  mpl_to_f16
-#define to_bf16 mpl_to_bf16
-#define KERNEL  static void
-#define DEVICE  static inline
-#define SHARED  static
-#define MEET()  meet()
-#define LAUNCH(kernel, blocks, threads, stream, k)                                                 \
-    do {                                                                                           \
-        (void)(stream);                                                                            \
-        emulate(kernel, #kernel, blocks, threads, &(k));                                           \
-    } while (0)
-#define mpl_cuda_launch       emulated_launch
-#define mpl_cuda_launch_train emulated_launch_train
-int emulated_launch(const mpl_cuda_kernel *k, void *stream);
-void emulated_launch_train(const mpl_cuda_kernel *k, void *stream);
-#include "runtime/cuda/kernels.cu"
-#include "runtime/cuda/kernels_train.cu"
-
-/* ---- the world ---- */
-
-#define MOST_STREAMS   40
-#define LAUNCH_FAILED  719
-#define DEVICE_LOST    46
-#define NOT_IN_CAPTURE 900
+#define LAUNCH_FAILED 719
+#define DEVICE_LOST   46
 
 fake_world fake;
-
-struct mpl_cuda {
-    mpl_ctx *ctx;
-};
-
-struct mpl_cuda_dnn {
-    int unused;
-};
-
-typedef struct access {
-    const char *at;
-    uint64_t bytes;
-    bool writes;
-    uint32_t stream;
-    uint64_t index;
-    char name[40];
-} access_range;
-
-typedef enum task_kind { COPY, FILL, RUN, CALL_HOST, RECORD, WAIT } task_kind;
-
-typedef struct task {
-    task_kind kind;
-    uint32_t stream;
-    uint64_t clock[MOST_STREAMS]; /* runs once this many tasks of each stream have run */
-    void *to;
-    const void *from;
-    size_t bytes;
-    int byte;
-    void (*function)(void *data); /* function of CALL_HOST; its argument is `to` */
-    uint32_t event;               /* of RECORD and WAIT in a graph */
-    mpl_op_call call;
-    mpl_tensor *operand;
-    mpl_cuda_kernel *kernel;
-    uint32_t n_kernels;
-    mpl_cuda_dnn *dnn; /* of cudnn_host.h */
-    uint64_t workspace_bytes;
-    bool strays;
-    struct task *next;
-} task;
-
-typedef struct allocation {
-    char *at;
-    uint64_t bytes;
-    struct allocation *next;
-} allocation;
-
-typedef struct stream {
-    bool live;
-    uint64_t clock[MOST_STREAMS]; /* tasks of each stream that finish earlier; own: enqueued */
-    uint64_t done;                /* own tasks completed */
-    task *first, **end;
-} stream;
 
 typedef struct event {
     bool timed;
@@ -183,36 +18,23 @@ typedef struct event {
     uint64_t n_graph_launches;
 } event;
 
-typedef struct graph {
-    task *first, **end;
-    uint32_t origin;
-    bool joined[MOST_STREAMS]; /* streams in the capture: the origin and those that waited for it */
-} graph;
-
-static stream streams[MOST_STREAMS];
 static event **events; /* numbered from 1 */
 static size_t n_events;
-static uint64_t host_clock[MOST_STREAMS];
-static allocation *allocations;
 static allocation *host_memory; /* page-locked */
-static access_range *history;
-static size_t n_history, room_history;
-static int stuck; /* the code that every call returns from now on */
-static graph *capturing;
-static mpl_ctx *world_ctx;
+static int stuck;               /* the code that every call returns from now on */
 
 void fake_reset(void)
 {
     assert(fake.n_live == 0);
-    free(history);
-    history = NULL, n_history = room_history = 0;
+    free(gpu.history);
+    gpu.history = NULL, gpu.n_history = gpu.room_history = 0;
     for (size_t i = 0; i < n_events; i++)
         free(events[i]);
     free(events);
     events = NULL, n_events = 0;
-    memset(streams, 0, sizeof streams);
-    memset(host_clock, 0, sizeof host_clock);
-    stuck = 0, capturing = NULL;
+    memset(gpu.streams, 0, sizeof gpu.streams);
+    memset(gpu.host_clock, 0, sizeof gpu.host_clock);
+    stuck = 0, gpu.capturing = NULL;
     host.launch = emulated_launch;
     fake = (fake_world){.oom_at = FAKE_NEVER,
                         .launch_at = FAKE_NEVER,
@@ -226,7 +48,7 @@ static int enter(bool in_capture_too)
 {
     if (fake.n_calls++ == fake.lost_at && stuck == 0)
         stuck = DEVICE_LOST;
-    if (stuck == 0 && capturing != NULL && !in_capture_too) {
+    if (stuck == 0 && gpu.capturing != NULL && !in_capture_too) {
         fake.n_misused++;
         return NOT_IN_CAPTURE;
     }
@@ -237,12 +59,12 @@ static stream *stream_of(void *handle, uint32_t *index)
 {
     uintptr_t i = (uintptr_t)handle;
 
-    if (i < 1 || i > MOST_STREAMS || !streams[i - 1].live) {
+    if (i < 1 || i > MOST_STREAMS || !gpu.streams[i - 1].live) {
         fake.n_misused++;
         return NULL;
     }
     *index = (uint32_t)(i - 1);
-    return &streams[i - 1];
+    return &gpu.streams[i - 1];
 }
 
 static event *event_of(void *handle)
@@ -254,192 +76,6 @@ static event *event_of(void *handle)
         return NULL;
     }
     return events[i - 1];
-}
-
-static void join(uint64_t *clock, const uint64_t *other)
-{
-    for (int k = 0; k < MOST_STREAMS; k++)
-        clock[k] = other[k] > clock[k] ? other[k] : clock[k];
-}
-
-/* ---- memory accesses of a task ---- */
-
-static bool inside_one(const char *at, uint64_t bytes)
-{
-    for (const allocation *a = allocations; a != NULL; a = a->next)
-        if (at >= a->at && bytes <= a->bytes && (uint64_t)(at - a->at) <= a->bytes - bytes)
-            return true;
-    return bytes == 0;
-}
-
-static void touch(const task *t, const void *where, uint64_t bytes, bool writes, const char *name)
-{
-    const char *at = where;
-
-    if (bytes == 0)
-        return;
-    if (!inside_one(at, bytes))
-        fake.n_wild++;
-    for (size_t i = 0; i < n_history; i++) {
-        const access_range *a = &history[i];
-
-        if (at < a->at + a->bytes && a->at < at + bytes && (writes || a->writes) &&
-            t->clock[a->stream] < a->index) {
-            if (fake.n_races++ == 0)
-                snprintf(fake.race, sizeof fake.race,
-                         "'%s' on stream %u %s what '%s' on stream %u %s", name, t->stream,
-                         writes ? "writes" : "reads", a->name, a->stream,
-                         a->writes ? "writes" : "reads");
-        }
-    }
-    if (n_history == room_history) {
-        room_history = room_history * 2 + 64;
-        history = realloc(history, room_history * sizeof *history);
-    }
-    history[n_history] = (access_range){at, bytes, writes, t->stream, t->clock[t->stream], {0}};
-    snprintf(history[n_history++].name, sizeof history->name, "%.39s", name);
-}
-
-static uint64_t tensor_bytes(const mpl_tensor *t)
-{
-    return t->data != NULL ? (uint64_t)mpl_count(&t->shape) * mpl_type_bytes(t->type) : 0;
-}
-
-static void touch_operands(const task *t)
-{
-    const mpl_op_call *c = &t->call;
-    const char *name = c->graph->op_name[c->op];
-    mpl_op_kind kind = (mpl_op_kind)c->graph->op_kind[c->op];
-    uint32_t n_read = mpl_n_updates(kind) > 0 ? mpl_op_table[kind].min_in
-                                              : c->n_in; /* others only order the operation */
-
-    for (uint32_t i = 0; i < n_read; i++) {
-        bool in_place = false;
-
-        for (uint32_t k = 0; k < c->n_out; k++)
-            in_place |= c->in[i].data == c->out[k].data;
-        if (!in_place)
-            touch(t, c->in[i].data, tensor_bytes(&c->in[i]), false, name);
-    }
-    for (uint32_t i = 0; i < c->n_out; i++)
-        touch(t, c->out[i].data, tensor_bytes(&c->out[i]), true, name);
-    touch(t, c->workspace, t->workspace_bytes, true, name);
-}
-
-/* ---- running ---- */
-
-static void free_task(task *t)
-{
-    free(t->operand);
-    free(t->kernel);
-    free(t);
-}
-
-static void perform(const task *t)
-{
-    if (t->strays)
-        ((char *)t->call.out[0].data)[tensor_bytes(&t->call.out[0])] ^= 0x55;
-    if (t->kind == COPY)
-        memcpy(t->to, t->from, t->bytes);
-    else if (t->kind == FILL)
-        memset(t->to, t->byte, t->bytes);
-    else if (t->kind == CALL_HOST)
-        t->function(t->to);
-    else if (t->dnn != NULL)
-        fake.n_misused += host_dnn_run(&(mpl_cuda_work){.call = &t->call, .dnn = t->dnn}) != 0;
-    else if (t->kernel == NULL)
-        mpl_eval(world_ctx, &t->call);
-    else
-        for (uint32_t i = 0; i < t->n_kernels; i++)
-            emulated_launch(&t->kernel[i], NULL);
-}
-
-static bool may_run(uint32_t s)
-{
-    const task *t = streams[s].first;
-
-    for (uint32_t k = 0; t != NULL && k < MOST_STREAMS; k++)
-        if (k != s && streams[k].done < t->clock[k])
-            return false;
-    return t != NULL;
-}
-
-static bool reached(const uint64_t *clock)
-{
-    for (uint32_t k = 0; k < MOST_STREAMS; k++)
-        if (streams[k].done < clock[k])
-            return false;
-    return true;
-}
-
-/* Runs until the clock is reached. Among ready tasks it takes that of the last stream, however
- * early that is. */
-static void run_until(const uint64_t *clock)
-{
-    while (!reached(clock)) {
-        uint32_t s = MOST_STREAMS;
-        task *t;
-
-        while (s-- > 0 && !may_run(s))
-            ;
-        assert(s < MOST_STREAMS);
-        t = streams[s].first;
-        streams[s].first = t->next;
-        if (streams[s].first == NULL)
-            streams[s].end = &streams[s].first;
-        perform(t);
-        streams[s].done++;
-        free_task(t);
-    }
-}
-
-/* Orders the task after everything its stream and the host know, and records its accesses. */
-static void enqueue(task *t)
-{
-    stream *s = &streams[t->stream];
-
-    join(s->clock, host_clock);
-    s->clock[t->stream]++;
-    memcpy(t->clock, s->clock, sizeof t->clock);
-    if (t->kind == COPY || t->kind == FILL) {
-        if (inside_one(t->to, t->bytes))
-            touch(t, t->to, t->bytes, true, "a copy");
-        if (t->kind == COPY && inside_one(t->from, t->bytes))
-            touch(t, t->from, t->bytes, false, "a copy");
-    } else if (t->kind == RUN) {
-        touch_operands(t);
-    }
-    t->next = NULL;
-    *s->end = t;
-    s->end = &t->next;
-}
-
-/* Whether an event was recorded in the capture so far. */
-static bool recorded_there(const graph *g, uint32_t which)
-{
-    for (const task *t = g->first; t != NULL; t = t->next)
-        if (t->kind == RECORD && t->event == which)
-            return true;
-    return false;
-}
-
-static int put_or_capture(task *t)
-{
-    if (capturing == NULL) {
-        enqueue(t);
-        return 0;
-    }
-    if (t->kind == WAIT && recorded_there(capturing, t->event))
-        capturing->joined[t->stream] = true;
-    if (!capturing->joined[t->stream]) { /* on a real device it would run now */
-        fake.n_misused++;
-        free_task(t);
-        return NOT_IN_CAPTURE;
-    }
-    t->next = NULL;
-    *capturing->end = t;
-    capturing->end = &t->next;
-    return 0;
 }
 
 /* ---- the table ---- */
@@ -457,7 +93,7 @@ static mpl_status open_fake(mpl_ctx *ctx, int device, mpl_cuda **out, const char
         *out = NULL;
         return MPL_ERROR(ctx, MPL_EUNAVAIL, "CUDA: opening the device: there is one only");
     }
-    (*out)->ctx = world_ctx = ctx;
+    (*out)->ctx = gpu.world_ctx = ctx;
     *about = "a fake device";
     fake.n_live++;
     return MPL_OK;
@@ -468,13 +104,12 @@ static void close_fake(mpl_ctx *ctx, mpl_cuda *c)
     fake.n_live--;
     for (uint32_t s = 0; s < MOST_STREAMS; s++)
         /* a failure may leave work queued */
-        for (task *t = streams[s].first, *next; t != NULL; t = next) {
+        for (task *t = gpu.streams[s].first, *next; t != NULL; t = next) {
             next = t->next;
-            free_task(t);
-            streams[s].first = NULL;
+            fake_free_task(t);
+            gpu.streams[s].first = NULL;
         }
-    free(stacks);
-    stacks = NULL;
+    emulated_end();
     mpl_free(ctx, c);
 }
 
@@ -497,8 +132,8 @@ static int allocate(void **out, size_t bytes)
         abort();
     memset(a->at, 0xee, bytes);
     a->bytes = bytes;
-    a->next = allocations;
-    allocations = a;
+    a->next = gpu.allocations;
+    gpu.allocations = a;
     fake.n_live++;
     fake.live_bytes += bytes;
     fake.peak_bytes = mpl_max_u64(fake.peak_bytes, fake.live_bytes);
@@ -540,13 +175,13 @@ static int memory_free(mpl_cuda *c, void *p)
 
     (void)c;
     for (uint32_t s = 0; s < MOST_STREAMS; s++)
-        all[s] = streams[s].clock[s];
+        all[s] = gpu.streams[s].clock[s];
     if (code == 0) {
-        run_until(all);
-        join(host_clock, all);
-        n_history = 0;
+        fake_run_until(all);
+        join(gpu.host_clock, all);
+        gpu.n_history = 0;
     }
-    if (release(&allocations, p, &bytes)) /* a lost device has lost its memory */
+    if (release(&gpu.allocations, p, &bytes)) /* a lost device has lost its memory */
         fake.live_bytes -= bytes;
     return code;
 }
@@ -603,7 +238,7 @@ static uint64_t taken_bytes(void)
 {
     uint64_t sum = 0, piece = fake.granularity > 0 ? fake.granularity : 1;
 
-    for (const allocation *a = allocations; a != NULL; a = a->next)
+    for (const allocation *a = gpu.allocations; a != NULL; a = a->next)
         sum += (a->bytes + piece - 1) / piece * piece;
     return sum;
 }
@@ -663,7 +298,7 @@ static int put_on(int code, void *handle, task t)
 {
     if (code != 0 || stream_of(handle, &t.stream) == NULL)
         return code != 0 ? code : 1;
-    return put_or_capture(task_copy(&t));
+    return fake_put_or_capture(task_copy(&t));
 }
 
 static int copy(mpl_cuda *c, void *to, const void *from, size_t bytes, mpl_cuda_way way,
@@ -695,9 +330,9 @@ static int stream_new(mpl_cuda *c, void **out)
 
     (void)c;
     for (uintptr_t i = 0; i < MOST_STREAMS && code == 0; i++)
-        if (!streams[i].live) {
-            streams[i].live = true;
-            streams[i].end = &streams[i].first;
+        if (!gpu.streams[i].live) {
+            gpu.streams[i].live = true;
+            gpu.streams[i].end = &gpu.streams[i].first;
             fake.n_live++;
             *out = (void *)(i + 1);
             return 0;
@@ -712,7 +347,7 @@ static int stream_free(mpl_cuda *c, void *handle)
 
     (void)c;
     if (stream_of(handle, &s) != NULL) {
-        streams[s].live = false;
+        gpu.streams[s].live = false;
         fake.n_live--;
     }
     return code;
@@ -729,7 +364,7 @@ static int stream_wait(mpl_cuda *c, void *handle, void *what)
     if (code != 0 || own == NULL || e == NULL)
         return code != 0 ? code : 1;
     fake.n_waits++;
-    if (capturing != NULL)
+    if (gpu.capturing != NULL)
         return put_on(0, handle, (task){.kind = WAIT, .event = (uint32_t)(uintptr_t)what});
     if (!e->recorded)
         fake.n_misused++; /* CUDA accepts it as a no-op; here it is a bug */
@@ -749,12 +384,12 @@ static int stream_finish(mpl_cuda *c, void *handle)
     fake.n_host_waits++;
     if (code != 0 || own == NULL)
         return code != 0 ? code : 1;
-    run_until(own->clock);
-    join(host_clock, own->clock);
-    for (size_t i = 0; i < n_history; i++) /* what the host waited for precedes later work */
-        if (history[i].index > host_clock[history[i].stream])
-            history[kept++] = history[i];
-    n_history = kept;
+    fake_run_until(own->clock);
+    join(gpu.host_clock, own->clock);
+    for (size_t i = 0; i < gpu.n_history; i++) /* what the host waited for precedes later work */
+        if (gpu.history[i].index > gpu.host_clock[gpu.history[i].stream])
+            gpu.history[kept++] = gpu.history[i];
+    gpu.n_history = kept;
     return 0;
 }
 
@@ -797,11 +432,11 @@ static int event_record(mpl_cuda *c, void *what, void *handle)
     (void)c;
     if (code != 0 || own == NULL || e == NULL)
         return code != 0 ? code : 1;
-    if (capturing != NULL)
+    if (gpu.capturing != NULL)
         return put_on(0, handle, (task){.kind = RECORD, .event = (uint32_t)(uintptr_t)what});
     e->recorded = true;
     e->n_graph_launches = fake.n_graph_launches;
-    join(own->clock, host_clock);
+    join(own->clock, gpu.host_clock);
     memcpy(e->clock, own->clock, sizeof e->clock);
     return 0;
 }
@@ -815,7 +450,7 @@ static int event_time(mpl_cuda *c, float *ms, void *begin, void *end)
     if (code != 0)
         return code;
     if (a == NULL || b == NULL || !a->timed || !b->timed || !a->recorded || !b->recorded ||
-        !reached(b->clock)) {
+        !fake_reached(b->clock)) {
         fake.n_misused++;
         return 1;
     }
@@ -832,10 +467,10 @@ static int capture_begin(mpl_cuda *c, void *handle)
     (void)c;
     if (code != 0 || stream_of(handle, &s) == NULL)
         return code != 0 ? code : 1;
-    capturing = calloc(1, sizeof *capturing);
-    capturing->end = &capturing->first;
-    capturing->origin = s;
-    capturing->joined[s] = true;
+    gpu.capturing = calloc(1, sizeof *gpu.capturing);
+    gpu.capturing->end = &gpu.capturing->first;
+    gpu.capturing->origin = s;
+    gpu.capturing->joined[s] = true;
     return 0;
 }
 
@@ -843,7 +478,7 @@ static void free_graph(graph *g)
 {
     for (task *t = g != NULL ? g->first : NULL, *next; t != NULL; t = next) {
         next = t->next;
-        free_task(t);
+        fake_free_task(t);
     }
     free(g);
 }
@@ -869,10 +504,10 @@ static bool all_come_back(const graph *g)
 static int capture_end(mpl_cuda *c, void *handle, void **out)
 {
     int code = enter(true);
-    graph *g = capturing;
+    graph *g = gpu.capturing;
 
     (void)c, (void)handle;
-    capturing = NULL;
+    gpu.capturing = NULL;
     *out = NULL;
     if (code == 0 && g != NULL && !all_come_back(g)) {
         fake.n_misused++;
@@ -906,7 +541,7 @@ static int graph_launch(mpl_cuda *c, void *what, void *handle)
         else if (t->kind == WAIT)
             code = stream_wait(c, on, (void *)(uintptr_t)t->event);
         else
-            enqueue(task_copy(t));
+            fake_enqueue(task_copy(t));
     }
     return code;
 }

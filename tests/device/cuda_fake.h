@@ -47,3 +47,6 @@ const mpl_backend *fake_backend(void); /* The backend "cuda" on this table. */
 
 /* Resets to a device without faults or history. */
 void fake_reset(void);
+/* Runs one of our kernels on the host, thread by thread. */
+int emulated_launch(const mpl_cuda_kernel *k, void *stream);
+void emulated_end(void); /* frees the stacks of its threads */

@@ -1,0 +1,116 @@
+/* cuda_fake_kernels.c -- our CUDA kernels on the host, thread by thread. See cuda_fake.h. */
+#include "tests/device/cuda_fake.h"
+
+#include "graphs/ops/ops_priv.h"
+
+#include <stdlib.h>
+#include <ucontext.h>
+
+typedef struct index3 {
+    unsigned x;
+} index3;
+static index3 blockIdx, threadIdx, blockDim, gridDim;
+
+#define MOST_THREADS 256
+#define STACK_BYTES  (1 << 17)
+
+static ucontext_t scheduler, thread_context[MOST_THREADS];
+static bool thread_ended[MOST_THREADS];
+static char *stacks;
+static mpl_cuda_kernel launched;
+static void (*launched_kernel)(const mpl_cuda_kernel k);
+
+static void meet(void)
+{
+    swapcontext(&thread_context[threadIdx.x], &scheduler);
+}
+
+static void thread_main(void)
+{
+    launched_kernel(launched);
+    thread_ended[threadIdx.x] = true;
+}
+
+static void begin_thread(unsigned t)
+{
+    ucontext_t *c = &thread_context[t];
+
+    getcontext(c);
+    c->uc_stack.ss_sp = stacks + (size_t)t * STACK_BYTES;
+    c->uc_stack.ss_size = STACK_BYTES;
+    c->uc_link = &scheduler;
+    makecontext(c, thread_main, 0);
+    thread_ended[t] = false;
+}
+
+/* Runs threads that meet at barriers: each runs on its own stack up to the next barrier. */
+static void run_block_that_meets(void)
+{
+    bool any = true;
+
+    if (stacks == NULL)
+        stacks = malloc((size_t)MOST_THREADS * STACK_BYTES);
+    for (unsigned t = 0; t < blockDim.x; t++)
+        begin_thread(t);
+    while (any) {
+        any = false;
+        for (unsigned t = blockDim.x; t-- > 0;) /* last thread first: no order is guaranteed */
+            if (!thread_ended[t]) {
+                threadIdx.x = t;
+                swapcontext(&scheduler, &thread_context[t]);
+                any |= !thread_ended[t];
+            }
+    }
+}
+
+static void emulate(void (*kernel)(const mpl_cuda_kernel k), const char *name, int64_t blocks,
+                    int64_t threads, const mpl_cuda_kernel *k)
+{
+    static const char *const meeting[] = {"reduce",      "softmax",    "norm", "softmax_grad",
+                                          "batch_train", "batch_grad", "loss", "loss_mean"};
+    bool meets = false;
+
+    for (size_t i = 0; i < sizeof meeting / sizeof *meeting; i++)
+        meets |= strcmp(name, meeting[i]) == 0;
+    gridDim.x = (unsigned)blocks;
+    blockDim.x = (unsigned)threads;
+    launched = *k;
+    launched_kernel = kernel;
+    for (blockIdx.x = gridDim.x; blockIdx.x-- > 0;)
+        if (meets)
+            run_block_that_meets();
+        else
+            for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
+                kernel(*k);
+}
+
+void emulated_end(void)
+{
+    free(stacks);
+    stacks = NULL;
+}
+
+static inline double from_f16(uint16_t bits)
+{
+    return (double)mpl_from_f16(bits);
+}
+static inline double from_bf16(uint16_t bits)
+{
+    return (double)mpl_from_bf16(bits);
+}
+#define to_f16  mpl_to_f16
+#define to_bf16 mpl_to_bf16
+#define KERNEL  static void
+#define DEVICE  static inline
+#define SHARED  static
+#define MEET()  meet()
+#define LAUNCH(kernel, blocks, threads, stream, k)                                                 \
+    do {                                                                                           \
+        (void)(stream);                                                                            \
+        emulate(kernel, #kernel, blocks, threads, &(k));                                           \
+    } while (0)
+#define mpl_cuda_launch       emulated_launch
+#define mpl_cuda_launch_train emulated_launch_train
+void emulated_launch_train(const mpl_cuda_kernel *k, void *stream);
+#include "runtime/cuda/kernels.cu"
+#include "runtime/cuda/kernels_train.cu"
