@@ -13,10 +13,6 @@
 
 #include "graphs/core/rng.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#define LARGEST_N      1500
 #define DEEPEST        24   /* mergers split in one repair */
 #define PATIENCE       4    /* one repair in 4 may leave one item more, in 16 two, .. */
 #define STACK_COST     0.02 /* of stacking, as waste per area: side by side leaves more choice */
@@ -641,41 +637,18 @@ static void merger_fini(mpl_ctx *ctx, merger *m)
                   m->next[0], m->next[1]);
 }
 
-/* Runs on several threads. The result is that of the first run, in order, that finds a plan. */
-typedef struct race {
-    const mpl_exact_part *part;
-    uint64_t cap, seed;
-    const mpl_exact_effort *effort; /* of all runs */
-    uint64_t limit;                 /* of ticks for each run */
-    uint32_t n_runs;
-    uint64_t *ticks;   /* [n_runs] */
-    atomic_uint next;  /* next run to begin */
-    atomic_uint first; /* first run with a plan; UINT32_MAX: none */
-} race;
-
-typedef struct runner {
-    race *of;
-    uint32_t index;
-    mpl_ctx own; /* of every runner but the first */
-    mpl_ctx *ctx;
-    uint64_t *offset; /* [n] the plan of its first successful run */
-    uint32_t found;   /* that run; MPL_NONE: none */
-    bool by_clock;
-    mpl_status st;
-} runner;
-
 /* Repairs, and searches the remaining nodes whenever they are few. */
-static mpl_status improve(merger *m, runner *w, uint32_t run, mpl_exact_effort *effort,
-                          mpl_exact_verdict *verdict)
+static mpl_status improve(merger *m, const mpl_exact_merging *one, mpl_exact_effort *effort,
+                          uint64_t *offset, mpl_exact_verdict *verdict)
 {
     int32_t best = INT32_MAX;
 
     for (uint32_t k = 0; *verdict != MPL_EXACT_FOUND && effort->ticks < effort->tick_limit &&
-                         !effort->by_clock && atomic_load(&w->of->first) > run;
+                         !effort->by_clock && atomic_load(one->first) > one->run;
          k++) {
         if (m->n_left <= REST_N &&
             (m->n_left < best || (m->n_left == best && k % REST_REPAIRS == 0)))
-            MPL_PASS(search_rest(m, w->of->cap, effort, w->offset, verdict));
+            MPL_PASS(search_rest(m, one->cap, effort, offset, verdict));
         best = m->n_left < best ? m->n_left : best;
         m->ticks = 0;
         MPL_PASS(repair(m));
@@ -685,145 +658,23 @@ static mpl_status improve(merger *m, runner *w, uint32_t run, mpl_exact_effort *
     return MPL_OK;
 }
 
-static mpl_status run_one(runner *w, uint32_t run)
+mpl_status mpl_exact_merge_once(mpl_ctx *ctx, const mpl_exact_merging *one,
+                                mpl_exact_effort *effort, uint64_t *offset,
+                                mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
-    race *g = w->of;
-    mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
-    mpl_exact_effort effort = {.seed = g->seed + run,
-                               .tick_limit = g->limit,
-                               .deadline_ns = g->effort->deadline_ns,
-                               .watch = g->effort->watch,
-                               .without = g->effort->without,
-                               .n_threads = 1};
     merger m = {0};
 
-    MPL_TRY(merger_init(w->ctx, g->part, &m));
-    m.without = g->effort->without;
-    m.rng = mpl_rng_of(g->seed + run * UINT64_C(0x632be59bd9b4e019));
+    *verdict = MPL_EXACT_STOPPED;
+    MPL_TRY(merger_init(ctx, one->part, &m));
+    m.without = effort->without;
+    m.rng = mpl_rng_of(one->seed + one->run * UINT64_C(0x632be59bd9b4e019));
     begin(&m);
     weigh_all(&m);
     MPL_TRY(reduce(&m));
-    effort.ticks = m.ticks;
-    MPL_TRY(improve(&m, w, run, &effort, &verdict));
-    g->ticks[run] = effort.ticks;
-    w->by_clock = effort.by_clock;
-    if (verdict == MPL_EXACT_FOUND) {
-        uint32_t first = atomic_load(&g->first);
-
-        w->found = run;
-        while (run < first && !atomic_compare_exchange_weak(&g->first, &first, run))
-            ;
-    }
+    effort->ticks = m.ticks;
+    MPL_TRY(improve(&m, one, effort, offset, verdict));
 out:
-    merger_fini(w->ctx, &m);
+    merger_fini(ctx, &m);
     return st;
-}
-
-/* Runs begin in order, so all runs before the first successful one are finished. */
-static void *run_share(void *argument)
-{
-    runner *w = argument;
-    race *g = w->of;
-
-    if (w->index > 0 && g->effort->watch != NULL && g->effort->watch->bind != NULL)
-        g->effort->watch->bind(w->index);
-    while (w->st == MPL_OK && !w->by_clock && w->found == MPL_NONE) {
-        uint32_t run = atomic_fetch_add(&g->next, 1);
-
-        if (run >= g->n_runs || run > atomic_load(&g->first))
-            break;
-        w->st = run_one(w, run);
-    }
-    return NULL;
-}
-
-/* ---- all runs ---- */
-
-static mpl_status run_all(runner *worker, uint32_t n)
-{
-    pthread_t thread[MPL_EXACT_THREADS];
-    bool started[MPL_EXACT_THREADS] = {false};
-
-    for (uint32_t k = 1; k < n; k++)
-        started[k] = pthread_create(&thread[k], NULL, run_share, &worker[k]) == 0;
-    run_share(&worker[0]);
-    for (uint32_t k = 1; k < n; k++)
-        if (started[k])
-            pthread_join(thread[k], NULL);
-    for (uint32_t k = 0; k < n; k++)
-        MPL_PASS(worker[k].st);
-    return MPL_OK;
-}
-
-/* Takes the plan of the first successful run, and the ticks of the runs up to it. */
-static void take(const race *g, const runner *worker, uint32_t n, mpl_exact_part *part,
-                 mpl_exact_effort *effort, mpl_exact_verdict *verdict)
-{
-    uint32_t first = atomic_load(&g->first);
-
-    for (uint32_t k = 0; k < g->n_runs && k <= first; k++)
-        effort->ticks += g->ticks[k];
-    for (uint32_t k = 0; k < n; k++) {
-        effort->by_clock = effort->by_clock || worker[k].by_clock;
-        if (first == UINT32_MAX || worker[k].found != first)
-            continue;
-        *verdict = MPL_EXACT_FOUND;
-        memcpy(part->offset, worker[k].offset, part->n * sizeof *part->offset);
-        part->height = 0;
-        for (uint32_t i = 0; i < part->n; i++)
-            part->height = mpl_max_u64(part->height, part->offset[i] + part->item[i].bytes);
-    }
-}
-
-static mpl_status hold(mpl_exact_part *part, race *g, mpl_exact_effort *effort,
-                       mpl_exact_verdict *verdict)
-{
-    mpl_status st = MPL_OK;
-    mpl_ctx *ctx = part->ctx;
-    uint32_t n = effort->n_threads < MPL_EXACT_THREADS ? effort->n_threads : MPL_EXACT_THREADS;
-    runner *worker = NULL;
-
-    n = n < g->n_runs ? n : g->n_runs;
-    MPL_TRY(mpl_new(ctx, worker, n));
-    MPL_TRY(mpl_new(ctx, g->ticks, g->n_runs));
-    for (uint32_t k = 0; k < n; k++) {
-        worker[k].of = g;
-        worker[k].index = k;
-        worker[k].found = MPL_NONE;
-        worker[k].own = mpl_ctx_default();
-        worker[k].ctx = k == 0 ? ctx : &worker[k].own;
-        MPL_TRY(mpl_new(ctx, worker[k].offset, part->n));
-    }
-    MPL_TRY(run_all(worker, n));
-    take(g, worker, n, part, effort, verdict);
-out:
-    for (uint32_t k = 0; worker != NULL && k < n; k++)
-        mpl_free(ctx, worker[k].offset);
-    mpl_free_each(ctx, worker, g->ticks);
-    return st;
-}
-
-mpl_status mpl_exact_part_merge(mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
-                                mpl_exact_effort *effort, mpl_exact_verdict *verdict)
-{
-    mpl_exact_case *c = part->side[0].c;
-    race g = {.part = part, .cap = cap, .effort = effort, .n_runs = runs};
-
-    *verdict = MPL_EXACT_STOPPED;
-    if (part->vast || part->n > LARGEST_N || effort->ticks >= effort->tick_limit)
-        return MPL_OK;
-    if (part->cap != cap) {
-        mpl_exact_case_limit(c, part->item, part->unit, cap);
-        part->cap = 0; /* the other side still has the old limits */
-    }
-    if (!c->plain)
-        return MPL_OK;
-    g.limit = mpl_min_u64(ticks, effort->tick_limit - effort->ticks);
-    while (g.n_runs > 1 && (g.n_runs - 1) * g.limit >= effort->tick_limit - effort->ticks)
-        g.n_runs--;
-    g.seed = effort->seed + cap + part->n_merged++ * UINT64_C(0xd1b54a32d192ed03);
-    atomic_init(&g.next, 0);
-    atomic_init(&g.first, UINT32_MAX);
-    return hold(part, &g, effort, verdict);
 }

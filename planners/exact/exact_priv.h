@@ -2,6 +2,8 @@
  * SEARCH.md, section 2, shows the calls. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "planners/exact/exact.h"
 #include "planners/plan/proof.h"
 
@@ -319,6 +321,18 @@ void mpl_exact_part_fini(mpl_exact_part *part);
  * and offset. FAILED: there is none; the bound becomes the next height that a plan can have. */
 mpl_status mpl_exact_part_try(mpl_exact_part *part, uint64_t cap, uint32_t lap,
                               mpl_exact_effort *effort, mpl_exact_verdict *verdict);
+
+/* One run of merging (exact_merge.c). It gives up once a run of a lower number has found a plan. */
+typedef struct mpl_exact_merging {
+    const mpl_exact_part *part;
+    uint64_t cap, seed; /* highest end [byte]; of all runs */
+    uint32_t run;
+    const atomic_uint *first; /* lowest run with a plan; UINT32_MAX: none */
+} mpl_exact_merging;
+/* FOUND fills offset[part->n]; else STOPPED. */
+mpl_status mpl_exact_merge_once(mpl_ctx *ctx, const mpl_exact_merging *one,
+                                mpl_exact_effort *effort, uint64_t *offset,
+                                mpl_exact_verdict *verdict);
 
 /* Looks for a plan within `cap` bytes by merging items in pairs, in `runs` runs of `ticks` ticks
  * each. FOUND or STOPPED. Without a deadline the result is the same for any number of threads. */
