@@ -2,7 +2,7 @@
  * integer program. Fault: an exceeded budget, needless repeats, a bound above the optimum,
  * miscounted work. */
 #include "tests/support/random_training.h"
-#include "tests/support/all_runs.h"
+#include "tests/recompute/all_runs.h"
 
 #include "graphs/orders/work.h"
 #include "graphs/orders/pebble.h"

@@ -4,7 +4,7 @@
  * rounds left out; a budget exceeded. */
 #include "tests/runtime/bound_graph.h"
 #include "tests/recompute/random_loops.h"
-#include "tests/support/all_runs.h"
+#include "tests/recompute/all_runs.h"
 
 #include "graphs/orders/work.h"
 #include "planners/recompute/recompute.h"
