@@ -8,13 +8,13 @@
  *          have no such bytes. "model_run" begins and ends a run.
  * Lives    Node i of the first run is step i. What a node adds is its outputs, each a buffer where
  *          their sizes tell, else one; what is gone before the next node starts dies there. Which
- *          of the live buffers that is follows from sizes: those of inputs of the node first, of
- *          equal ones the newest. What is alive behind the run, and what a second run takes beside
- * the pattern, are the graph's outputs: left out. Places   The file has none. Where a second run
- * starts, the pattern's block is there already: its bytes are the arena. The offsets are those of
- * the planner ort_pattern; if its arena is not as large as the block, the note says so. One run
- * alone: those of ort_bfc. Limits   One run after the other on one thread; a node that runs graphs
- * of its own counts as one, with what it leaves behind. */
+ *          of the live buffers that is follows from sizes: those of inputs of the node first, as
+ * few as possible, of equal ones the newest. What is alive behind the run, and what a second run
+ * takes beside the pattern, are the graph's outputs: left out. Places   The file has none. Where a
+ * second run starts, the pattern's block is there already: its bytes are the arena. The offsets are
+ * those of the planner ort_pattern; if its arena is not as large as the block, the note says so.
+ * One run alone: those of ort_bfc. Limits   One run after the other on one thread; a node that runs
+ * graphs of its own counts as one, with what it leaves behind. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -188,21 +188,33 @@ static uint32_t operands(const node *at, const char *key, uint64_t bytes[MOST_OP
     return n < MOST_OPERANDS ? (uint32_t)n : MOST_OPERANDS;
 }
 
-/* Marks a set of `from` whose bytes sum to `sum`, preferring the last ones; false: there is none,
- * or none was found in time. A depth-first search, as almost always one is it. */
-static bool take_sum(alive *from, uint32_t n, uint64_t sum, uint32_t *tries)
+/* Marks at most `most` of `from` whose bytes sum to `sum`, preferring the last; false: there is no
+ * such set, or none was found in time. */
+static bool take_sum(alive *from, uint32_t n, uint64_t sum, uint32_t most, uint32_t *tries)
 {
-    for (uint32_t i = n; sum > 0 && i-- > 0;) {
+    for (uint32_t i = n; sum > 0 && most > 0 && i-- > 0;) {
         if (from[i].taken || from[i].bytes == 0 || from[i].bytes > sum)
             continue;
         if (++*tries > MOST_TRIES)
             return false;
         from[i].taken = true;
-        if (take_sum(from, i, sum - from[i].bytes, tries))
+        if (take_sum(from, i, sum - from[i].bytes, most - 1, tries))
             return true;
         from[i].taken = false;
     }
     return sum == 0;
+}
+
+/* The same with as few as possible. */
+static bool take_few(alive *from, uint32_t n, uint64_t sum)
+{
+    for (uint32_t most = 1; most <= MOST_OPERANDS; most++) {
+        uint32_t tries = 0;
+
+        if (take_sum(from, n, sum, most, &tries))
+            return true;
+    }
+    return false;
 }
 
 /* ---- lives ---- */
@@ -224,14 +236,14 @@ static mpl_status allocate(reader *r, const node *at, uint32_t step, uint64_t by
 {
     uint64_t out[MOST_OPERANDS];
     alive made[MOST_OPERANDS];
-    uint32_t n = operands(at, "output_type_shape", out), tries = 0;
+    uint32_t n = operands(at, "output_type_shape", out);
 
     for (uint32_t i = 0; i < n; i++)
         made[i] = (alive){out[i], i, false};
     if (bytes == 0)
         return MPL_OK;
     MPL_PASS(mpl_reserve(r->ctx, r->live, r->live_cap, (size_t)r->n_live + MOST_OPERANDS));
-    if (!take_sum(made, n, bytes, &tries))
+    if (!take_few(made, n, bytes))
         return add_buffer(r, at, step, bytes);
     for (uint32_t i = 0; i < n; i++)
         if (made[i].taken)
@@ -239,8 +251,8 @@ static mpl_status allocate(reader *r, const node *at, uint32_t step, uint64_t by
     return MPL_OK;
 }
 
-/* Puts the buffers that may go first behind the others: as large as an input, then not of this
- * step; the newest last. */
+/* How likely a buffer goes with the node: as large as an input of it, then made by an earlier one.
+ */
 static uint32_t rank(const reader *r, const alive *one, uint32_t step, const uint64_t *in,
                      uint32_t n_in)
 {
@@ -248,22 +260,25 @@ static uint32_t rank(const reader *r, const alive *one, uint32_t step, const uin
 
     for (uint32_t i = 0; i < n_in; i++)
         input = input || in[i] == one->bytes;
-    return 2 * (r->list.item[one->item].birth < step) + input;
+    return 2 * input + (r->list.item[one->item].birth < step);
 }
 
 static mpl_status release(reader *r, const node *at, uint32_t step, uint64_t bytes)
 {
     mpl_status st = MPL_OK;
     uint64_t in[MOST_OPERANDS];
-    uint32_t n_in = operands(at, "input_type_shape", in), n = 0, kept = 0, tries = 0;
+    uint32_t n_in = operands(at, "input_type_shape", in), n = 0, kept = 0, first = 0;
     alive *sorted = NULL;
 
     MPL_TRY(mpl_new(r->ctx, sorted, r->n_live));
-    for (uint32_t k = 0; k < 4; k++)
+    for (uint32_t k = 0; k < 4; k++) {
+        first = k == 3 ? n : first;
         for (uint32_t i = 0; i < r->n_live; i++)
             if (rank(r, &r->live[i], step, in, n_in) == k)
                 sorted[n++] = r->live[i];
-    if (!take_sum(sorted, n, bytes, &tries))
+    }
+    first = first < n ? first : 0;
+    if (!take_few(sorted + first, n - first, bytes) && !take_few(sorted, n, bytes))
         MPL_FAIL(r->ctx, MPL_EINPUT,
                  "%.200s: event %zu: %" PRIu64 " bytes are gone behind it, and no buffers in use "
                  "sum to that",

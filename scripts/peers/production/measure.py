@@ -41,6 +41,7 @@ PRODUCERS = {
     "tinygrad": ("tinygrad", "TLSF: size classes, offsets as requests come"),
     "tflite": ("TensorFlow Lite", "largest first into the smallest gap: its loss"),
     "tflm": ("TensorFlow Lite Micro", "largest first at the lowest offset, multiples of 16 bytes: its loss"),
+    "ort_pattern": ("ONNX Runtime's memory pattern", "best fit in the order of execution, multiples of 256 bytes: its loss"),
     "caching": ("PyTorch's caching allocator, replayed", "online; requests rounded to 512 bytes, segments of 2 and 20 MiB"),
     "bfc": ("ONNX Runtime's BFC arena, replayed", "online; regions from 1 MiB that double"),
 }
