@@ -6,8 +6,6 @@
 
 #include "mpl_config.h"
 
-enum { CLOSE = 128 }; /* a peak is close to the budget within such a part */
-
 static const char *const rule_names[MPL_N_RECOMPUTE_RULES] = {
 #define RULE(name, about) #name,
 #include "planners/recompute/recompute_rules.def"
@@ -114,29 +112,6 @@ static mpl_status refuse_straight(mpl_recompute_task *task)
         "graph '%s' has no loop: revolve keeps a part of a loop's tape; sqrt, budget, "
         "round and pebble apply",
         task->g->name);
-}
-
-bool mpl_budget_left(const mpl_budget_aim *aim)
-{
-    return aim->tries > 0 && aim->budget > aim->low && aim->budget < aim->high;
-}
-
-void mpl_budget_next(mpl_budget_aim *aim, uint64_t peak)
-{
-    const uint64_t want = aim->want, budget = aim->budget;
-
-    aim->tries--;
-    if (want == MPL_LEAST_PEAK || (peak <= want && want - peak < want / CLOSE)) {
-        aim->tries = 0;
-        return;
-    }
-    if (peak <= want || peak == UINT64_MAX)
-        aim->low = budget;
-    else
-        aim->high = budget;
-    aim->budget = peak == UINT64_MAX ? budget + budget / 8 : budget + want - peak;
-    if (aim->budget <= aim->low || aim->budget >= aim->high)
-        aim->budget = aim->low + (aim->high - aim->low) / 2;
 }
 
 const mpl_recompute_method mpl_recompute_methods[] = {

@@ -551,6 +551,31 @@ out:
     return st;
 }
 
+enum { CLOSE = 128 }; /* a peak is close to the budget within such a part */
+
+bool mpl_budget_left(const mpl_budget_aim *aim)
+{
+    return aim->tries > 0 && aim->budget > aim->low && aim->budget < aim->high;
+}
+
+void mpl_budget_next(mpl_budget_aim *aim, uint64_t peak)
+{
+    const uint64_t want = aim->want, budget = aim->budget;
+
+    aim->tries--;
+    if (want == MPL_LEAST_PEAK || (peak <= want && want - peak < want / CLOSE)) {
+        aim->tries = 0;
+        return;
+    }
+    if (peak <= want || peak == UINT64_MAX)
+        aim->low = budget;
+    else
+        aim->high = budget;
+    aim->budget = peak == UINT64_MAX ? budget + budget / 8 : budget + want - peak;
+    if (aim->budget <= aim->low || aim->budget >= aim->high)
+        aim->budget = aim->low + (aim->high - aim->low) / 2;
+}
+
 mpl_status mpl_recompute_refuse(const mpl_recompute_task *task, uint64_t budget, bool proved)
 {
     if (proved && task->g->n_blocks == 1) /* with blocks the model is an estimate */
