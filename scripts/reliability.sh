@@ -21,7 +21,7 @@ commit=$(git rev-parse --short=12 HEAD 2>/dev/null)
 # the number of the piece. The count is the sum of what the pattern finds; none: all of the piece where it succeeds.
 parts=$(sed 's/^ *//' <<'END'
     mutants|10000000|10000000|s/^\([0-9]*\) changed plans.*/\1/p|mutated plans judged by the verifier and by comparing all pairs|MPL_MUTANTS=N BUILD/tests/test_planners_verify
-    judged|1000000|1000000||mutated plans judged as brute force over all pairs of bytes judges them: problems, and graphs|MPL_JUDGED=N BUILD/tests/test_planners_judge
+    judged|1000000|1000000||mutated plans judged as brute force over all pairs of bytes judges them: problems and graphs|MPL_JUDGED=N BUILD/tests/test_planners_judge
     memory|5000|5000|s/^\([0-9]*\) allocations refused.*/\1/p|allocation failures: every k-th of 22 commands (plan and run and bench and certify among them)|BUILD/tests/test_harness_memory all
     kills|1000|100|s/^\([0-9]*\) kills,.*/\1/p|bench killed at random moments and resumed: no row lost or torn|BUILD/tests/test_harness_kills N
     views|100000|100000||views and in-place writes: random programs against an interpreter|BUILD/tests/test_graphs_views N
@@ -37,7 +37,7 @@ parts=$(sed 's/^ *//' <<'END'
     audit|1|1|s/.* rows, \([0-9]*\) comparisons.*/\1/p|dominance audit: rows of results compared with those that they must not be worse than|BUILD/memplan audit --compared 100000 results/raw/*.jsonl
     walk|1000|1000||dominance audit: graphs planned under random options and their neighbours|AUDIT_WALK=N BUILD/tests/test_harness_audit_walk
     workers|10000|10000||random graphs by several workers: outputs equal|WORKERS_ORACLE=N BUILD/tests/test_runtime_workers
-    workers_tsan|1000|1000||random graphs by several workers, under the thread sanitizer|make -s MODE=tsan workers-oracle WORKERS_ORACLE=N
+    workers_tsan|1000|1000||random graphs by several workers under the thread sanitizer|make -s MODE=tsan workers-oracle WORKERS_ORACLE=N
     differential|10000|10000|s/^compared \([0-9]*\):.*/\1/p|random ONNX models: outputs beside ONNX Runtime's|${PYTHON:-python3} scripts/peers/differential.py --memplan BUILD/memplan --count N
 END
     for f in tests/fuzz/fuzz_*.c; do
