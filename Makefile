@@ -47,7 +47,7 @@ endif
 LIB  := $(filter-out $O/harness/main.o,$(OBJ))
 TEST := $(basename $(notdir $(sort $(wildcard tests/*/test_*.c))))
 TESTBIN := $(TEST:%=$O/tests/%)
-PLUGIN  := $(patsubst %.c,$O/%.so,$(sort $(wildcard planners/example/*.c tests/plugin/*.c)))
+PLUGIN  := $(patsubst %.c,$O/%.so,$(sort $(wildcard planners/example/*.c graphs/ops/user/example/*.c tests/plugin/*.c)))
 
 all: $B/memplan $O/lib/libmemplan.so
 
@@ -63,7 +63,7 @@ $O/libmemplan.a: $(LIB)
 $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a | build/data
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
-$O/tests/test_harness_plugins: $(PLUGIN)
+$O/tests/test_harness_plugins $O/tests/test_graphs_user_ops: $(PLUGIN)
 $O/tests/test_planners_where $O/tests/test_planners_units: $O/tests/random_places.o
 FAKE   := $(addprefix $O/tests/,cuda_fake.o cuda_fake_kernels.o cuda_fake_run.o cudnn_host.o)
 TAGGED := $(addprefix $O/tests/tagged_,run.o memory.o graph.o rules.o)
@@ -80,11 +80,13 @@ $O/tests/memplan_on_fake: $(filter-out $O/runtime/cuda/real.o $B/cuda/kernels%,$
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $O/tests/test_harness_cuda: | $O/tests/memplan_on_fake
 
-# Planners from outside: built as their authors would, against what `make install` puts there.
+# Planners and operators from outside: built as their authors would, against what `make install` puts there.
 $B/include/memplan/plugin.h: harness/lib/plugin.h
 	$(Q)install -D -m 644 $< $@
+$B/include/memplan/operators.h: graphs/ops/user/operators.h
+	$(Q)install -D -m 644 $< $@
 
-$O/%.so: %.c $B/include/memplan/plugin.h Makefile
+$O/%.so: %.c $B/include/memplan/plugin.h $B/include/memplan/operators.h Makefile
 	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -O1 -g $(WARN) -I$B/include -fPIC -shared -o $@ $<
 
 # The libraries that `make install` hands on: what plans and verifies, no backend but ref, and no symbol but those of memplan.h.
@@ -398,6 +400,7 @@ define install-into
 	$(Q)mkdir -p "$1/share/man/man1" && $O/memplan list man >"$1/share/man/man1/memplan.1"
 	$(Q)install -D -m 644 harness/lib/memplan.h "$1/include/memplan.h"
 	$(Q)install -D -m 644 harness/lib/plugin.h "$1/include/memplan/plugin.h"
+	$(Q)install -D -m 644 graphs/ops/user/operators.h "$1/include/memplan/operators.h"
 	$(Q)install -D $(SO) "$1/lib/libmemplan.so.$(VERSION)"
 	$(Q)ln -sf libmemplan.so.$(VERSION) "$1/lib/$(SONAME)" && ln -sf $(SONAME) "$1/lib/libmemplan.so"
 	$(Q)install -D -m 644 $O/lib/libmemplan.a "$1/lib/libmemplan.a"
@@ -405,7 +408,7 @@ define install-into
 	    'Name: memplan' 'Description: plans the memory of neural networks' 'Version: $(VERSION)' \
 	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -lmemplan' 'Libs.private: $(LIBLIBS)' \
 	    >"$1/lib/pkgconfig/memplan.pc"
-	$(Q)install -D -m 644 planners/example/first_fit_plugin.c "$1/share/doc/memplan/first_fit_plugin.c"
+	$(Q)install -D -m 644 -t "$1/share/doc/memplan" planners/example/first_fit_plugin.c graphs/ops/user/example/delay.c
 	$(Q)install -D -m 644 -t "$1/share/doc/memplan" harness/lib/example/library.c harness/lib/example/eager.c
 endef
 

@@ -12,8 +12,8 @@
  *
  * A program is not SSA: its operations may write memory in place. Its views (build/views.h) lie in
  * their root's storage and read the latest contents; an output is the final contents of its memory.
- * The pass tensor_ssa makes the SSA graph that orders, planners and backends need. Programs have no
- * blocks. */
+ * The pass tensor_ssa makes the SSA graph that orders, planners and backends need. Blocks of a
+ * program may write what lies outside of them. */
 #pragma once
 
 #include "graphs/core/base.h"

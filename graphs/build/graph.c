@@ -424,9 +424,6 @@ static mpl_status check_program(mpl_ctx *ctx, const mpl_graph *g)
     mpl_status st = MPL_OK;
     mpl_views *views = NULL;
 
-    if (g->n_blocks > 1)
-        MPL_FAIL(ctx, MPL_EINPUT,
-                 "program '%s' has blocks; programs are straight runs of operations", g->name);
     MPL_TRY(mpl_views_new(ctx, g, &views));
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_MUTATES) != 0 &&

@@ -2,6 +2,7 @@
 #include "graphs/ir/counts.h"
 #include "graphs/ops/lite/as_real.h"
 #include "graphs/ops/ops_priv.h"
+#include "graphs/ops/user/user_ops.h"
 
 #define OP(name, min_in, max_in, min_out, max_out, traits, shape, eval)                            \
     mpl_status mpl_shape_##shape(mpl_ctx *ctx, const mpl_shape_call *call);                        \
@@ -25,6 +26,8 @@ uint64_t mpl_eval_workspace(const mpl_graph *g, mpl_op op)
         return mpl_real_workspace(g, op);
     case MPL_OP_nms:
         return mpl_nms_workspace(g, op);
+    case MPL_OP_user:
+        return mpl_user_workspace(g, op);
     default:
         return 0;
     }
@@ -105,12 +108,16 @@ bool mpl_op_overwrites(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     unsigned traits = mpl_op_table[g->op_kind[op]].traits;
 
+    if (g->op_kind[op] == MPL_OP_user)
+        return mpl_user_in_place(g, op, i) != MEMPLAN_APART;
     return (traits & MPL_IN_PLACE_ANY) != 0 || ((traits & MPL_IN_PLACE_0) != 0 && i == 0) ||
            (g->op_kind[op] == MPL_OP_opaque && is_listed(g, op, i));
 }
 
 bool mpl_op_reads_along(const mpl_graph *g, mpl_op op, uint32_t i)
 {
+    if (g->op_kind[op] == MPL_OP_user)
+        return mpl_user_in_place(g, op, i) == MEMPLAN_ALONG;
     return (mpl_op_table[g->op_kind[op]].traits & MPL_ELEMENTWISE) != 0 ||
            (g->op_kind[op] == MPL_OP_opaque && is_listed(g, op, i));
 }

@@ -62,7 +62,9 @@ typedef struct mpl_ssa_watch {
     void *arg;
 } mpl_ssa_watch;
 
-/* TensorSSA: turns a program into a graph in SSA with the same outputs (after the proposal of that
+/* The blocks of a program, if it has any, are converted one by one; what a block writes outside of
+ * itself it returns, and a loop carries (tensor_ssa_blocks.c).
+ * TensorSSA: turns a program into a graph in SSA with the same outputs (after the proposal of that
  * name). Step 1: views become `access` of their parent. A write makes a new value, `assign`ed into
  * every ancestor up to the root, and every other view of the tree is accessed anew. Step 2: removes
  * unread nodes; a view that does not overlap the written box keeps its value. Step 3: merges

@@ -266,6 +266,8 @@ MPL_ZOO(yolo_boxes, "one scale of boxes and scores as YOLOv3 decodes them, in pl
 
 /* ---- slices ---- */
 
+static const char *const steps_forms[] = {"unroll", "while"};
+
 static mpl_status build_stencil(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
 {
     script s = begin(ctx, args);
@@ -284,6 +286,15 @@ static mpl_status build_stencil(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
             "top_next = view(u) index=\"1,:\"\n"
             "bottom = view(u) index=\"-1,:\"\n"
             "bottom_next = view(u) index=\"-2,:\"\n");
+    if (mpl_zoo_arg(args, "form") != 0) { /* the same in a loop */
+        say(&s,
+            "block step\nparam i i64 []\nrows = add(up, down)\ncolumns = add(left, right)\n"
+            "sum = add(rows, columns)\nown = mul(inner, four)\nflow = sub(sum, own)\n"
+            "change = mul(flow, rate)\nadd_into(inner, change)\ncopy_into(top, top_next)\n"
+            "copy_into(bottom, bottom_next)\nyield _\nwhile step(_, _) trips=%d\noutput u\n",
+            (int)mpl_zoo_arg(args, "steps"));
+        return end(&s, out);
+    }
     for (int64_t i = 0; i < mpl_zoo_arg(args, "steps"); i++) {
         int k = (int)i;
 
@@ -299,7 +310,8 @@ static mpl_status build_stencil(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_grap
 
 MPL_ZOO(stencil, "the heat equation by NumPy-style slices, in place",
         MPL_PARAMS({"side", 512, 4, 100000, "of the plate", NULL},
-                   {"steps", 4, 1, 1000, "in time", NULL}, PARAM_SSA),
+                   {"steps", 4, 1, 1000, "in time", NULL}, PARAM_SSA,
+                   {"form", 0, 0, 1, "of the steps", steps_forms}),
         build_stencil);
 
 /* ---- an environment ---- */

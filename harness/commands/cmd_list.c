@@ -1,5 +1,6 @@
 /* cmd_list.c -- memplan list: what is available, and what is absent with the reason. */
 #include "graphs/ir/counts.h"
+#include "graphs/ops/user/user_ops.h"
 #include "harness/cli/command.h"
 #include "harness/bench/suite.h"
 #include "harness/export/export.h"
@@ -181,6 +182,29 @@ static mpl_status list_passes(mpl_ctx *ctx, bool json)
     return MPL_OK;
 }
 
+/* memplan's operators, then those of --operators. */
+static mpl_status list_operators(mpl_ctx *ctx, bool json)
+{
+    const memplan_operator *u;
+    char about[300];
+
+    for (int i = 0; i < MPL_N_OPS; i++) {
+        const mpl_op_info *o = &mpl_op_table[i];
+
+        snprintf(about, sizeof about, "%u to %u inputs, %u to %u outputs", o->min_in, o->max_in,
+                 o->min_out, o->max_out);
+        if (i != MPL_OP_user)
+            MPL_PASS(entry(ctx, json, o->name, about, NULL));
+    }
+    for (uint32_t i = 0; (u = mpl_user_at(i)) != NULL; i++) {
+        snprintf(about, sizeof about, "yours; %u to %u inputs, %u to %u outputs%s%.150s", u->min_in,
+                 u->max_in, u->min_out, u->max_out, u->attributes != NULL ? "; " : "",
+                 u->attributes != NULL ? u->attributes : "");
+        MPL_PASS(entry(ctx, json, u->name, about, NULL));
+    }
+    return MPL_OK;
+}
+
 mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
 {
     static const struct {
@@ -193,7 +217,8 @@ mpl_status mpl_cmd_list(mpl_ctx *ctx, mpl_options *options)
         {"allocators", list_allocators, NULL}, {"suites", list_suites, NULL},
         {"tables", list_tables, NULL},         {"formats", list_formats, NULL},
         {"passes", list_passes, NULL},         {"fields", NULL, mpl_fields_markdown},
-        {"options", NULL, mpl_help_markdown},  {"man", NULL, mpl_help_man},
+        {"operators", list_operators, NULL},   {"options", NULL, mpl_help_markdown},
+        {"man", NULL, mpl_help_man},
     };
     enum { N_KINDS = sizeof kind / sizeof *kind };
     const char *what = options->args.item[0];

@@ -2,6 +2,7 @@
 #include "harness/view/live_sets.h"
 
 #include "graphs/core/file.h"
+#include "graphs/ops/user/user_ops.h"
 #include "harness/cli/quote.h"
 
 /* Positions among the outermost operations, 1 .. n; 0 is before all, n + 1 after all. */
@@ -56,7 +57,7 @@ mpl_status mpl_live_sets_show(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *or
         if (at[order[i]] == 0)
             continue;
         printf("%" PRIu32 " %s (%s)\n", at[order[i]], mpl_shown(g->op_name[order[i]]),
-               mpl_op_table[g->op_kind[order[i]]].name);
+               mpl_op_called(g, order[i]));
         print_set(g, range, at[order[i]], true);
         print_set(g, range, at[order[i]], false);
     }

@@ -32,6 +32,7 @@ PEERS = {
     "cpsat": ("ortools", "OR-tools CP-SAT", "script"),
     "ort": ("onnxruntime", "ONNX Runtime, arena", "script"),
     "pytorch": ("torch", "PyTorch, eager", "script"),
+    "tensorssa": ("torch", "PyTorch, programs of views", "script"),
     "inductor": ("torch", "PyTorch Inductor", "torch_programs.py"),
     "tflite": ("tensorflow", "TensorFlow Lite", "script"),
     "xla_cpu": ("jax", "XLA on a CPU (JAX)", "jax_programs.py"),
@@ -39,6 +40,7 @@ PEERS = {
 }
 # of a script's table: the column of theirs and that of ours
 COLUMNS = {"cpsat": ("CP-SAT", "exact"), "ort": ("arena MiB", "with workspaces MiB"), "pytorch": ("PyTorch MiB", "with workspaces MiB"),
+           "tensorssa": ("eager MiB", "full MiB"),
            "tflite": ("TFLite MiB", "exact MiB"), "minimalloc": ("theirs", "exact"), "idealloc": ("theirs", "exact")}
 OTHER_NAMES = {"tensorflow": ["tensorflow", "tensorflow-cpu"]}
 

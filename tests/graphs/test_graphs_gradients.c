@@ -474,7 +474,7 @@ TEST(each_rule_agrees_with_differences)
             seen[rows[i].kind] = true;
         }
     for (int kind = 0; kind < MPL_N_OPS; kind++)
-        if (mpl_grad_rules[kind] != NULL && !seen[kind])
+        if (mpl_grad_rules[kind] != NULL && !seen[kind] && kind != MPL_OP_user)
             fail_msg("the rule of %s has no row", mpl_op_table[kind].name);
 }
 

@@ -1,6 +1,9 @@
 /* onnx_ops.c -- nodes to operations by the lines of graphs/ir/ops.def; element-wise rules. */
+#include <stdlib.h>
+
 #include "graphs/io/onnx/onnx_priv.h"
 #include "graphs/ops/ops_priv.h"
+#include "graphs/ops/user/user_ops.h"
 
 /* ---- attributes of a node ---- */
 
@@ -439,6 +442,70 @@ static mpl_status translate_attrs(onnx_node *n)
     return MPL_OK;
 }
 
+/* ---- operators of the user's ---- */
+
+/* Any operator of the user's: outputs and operands are as the node has them. */
+static const onnx_rule user_rule = {"", "user", 0, MPL_OP_user, onnx_lower_plain, ""};
+
+/* Writes one attribute as "NAME=VALUE", a space before it unless it is the first. */
+static void put_param(FILE *to, const Onnx__AttributeProto *a)
+{
+    fprintf(to, "%s%s=", ftell(to) > 0 ? " " : "", a->name);
+    if (holds(a, MPL_ATTR_INT))
+        fprintf(to, "%" PRId64, a->i);
+    else if (holds(a, MPL_ATTR_FLOAT))
+        fprintf(to, "%.9g", (double)a->f);
+    else if (holds(a, MPL_ATTR_TEXT)) {
+        fputc('"', to);
+        for (size_t i = 0; i < a->s.len; i++)
+            fprintf(to,
+                    a->s.data[i] > 34 && a->s.data[i] < 127 && a->s.data[i] != 92 ? "%c"
+                                                                                  : "\\x%02x",
+                    a->s.data[i]);
+        fputc('"', to);
+    } else {
+        fputc('[', to);
+        for (size_t i = 0; i < a->n_ints; i++)
+            fprintf(to, "%s%" PRId64, i > 0 ? "," : "", a->ints[i]);
+        for (size_t i = 0; i < a->n_floats; i++)
+            fprintf(to, "%s%.9g", i > 0 ? "," : "", (double)a->floats[i]);
+        fputc(']', to);
+    }
+}
+
+/* Makes the operator's name and the node's attributes those of the operation. */
+static mpl_status translate_user(onnx_node *n, const memplan_operator *user)
+{
+    mpl_status st = MPL_OK;
+    char *text = NULL, *copy;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+
+    if (to == NULL)
+        return MPL_ERROR(n->r->ctx, MPL_EMEM, "out of memory");
+    for (size_t i = 0; i < n->proto->n_attribute; i++) {
+        const Onnx__AttributeProto *a = n->proto->attribute[i];
+
+        if (a->name == NULL || a->name[strcspn(a->name, "= \"[]")] != '\0' ||
+            (!holds(a, MPL_ATTR_INT) && !holds(a, MPL_ATTR_FLOAT) && !holds(a, MPL_ATTR_TEXT) &&
+             !holds(a, MPL_ATTR_INTS) && !holds(a, MPL_ATTR_FLOATS)))
+            ONNX_FAIL(n, "attribute '%.60s' is no number, list of numbers or text",
+                      a->name != NULL ? a->name : "");
+        put_param(to, a);
+    }
+    if (fflush(to) != 0 || ferror(to) || size > UINT32_MAX / 2)
+        MPL_FAIL(n->r->ctx, MPL_EMEM, "out of memory");
+    MPL_TRY(onnx_new(n->r, copy, size + 1));
+    memcpy(copy, text, size);
+    onnx_set(n, MPL_TEXT(opcode, user->name));
+    if (size > 0)
+        onnx_set(n, MPL_TEXT(params, copy));
+out:
+    fclose(to);
+    free(text);
+    return st;
+}
+
 /* Turns one input into attribute `key`. */
 static mpl_status take_input(onnx_node *n, mpl_value v, mpl_attr_key key)
 {
@@ -552,6 +619,7 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     onnx_node n = {.r = r, .proto = proto};
     const char *type = proto->op_type != NULL ? proto->op_type : "";
     const char *domain = proto->domain != NULL ? proto->domain : "";
+    const memplan_operator *user = mpl_user_find_onnx(domain, type);
     bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
     mpl_value *read;
     mpl_op first_op = r->g->n_ops;
@@ -559,7 +627,8 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     bool made;
 
     n.label = label_of(proto, type);
-    n.rule = find_rule(own ? "" : domain, type, own ? r->opset : 1, &first);
+    n.rule =
+        user != NULL ? &user_rule : find_rule(own ? "" : domain, type, own ? r->opset : 1, &first);
     if (own && r->opset == 0)
         return ONNX_REFUSE(&n, "the model names no opset of ONNX; %d to %d are supported",
                            ONNX_MIN_OPSET, ONNX_MAX_OPSET);
@@ -573,7 +642,7 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
     MPL_PASS(look_up_inputs(&n));
     MPL_PASS(onnx_new(r, read, n.n_in));
     memcpy(read, n.in, n.n_in * sizeof *read);
-    MPL_PASS(translate_attrs(&n));
+    MPL_PASS(user != NULL ? translate_user(&n, user) : translate_attrs(&n));
     MPL_PASS(translate_inputs(&n));
     if (is_same_value(&n))
         return onnx_define(&n, proto->output[0], n.in[0]);

@@ -7,6 +7,7 @@
  * Source   ONNX, onnx.proto, docs/IR.md, docs/Operators.md; https://github.com/onnx/onnx */
 #include "graphs/core/file.h"
 #include "graphs/io/onnx/onnx_write_priv.h"
+#include "graphs/ops/user/user_ops.h"
 
 /* oldest written: the first with all inputs that rules turn into attributes */
 #define OLDEST_OPSET 18
@@ -49,13 +50,16 @@ static mpl_status find_opset(mpl_ctx *ctx, const mpl_graph *g, int64_t *opset)
     *opset = OLDEST_OPSET;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+        const memplan_operator *user = kind == MPL_OP_user ? mpl_user_of(g, op) : NULL;
 
+        if (user != NULL && user->onnx != NULL)
+            continue;
         while (*opset <= ONNX_MAX_OPSET && (mpl_op_table[kind].traits & MPL_CONTROL) == 0 &&
                !is_said_by(onnx_write_rule(g, op, *opset), g, op))
             ++*opset;
         if (*opset > ONNX_MAX_OPSET)
             return MPL_REFUSE(ctx, "operation '%.100s' (%s): no opset of ONNX up to %d says it",
-                              g->op_name[op], mpl_op_table[kind].name, ONNX_MAX_OPSET);
+                              g->op_name[op], mpl_op_called(g, op), ONNX_MAX_OPSET);
     }
     return MPL_OK;
 }
@@ -216,12 +220,40 @@ static mpl_status put_graph(writer *w, onnx_sink *to)
         if (g->value_role[v] == MPL_TEMPORARY && g->value_block[v] == 0)
             MPL_PASS(put_value(w, VALUE_INFO, v));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) == 0)
+        if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) == 0 &&
+            g->op_kind[op] != MPL_OP_user)
             MPL_PASS(put_constants(w, op));
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_role[v] == MPL_WEIGHT)
             MPL_PASS(put_weight(w, v));
     return MPL_OK;
+}
+
+/* The domains of the user's operators, each once: those before `op` name none again. */
+static void put_domains(const writer *w, onnx_sink *to, unsigned field)
+{
+    Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    const memplan_operator *u;
+    char domain[256];
+
+    opset.domain = domain;
+    opset.has_version = true;
+    opset.version = 1;
+    for (uint32_t i = 0; (u = mpl_user_at(i)) != NULL; i++) {
+        bool used = false, named = false;
+
+        for (mpl_op op = 0; op < w->g->n_ops; op++)
+            used |= w->g->op_kind[op] == MPL_OP_user && mpl_user_of(w->g, op) == u;
+        if (!used)
+            continue;
+        snprintf(domain, sizeof domain, "%.*s:", (int)strcspn(u->onnx, ":"), u->onnx);
+        for (uint32_t k = 0; k < i && !named; k++)
+            named = mpl_user_at(k)->onnx != NULL &&
+                    strncmp(mpl_user_at(k)->onnx, domain, strlen(domain)) == 0;
+        domain[strlen(domain) - 1] = '\0';
+        if (!named)
+            onnx_put_message(to, field, &opset.base);
+    }
 }
 
 /* All fields except the graph. */
@@ -236,6 +268,7 @@ static void put_head(const writer *w, uint32_t n_notes, const mpl_onnx_note *not
     opset.has_version = true;
     opset.version = w->opset;
     onnx_put_message(to, OPSET, &opset.base);
+    put_domains(w, to, OPSET);
     for (uint32_t i = 0; i < n_notes; i++) {
         Onnx__StringStringEntryProto note = onnx_note_message(&notes[i]);
 

@@ -1,6 +1,7 @@
 /* onnx_write_node.c -- writes one node of a model. See onnx_write_priv.h. */
 #include "graphs/io/onnx/onnx_write_priv.h"
 #include "graphs/ops/matrix/conv.h"
+#include "graphs/ops/user/user_ops.h"
 
 #define MOST_INPUTS 8 /* of an operator whose inputs become attributes */
 
@@ -168,6 +169,63 @@ void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node)
         node->name = w->g->op_name[op];
 }
 
+/* Makes one attribute of a user's operator; its name and value in the writer's memory. */
+static mpl_status add_param(writer *w, Onnx__NodeProto *node, const mpl_user_param *p)
+{
+    static const struct {
+        char kind;
+        mpl_attr_key like; /* a key of that kind */
+    } keys[] = {{'i', MPL_ATTR_axis},
+                {'I', MPL_ATTR_axes},
+                {'r', MPL_ATTR_alpha},
+                {'R', MPL_ATTR_scales},
+                {'t', MPL_ATTR_mode}};
+    mpl_attr attr = {0};
+    int64_t *ints;
+    double *reals;
+    char *text;
+
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        if (keys[k].kind == p->kind)
+            attr.key = keys[k].like;
+    MPL_PASS(part_new(w, ints, p->n_value));
+    MPL_PASS(part_new(w, reals, p->n_value));
+    MPL_PASS(part_new(w, text, p->n_value + 1));
+    if (p->kind == 't') {
+        attr.n = (uint32_t)mpl_user_param_text(p, text, p->n_value + 1);
+        attr.text = text;
+    } else if (p->kind == 'i' || p->kind == 'I') {
+        for (attr.ints = ints; mpl_user_param_int(p, attr.n, &ints[attr.n]);)
+            attr.n++;
+    } else {
+        for (attr.floats = reals; mpl_user_param_real(p, attr.n, &reals[attr.n]);)
+            attr.n++;
+    }
+    return onnx_add_attr(w, node, p->name, p->n_name, &attr);
+}
+
+/* Names the node by its domain and type, and adds its attributes and inputs. */
+static mpl_status add_user(writer *w, mpl_op op, Onnx__NodeProto *node)
+{
+    const memplan_operator *u = mpl_user_of(w->g, op);
+    const char *at = mpl_attr_text(w->g, op, MPL_ATTR_params, "");
+    size_t n_domain = strcspn(u->onnx, ":");
+    const mpl_value *in = w->g->op_in + w->g->op_in_begin[op];
+    mpl_user_param p;
+
+    MPL_PASS(part_new(w, node->domain, n_domain + 1));
+    memcpy(node->domain, u->onnx, n_domain);
+    node->op_type = (char *)u->onnx + n_domain + 1;
+    MPL_PASS(part_new(w, node->attribute, strlen(at)));
+    while (mpl_user_next_param(u, &at, &p))
+        MPL_PASS(add_param(w, node, &p));
+    node->n_input = mpl_op_n_in(w->g, op);
+    MPL_PASS(part_new(w, node->input, node->n_input));
+    for (size_t i = 0; i < node->n_input; i++)
+        node->input[i] = in[i] != MPL_NONE ? w->g->value_name[in[i]] : (char *)"";
+    return MPL_OK;
+}
+
 mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
 {
     const mpl_graph *g = w->g;
@@ -179,9 +237,13 @@ mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out)
     MPL_PASS(part_new(w, node, 1));
     onnx__node_proto__init(node);
     onnx_name_node(w, op, node);
-    node->op_type = (char *)rule->name;
-    MPL_PASS(add_attrs(w, op, rule, node, constant));
-    MPL_PASS(add_inputs(w, op, rule, node, constant));
+    if (g->op_kind[op] == MPL_OP_user) {
+        MPL_PASS(add_user(w, op, node));
+    } else {
+        node->op_type = (char *)rule->name;
+        MPL_PASS(add_attrs(w, op, rule, node, constant));
+        MPL_PASS(add_inputs(w, op, rule, node, constant));
+    }
     node->n_output = g->op_out_begin[op + 1] - g->op_out_begin[op];
     MPL_PASS(part_new(w, node->output, node->n_output));
     for (size_t i = 0; i < node->n_output; i++)

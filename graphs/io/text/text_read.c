@@ -11,7 +11,7 @@
  *   bound NAME TYPE [D,D,..] = data|bytes ..     an input that decided shapes and became a constant
  *   OUT, .. = OPERATOR(IN, ..) KEY=VALUE .. : TYPE [D,..], .. @NAME
  *   OUT, .. = while BODY(IN, ..) ..              an operation that owns blocks names them
- *   exit_unless(C)                               an operation without outputs
+ *   exit_unless(C)                               an operation without outputs; `while BODY(..)` too
  *   block NAME                                   opens a block, which ends at its `yield`
  *   param NAME TYPE [D,..]                       a parameter, at the start of its block
  *   yield A, ..                                  closes the block with its results
@@ -19,7 +19,8 @@
  *
  * `_` is an omitted optional operand. Types and dims of outputs are inferred, and checked if given.
  * @NAME names the operation; by default it has the name of its first output. Operators are those of
- * ir/ops.def. Attributes are those of ir/attrs.def: whole numbers, numbers, words or strings, and
+ * ir/ops.def, or of the user's (ops/user). Attributes are those of ir/attrs.def: whole numbers,
+ * numbers, words or strings, and
  * lists in brackets. Names are words of letters, digits and _ . / + - or strings in quotes with \\
  * \" \xHH. An operation owns the blocks right above it. Braces are reserved. A whole file costs
  * O(size). For control flow see mpl_graph_add_control. */
@@ -27,6 +28,7 @@
 
 #include "graphs/core/file.h"
 #include "graphs/io/text/text_priv.h"
+#include "graphs/ops/user/user_ops.h"
 #include "graphs/source.h"
 
 typedef enum token_kind { WORD, STRING, MARK, END } token_kind;
@@ -70,6 +72,7 @@ typedef struct reader {
     token next;
     mpl_graph *g;
     LIST(char) text;      /* names and strings of this line, unescaped, zero-terminated */
+    LIST(char) params;    /* attributes of an operator of the user's, as written */
     LIST(size_t) out, in; /* names in text, or LEFT_OUT */
     LIST(size_t) bodies;  /* names of blocks in text */
     LIST(uint32_t) body;
@@ -468,7 +471,8 @@ static mpl_status take_outputs(reader *r, token *op)
     for (;;) {
         *op = r->next;
         MPL_PASS(take_operand(r, "a value", &begin));
-        if (r->out.n == 0 && is_mark(r, '(') && op->kind == WORD)
+        if (r->out.n == 0 && op->kind == WORD &&
+            (is_mark(r, '(') || r->next.kind == WORD || r->next.kind == STRING))
             return MPL_OK;
         APPEND(r, r->out, begin);
         if (!is_mark(r, ','))
@@ -565,6 +569,55 @@ static mpl_status take_attr(reader *r)
                                                                   : take_number(r, kind));
         item.n = (whole ? r->ints.n : r->floats.n) - item.begin;
     }
+    APPEND(r, r->attr, item);
+    return MPL_OK;
+}
+
+static mpl_status keep_param(reader *r, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        APPEND(r, r->params, text[i]);
+    }
+    return MPL_OK;
+}
+
+/* Reads "KEY=VALUE" of an operator of the user's into params, without blanks. */
+static mpl_status take_param(reader *r)
+{
+    bool list;
+
+    if (r->params.n > 0)
+        MPL_PASS(keep_param(r, " ", 1));
+    MPL_PASS(keep_param(r, r->next.start, r->next.n));
+    MPL_PASS(advance(r));
+    MPL_PASS(expect_mark(r, '=', "behind an attribute"));
+    MPL_PASS(keep_param(r, "=", 1));
+    list = is_mark(r, '[');
+    for (;;) {
+        bool quoted = r->next.kind == STRING, last = !list || is_mark(r, ']');
+        char text[48];
+
+        if (r->next.kind == END || (r->next.kind == MARK && !list))
+            return refuse_at(r, "%s where the value of an attribute should stand",
+                             show(&r->next, text));
+        MPL_PASS(keep_param(r, r->next.start - quoted, r->next.n + 2 * (size_t)quoted));
+        MPL_PASS(advance(r));
+        if (last)
+            return MPL_OK;
+    }
+}
+
+/* Makes the operator's name and params attributes. */
+static mpl_status keep_user(reader *r, const token *op)
+{
+    attr_item item = {.key = MPL_ATTR_opcode};
+
+    MPL_PASS(keep(r, op, &item.begin, &item.n));
+    APPEND(r, r->attr, item);
+    if (r->params.n == 0)
+        return MPL_OK;
+    item.key = MPL_ATTR_params;
+    MPL_PASS(keep(r, &(token){WORD, r->params.item, r->params.n}, &item.begin, &item.n));
     APPEND(r, r->attr, item);
     return MPL_OK;
 }
@@ -780,16 +833,23 @@ static mpl_status read_op(reader *r)
     token op;
     mpl_op_kind kind;
     size_t name, length;
-    char text[48], word[32] = "";
+    char text[48], word[MPL_USER_NAME] = "";
+    bool user;
 
     MPL_PASS(take_call(r, &op));
     if (op.n < sizeof word)
         memcpy(word, op.start, op.n);
-    if (!mpl_op_find(word, &kind))
-        return refuse_at(r, "%s is no operator; those there are stand in ir/ops.def",
+    user = mpl_user_find(word) != NULL;
+    if (!mpl_op_find(word, &kind) && !user)
+        return refuse_at(r,
+                         "%s is no operator; those there are stand in ir/ops.def, and yours come "
+                         "by --operators so:FILE",
                          show(&op, text));
+    kind = user ? MPL_OP_user : kind;
     while (r->next.kind == WORD)
-        MPL_PASS(take_attr(r));
+        MPL_PASS(user ? take_param(r) : take_attr(r));
+    if (user)
+        MPL_PASS(keep_user(r, &op));
     if (is_mark(r, ':'))
         MPL_PASS(take_types(r));
     if (r->out.n > 0)
@@ -836,6 +896,7 @@ static mpl_status read_line(reader *r)
     char text[48];
 
     r->text.n = 1;
+    r->params.n = 0;
     r->out.n = r->in.n = r->attr.n = r->ints.n = r->floats.n = r->raw.n = r->types.n = 0;
     r->in_value.n = r->out_name.n = r->out_value.n = r->attr_value.n = r->bodies.n = r->body.n = 0;
     if (is_word(r, "input") || is_word(r, "weight") || is_word(r, "bound"))
@@ -863,7 +924,7 @@ static void free_lists(reader *r)
     void *const lists[] = {
         r->text.item,      r->out.item,        r->in.item,     r->attr.item,     r->ints.item,
         r->floats.item,    r->types.item,      r->raw.item,    r->in_value.item, r->out_name.item,
-        r->out_value.item, r->attr_value.item, r->bodies.item, r->body.item};
+        r->out_value.item, r->attr_value.item, r->bodies.item, r->body.item,     r->params.item};
 
     MPL_FREE_ALL(r->ctx, lists);
 }

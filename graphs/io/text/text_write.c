@@ -2,6 +2,7 @@
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
 #include "graphs/io/text/text_priv.h"
+#include "graphs/ops/user/user_ops.h"
 #include "graphs/source.h"
 
 /* Growing text; ignores additions after a failure. */
@@ -154,7 +155,8 @@ static void put_op(writer *w, const mpl_graph *g, mpl_op op)
 {
     uint32_t first = g->op_out_begin[op], end = g->op_out_begin[op + 1];
     mpl_value named = first < end ? g->op_out[first] : MPL_NONE;
-    const char *kind = mpl_op_table[g->op_kind[op]].name;
+    bool user = mpl_user_of(g, op) != NULL; /* its attributes stand as they were read */
+    const char *kind = user ? mpl_op_called(g, op) : mpl_op_table[g->op_kind[op]].name;
 
     for (uint32_t i = first; i < end; i++) {
         put(w, i > first ? ", " : "");
@@ -172,7 +174,10 @@ static void put_op(writer *w, const mpl_graph *g, mpl_op op)
     for (uint32_t i = g->op_attr_begin[op]; i < g->op_attr_begin[op + 1]; i++) {
         mpl_attr attr = mpl_attr_at(g, i);
 
-        put_attr(w, &attr);
+        if (!user)
+            put_attr(w, &attr);
+        else if (attr.key == MPL_ATTR_params)
+            put(w, " "), put(w, attr.text);
     }
     for (uint32_t i = first; i < end; i++) {
         put(w, i > first ? ", " : " : ");

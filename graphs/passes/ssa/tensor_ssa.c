@@ -495,6 +495,8 @@ mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level 
     mpl_ssa s = {.ctx = ctx, .g = program, .facts = facts != NULL ? facts : &own};
 
     memset(s.facts, 0, sizeof *s.facts);
+    if (program->n_blocks > 1)
+        return mpl_tensor_ssa_blocks(ctx, program, level, watch, s.facts, out);
     MPL_TRY(mpl_views_new(ctx, program, &s.views));
     MPL_TRY(mpl_new(ctx, s.output, program->n_outputs));
     MPL_TRY(rewrite(&s, level));
