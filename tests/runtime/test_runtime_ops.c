@@ -518,9 +518,7 @@ TEST(every_operator_agrees_with_ref)
     }
     for (int i = 0; i < MPL_N_OPS; i++)
         if (!seen[i] && !(mpl_op_table[i].traits & (MPL_CONTROL | MPL_PROGRAM)) &&
-            strncmp(mpl_op_table[i].name, "opaque", 6) != 0 &&
-            i != MPL_OP_user &&                 /* test_graphs_user_ops
-                                                 */
+            strncmp(mpl_op_table[i].name, "opaque", 6) != 0 && i != MPL_OP_user &&
             mpl_n_updates((mpl_op_kind)i) == 0) /* overwrite weights: test_runtime_training */
             fail_msg("operator '%s' has no row in the table", mpl_op_table[i].name);
     assert_int_equal(bad, 0);
