@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""PyTorch on a CPU beside memplan on programs that write through views: eager, TorchScript, torch.compile, one thread.
+"""PyTorch on a CPU beside memplan on programs that write through views: eager and TorchScript, one thread.
 
   scripts/peers/tensorssa.py [NAME ..]      the six programs of memplan's zoo (graphs/zoo/programs.c)
 
 The programs are the zoo's, statement by statement, on the same inputs; memplan's outputs are held to eager PyTorch's. Each way runs
 in a process of its own, by turns. Bytes are the most that PyTorch's CPU allocator holds at once above what it held before the call
-(its profiler), and memplan's arena with its outputs. Needs torch and numpy; torch.compile also a C++ compiler (else "-").
+(its profiler), and memplan's arena with its outputs. Needs torch and numpy; --compile, which adds torch.compile, a C++ compiler, and minutes.
 """
 
 import json
@@ -19,7 +19,7 @@ import common
 from pytorch import most_alive
 
 RUNS = 25
-WAYS = ("eager", "script", "compile")
+WAYS = {"eager": "eager", "script": "TorchScript", "compile": "compiled"}
 LEVELS = ("copy", "views", "full", "boxes")
 
 # ---- the programs, as graphs/zoo/programs.c has them ----
@@ -220,18 +220,13 @@ def prepare(program, name, folder):
     return words
 
 
-def compare(program, name, rounds):
-    theirs, ours, rows, peaks = {w: [] for w in WAYS}, {l: [] for l in LEVELS}, {}, {}
+def compare(program, name, rounds, ways):
+    theirs, ours, rows, peaks = {w: [] for w in ways}, {l: [] for l in LEVELS}, {}, {}
     with tempfile.TemporaryDirectory() as folder:
         words = prepare(program, name, folder)
         for _ in range(rounds):
-            for way in WAYS:
-                try:
-                    made, _ = common.itself(__file__, name, way, folder)
-                except common.Failed:
-                    if way != "compile":
-                        raise
-                    continue
+            for way in ways:
+                made, _ = common.itself(__file__, name, way, folder)
                 theirs[way].append(common.median(made["ns"]))
                 peaks[way] = made["bytes"]
             for level in LEVELS:
@@ -239,25 +234,25 @@ def compare(program, name, rounds):
                                              "--threads", "1", "--repeat", str(RUNS))
                 ours[level].append(common.median(rows[level]["run_ns"]))
     here = {k: common.median(v) for k, v in ours.items()}
-    there = {k: common.median(v) if v else None for k, v in theirs.items()}
-    over = lambda a, b: f"{a / b:.2f}" if a else "-"
-    return [name, *(common.mib(rows[l]["planned_bytes"]) for l in LEVELS),
-            *(common.mib(peaks[w]) if w in peaks else "-" for w in WAYS),
-            *(f"{here[l] / 1e6:.3f}" for l in LEVELS), *(f"{there[w] / 1e6:.3f}" if there[w] else "-" for w in WAYS),
-            *(over(there[w], here["full"]) for w in WAYS), over(there["eager"], there["script"]), over(here["copy"], here["full"])]
+    there = {k: common.median(v) for k, v in theirs.items()}
+    return [name, *(common.mib(rows[l]["planned_bytes"]) for l in LEVELS), *(common.mib(peaks[w]) for w in ways),
+            *(f"{here[l] / 1e6:.3f}" for l in LEVELS), *(f"{there[w] / 1e6:.3f}" for w in ways),
+            *(f"{there[w] / here['full']:.2f}" for w in ways), f"{there['eager'] / there['script']:.2f}", f"{here['copy'] / here['full']:.2f}"]
 
 
 def main():
-    args = common.options(__doc__.splitlines()[0], list(NAMES), rounds=3).parse_args()
+    parser = common.options(__doc__.splitlines()[0], list(NAMES), rounds=3)
+    parser.add_argument("--compile", action="store_true", help="torch.compile as well")
+    args = parser.parse_args()
+    ways = [w for w in WAYS if w != "compile" or args.compile]
     lines = []
     for name in args.cases:
         if name not in NAMES:
             raise common.Failed(f"no program '{name}': {', '.join(NAMES)}")
         common.say(f"tensorssa: {name}")
-        lines.append(compare(args.memplan, name, args.rounds))
-    heads = ["program", *(f"{l} MiB" for l in LEVELS), "eager MiB", "TorchScript MiB", "compiled MiB", *(f"~{l} ms" for l in LEVELS),
-             "~eager ms", "~TorchScript ms", "~compiled ms", "~eager over full", "~TorchScript over full", "~compiled over full",
-             "~eager over TorchScript", "~copy over full"]
+        lines.append(compare(args.memplan, name, args.rounds, ways))
+    heads = ["program", *(f"{l} MiB" for l in LEVELS), *(f"{WAYS[w]} MiB" for w in ways), *(f"~{l} ms" for l in LEVELS),
+             *(f"~{WAYS[w]} ms" for w in ways), *(f"~{WAYS[w]} over full" for w in ways), "~eager over TorchScript", "~copy over full"]
     common.write_table(common.table_path(args.output, "tensorssa"), heads, lines)
 
 
