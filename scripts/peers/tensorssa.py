@@ -3,14 +3,16 @@
 
   scripts/peers/tensorssa.py [NAME ..]      the six programs of memplan's zoo (graphs/zoo/programs.c)
 
-The programs are the zoo's, statement by statement, on the same inputs; memplan's outputs are held to eager PyTorch's. Each way runs
-in a process of its own, by turns. Bytes are the most that PyTorch's CPU allocator holds at once above what it held before the call
+The programs are the zoo's, statement by statement, on the same inputs; memplan's outputs are held to eager PyTorch's. PyTorch
+runs in one process and memplan in one a run, by turns. Bytes are the most that PyTorch's CPU allocator holds at once above what it held before the call
 (its profiler), and memplan's arena with its outputs. Needs torch and numpy; --compile, which adds torch.compile, a C++ compiler, and minutes.
 """
 
+import importlib
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -162,18 +164,16 @@ def arguments(name, folder):
 
 
 def measure(name, way, folder):
-    """Prints {"ns": [..], "bytes"}; writes outputs as folder/out.K.npy if eager."""
+    """Returns {"ns": [..], "bytes"}; writes outputs as folder/out.K.npy if eager."""
     import numpy
     import torch
     from torch.profiler import ProfilerActivity, profile
 
     torch.set_num_threads(1)
-    module = os.path.join(folder, "programs.py")
     sys.path.insert(0, folder)
-    if not os.path.exists(module):
-        with open(module, "w", encoding="utf-8") as file:
-            file.write(SOURCE)
-    run = getattr(__import__("programs"), name)
+    with open(os.path.join(folder, f"of_{name}.py"), "w", encoding="utf-8") as file:
+        file.write(SOURCE)  # TorchScript reads the source of a function
+    run = getattr(importlib.import_module(f"of_{name}"), name)
     given = arguments(name, folder)
     want = [o.clone() for o in run(*given)]
     if way == "eager":
@@ -196,7 +196,26 @@ def measure(name, way, folder):
             start = time.perf_counter_ns()
             run(*given)
             times.append(time.perf_counter_ns() - start)
-    print(json.dumps({"ns": times, "bytes": most_alive(seen)}))
+    return {"ns": times, "bytes": most_alive(seen)}
+
+
+def serve():
+    """A line NAME WAY FOLDER is answered by a line of JSON: what was measured, or {"failed": why}."""
+    for line in sys.stdin:
+        try:
+            print(json.dumps(measure(*line.split())), flush=True)
+        except (common.Failed, RuntimeError) as error:
+            print(json.dumps({"failed": str(error).splitlines()[0]}), flush=True)
+
+
+def ask(peer, *words):
+    peer.stdin.write(" ".join(words) + "\n")
+    peer.stdin.flush()
+    answer = peer.stdout.readline()
+    made = json.loads(answer) if answer else {"failed": "PyTorch's process has ended"}
+    if "failed" in made:
+        raise common.Failed(made["failed"])
+    return made
 
 
 def prepare(program, name, folder):
@@ -220,13 +239,13 @@ def prepare(program, name, folder):
     return words
 
 
-def compare(program, name, rounds, ways):
+def compare(peer, program, name, rounds, ways):
     theirs, ours, rows, peaks = {w: [] for w in ways}, {l: [] for l in LEVELS}, {}, {}
     with tempfile.TemporaryDirectory() as folder:
         words = prepare(program, name, folder)
         for _ in range(rounds):
             for way in ways:
-                made, _ = common.itself(__file__, name, way, folder)
+                made = ask(peer, name, way, folder)
                 theirs[way].append(common.median(made["ns"]))
                 peaks[way] = made["bytes"]
             for level in LEVELS:
@@ -246,11 +265,14 @@ def main():
     args = parser.parse_args()
     ways = [w for w in WAYS if w != "compile" or args.compile]
     lines = []
-    for name in args.cases:
-        if name not in NAMES:
-            raise common.Failed(f"no program '{name}': {', '.join(NAMES)}")
-        common.say(f"tensorssa: {name}")
-        lines.append(compare(args.memplan, name, args.rounds, ways))
+    env = dict(os.environ, KINETO_LOG_LEVEL="9", PYTHONWARNINGS="ignore")
+    with subprocess.Popen([sys.executable, __file__, "--serve"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as peer:
+        for name in args.cases:
+            if name not in NAMES:
+                raise common.Failed(f"no program '{name}': {', '.join(NAMES)}")
+            common.say(f"tensorssa: {name}")
+            lines.append(compare(peer, args.memplan, name, args.rounds, ways))
+        peer.stdin.close()
     heads = ["program", *(f"{l} MiB" for l in LEVELS), *(f"{WAYS[w]} MiB" for w in ways), *(f"~{l} ms" for l in LEVELS),
              *(f"~{WAYS[w]} ms" for w in ways), *(f"~{WAYS[w]} over full" for w in ways), "~eager over TorchScript", "~copy over full"]
     common.write_table(common.table_path(args.output, "tensorssa"), heads, lines)
@@ -258,8 +280,8 @@ def main():
 
 if __name__ == "__main__":
     try:
-        if sys.argv[1:2] == ["--one"]:
-            measure(*sys.argv[2:5])
+        if sys.argv[1:2] == ["--serve"]:
+            serve()
         else:
             main()
     except common.Failed as error:
