@@ -188,8 +188,8 @@ def measure(name, way, folder):
             made = run(*given)
         if not all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(made, want)):
             raise common.Failed(f"{name}: {way} differs from eager")
+        del made
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
-            del made
             made = run(*given)
         times = []
         for _ in range(RUNS):
