@@ -4,6 +4,8 @@
 
 #if !MPL_HAVE_CUDA
 
+#include "runtime/cuda/api.h"
+
 const mpl_cuda_api *mpl_cuda_real(const char **absent)
 {
     *absent = "built without CUDA: " MPL_CUDA_LACKS;
