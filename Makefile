@@ -24,7 +24,7 @@ CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fv
 
 .DEFAULT_GOAL := all
 .PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
-.PHONY: audit-walk train-oracle shapes-oracle bench-shapes bench-near views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
+.PHONY: audit-walk train-oracle shapes-oracle bench-shapes bench-near bench-nnc views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises wheel wheel-test
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
 .PHONY: measure-house reliability cluster-test follow-docs claims determinism instances instances-check exact-oracle least-oracle online-oracle ilp-oracle paper paper-check least-55 peers
@@ -303,6 +303,10 @@ bench-shapes: $O/memplan
 # After one of 1,000 buffers has doubled, a plan near the older one takes at most 1 ms, without reading that (median of 15).
 bench-near: $O/memplan
 	$(Q)scripts/bench-near.sh $O/memplan 1
+
+# nnc_2018 plans 10,000 buffers of eight inputs in at most 2 s each (median of 3).
+bench-nnc: $O/memplan
+	$(Q)scripts/bench-nnc.sh $O/memplan 2
 
 # Faults drawn by SEED, FAULTS a file, of which a test of the room must notice all but 5 %; goes on where it was interrupted. AGAIN=1:
 # once more those that lived. The smoke form keeps the tool alive.

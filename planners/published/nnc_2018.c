@@ -1,15 +1,21 @@
 /* nnc_2018.c -- NNC's allocation graph as first published: most interferences first, with pairing.
  *
- * Idea     The buffer with the most interferences goes first. It may bring a larger buffer that it
- *          does not interfere with; both take one offset.
+ * Idea     The buffers with the most interferences are candidates. Each may bring a larger buffer
+ *          that it does not interfere with; both take one offset. Of all candidates the first, by
+ *          size and then by interferences, that fits an edge is inserted.
  * Source   Liu Liu, "The NNC Tensor Allocation Algorithm", 27 April 2018, and libnnc of May 2018;
  *          see nnc_graph.h. rule=text: the text's step 4 takes no edge that touches the source or
  *          the sink; rule=code: the code of May 2018 takes them last.
  * Differs  Equal keys go by id (ties=id); production leaves them to its sort. They are many, and
- *          matter: ties=reversed and ties=shuffled,shuffle=N say how much.
- * Cost     O(n) candidates a round, of which only those that fit an edge alone are looked at
- * closely: O(n (n + arcs)) where most do; n^2 / 4 bytes. Limits   The third member of a tuple, a
- * loop-carry companion, needs loops. */
+ *          matter: ties=reversed and ties=shuffled,shuffle=N say how much. The text's step 3 orders
+ *          candidates by size, then by interferences (keys=size+edges), where the idea, the most
+ *          interferences first, would have them the other way round (keys=edges+size); with one key
+ *          alone (keys=size, keys=edges) the rest is ties.
+ * Cost     O(n) a round, and O(usable edges + larger buffers) for each buffer of most interferences
+ *          whose best tuple is looked for anew, which are few: what fits an edge, and
+ * interferences, only become fewer until a block is opened, so the tuple found before is a bound.
+ *          n^2 / 4 bytes, and up to 64 MiB of kept edges.
+ * Limits   The third member of a tuple, a loop-carry companion, needs loops. */
 #include "planners/published/nnc_graph.h"
 
 #include "graphs/core/rng.h"
@@ -17,95 +23,357 @@
 
 #include <stdlib.h>
 
+enum { MOST_KEPT = 1 << 22 }; /* edges kept for all buffers together */
+
+/* A tuple, with what it is ordered by. */
 typedef struct candidate {
-    uint64_t size;  /* largest of the tuple [byte] */
-    uint64_t count; /* interferences of all members */
+    uint64_t key[2]; /* the larger first */
     uint32_t tie_a, tie_k;
     mpl_buffer a;
     mpl_buffer k; /* MPL_NONE: a alone */
 } candidate;
 
+/* An edge that can hold a buffer alone, with the bytes that it had when last looked at. */
+typedef struct kept_edge {
+    uint64_t bytes;
+    uint32_t id;
+} kept_edge;
+
+/* All edges below `seen` that can hold a buffer alone, the widest first, as they were after the
+ * first `n_used` insertions into edges. */
+typedef struct usable_edges {
+    kept_edge *edge;
+    size_t n, cap;
+    uint32_t seen, n_used;
+} usable_edges;
+
+/* What fits, together with one buffer a, the edges of a that were added. */
+typedef struct reach {
+    uint64_t *later, *earlier;   /* bit set: may follow a, may precede a, on one of these edges */
+    bool any_later, any_earlier; /* an edge leads to the sink, comes from the source */
+    size_t n;                    /* edges added */
+} reach;
+
+/* The first tuple with buffer a, as it was in a round; a = MPL_NONE: there was none. Until a block
+ * is opened there is none before it. */
+typedef struct best_with {
+    candidate first;
+    uint32_t round; /* 0: never looked for */
+} best_with;
+
 /* What a planner of this file keeps over the rounds. */
 typedef struct chooser {
     bool pairs;
+    bool by_size, by_edges; /* the keys */
+    bool edges_first;
     uint32_t *tie;       /* [n] equal keys go by it */
-    mpl_buffer *by_size; /* [n_left] buffers not yet inserted, the largest first */
-    uint32_t n_left;
-    uint64_t *most;      /* bit set: open, with the most interferences of all */
-    mpl_buffer *by_tie;  /* [n_by_tie] buffers, those not yet inserted among them, ties ascending */
-    mpl_buffer *of_most; /* [n_most] of `most`, ties ascending */
-    uint32_t n_by_tie, n_most;
-    candidate *list; /* [n] */
-    size_t n, cap;
-    candidate *ring; /* [n_ring] largest members of one size, the most interferences first */
-    size_t n_ring, cap_ring;
+    mpl_buffer *largest; /* [n_left] buffers not yet inserted, the largest first */
+    mpl_buffer *by_tie;  /* [n_by_tie] the same, ties ascending */
+    mpl_buffer *of_most; /* [n_most] those with the most interferences, ties ascending */
+    uint32_t n_left, n_by_tie, n_most;
+    usable_edges *usable; /* [n] */
+    kept_edge *used;      /* [n_used] an edge that was inserted into, as it was before */
+    uint32_t n, n_used;
+    best_with *fits, *all;  /* [n] of tuples that fit an edge; of all */
+    uint32_t round, opened; /* now; when a block was opened last */
+    size_t n_kept;
+    reach reach;
+    uint64_t *beside; /* bit set: open buffers that do not interfere with a */
+    uint32_t *list;   /* edges of a, for the choice of the best */
+    size_t cap_list;
 } chooser;
 
-MPL_ORDER_BY(better_first, candidate,
-             MPL_FALLING(size) MPL_FALLING(count) MPL_RISING(tie_a) MPL_RISING(tie_k))
+MPL_ORDER_BY(widest_first, kept_edge, MPL_FALLING(bytes) MPL_RISING(id))
 
-static bool is_open(const mpl_nnc_graph *g, mpl_buffer b)
+/* Whether candidate x comes before y; y.a = MPL_NONE: there is none yet. */
+static bool is_better(const candidate *x, const candidate *y)
 {
-    return mpl_bit_has(g->open, b);
+    if (y->a == MPL_NONE)
+        return true;
+    for (int i = 0; i < 2; i++)
+        if (x->key[i] != y->key[i])
+            return x->key[i] > y->key[i];
+    return x->tie_a != y->tie_a ? x->tie_a < y->tie_a : x->tie_k < y->tie_k;
 }
 
-static void mark_most(const mpl_nnc_graph *g, chooser *c)
+/* Removes what has been inserted; returns how many are left. */
+static uint32_t keep_open(const mpl_nnc_graph *g, uint32_t n, mpl_buffer *list)
 {
-    uint32_t most = 0, left = 0;
+    uint32_t left = 0;
 
-    for (uint32_t i = 0; i < c->n_left; i++)
-        if (is_open(g, c->by_size[i])) {
-            c->by_size[left] = c->by_size[i];
-            most = g->count[c->by_size[left]] > most ? g->count[c->by_size[left]] : most;
-            left++;
-        }
-    c->n_left = left;
-    memset(c->most, 0, g->n_words * sizeof *c->most);
+    for (uint32_t i = 0; i < n; i++)
+        if (mpl_bit_has(g->open, list[i]))
+            list[left++] = list[i];
+    return left;
+}
+
+static void list_most(const mpl_nnc_graph *g, chooser *c)
+{
+    uint32_t most = 0;
+
+    c->n_left = keep_open(g, c->n_left, c->largest);
+    c->n_by_tie = keep_open(g, c->n_by_tie, c->by_tie);
     c->n_most = 0;
-    left = 0;
-    for (uint32_t i = 0; i < c->n_by_tie; i++) {
-        mpl_buffer b = c->by_tie[i];
-
-        if (!is_open(g, b))
-            continue;
-        c->by_tie[left++] = b;
-        if (g->count[b] == most) {
-            mpl_bit_add(c->most, b);
-            c->of_most[c->n_most++] = b;
-        }
-    }
-    c->n_by_tie = left;
+    for (uint32_t i = 0; i < c->n_by_tie; i++)
+        most = g->count[c->by_tie[i]] > most ? g->count[c->by_tie[i]] : most;
+    for (uint32_t i = 0; i < c->n_by_tie; i++)
+        if (g->count[c->by_tie[i]] == most)
+            c->of_most[c->n_most++] = c->by_tie[i];
 }
 
-static mpl_status add(const mpl_nnc_graph *g, chooser *c, mpl_buffer a, mpl_buffer k)
-{
-    candidate next = {g->size[a], g->count[a], c->tie[a], MPL_NONE, a, k};
+/* ---- edges that hold a buffer ---- */
 
-    if (k != MPL_NONE) {
-        next.size = g->size[k];
-        next.count += g->count[k];
-        next.tie_k = c->tie[k];
+static void forget(const mpl_nnc_graph *g, chooser *c, mpl_buffer b)
+{
+    c->n_kept -= c->usable[b].n;
+    mpl_free(g->ctx, c->usable[b].edge);
+    c->usable[b] = (usable_edges){NULL, 0, 0, 0, 0};
+}
+
+/* Moves e, the last of n, to its place among the others. */
+static void put_in_order(kept_edge *edge, size_t n)
+{
+    kept_edge e = edge[n - 1];
+
+    for (n--; n > 0 && widest_first(&e, &edge[n - 1]) < 0; n--)
+        edge[n] = edge[n - 1];
+    edge[n] = e;
+}
+
+/* Gives each edge the bytes that it has now, drops those that have become too narrow, and restores
+ * the order: few have changed. */
+static void refresh(const mpl_nnc_graph *g, usable_edges *u, uint64_t need)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < u->n; i++) {
+        kept_edge e = {g->edge[u->edge[i].id].bytes, u->edge[i].id};
+
+        if (e.bytes < need)
+            continue;
+        u->edge[n++] = e;
+        put_in_order(u->edge, n);
     }
-    MPL_PASS(mpl_reserve(g->ctx, c->list, c->cap, c->n + 1));
-    c->list[c->n++] = next;
+    u->n = n;
+}
+
+/* Narrows the one edge that was used, if it is among those kept. */
+static void narrow(const mpl_nnc_graph *g, usable_edges *u, const kept_edge *used, uint64_t need)
+{
+    kept_edge *found = u->n > 0 ? bsearch(used, u->edge, u->n, sizeof *used, widest_first) : NULL,
+              e;
+    kept_edge *end = u->edge + u->n;
+
+    if (found == NULL)
+        return;
+    e = (kept_edge){g->edge[used->id].bytes, used->id};
+    for (; found + 1 < end && (e.bytes < need || widest_first(&found[1], &e) < 0); found++)
+        found[0] = found[1];
+    *found = e;
+    u->n -= e.bytes < need;
+}
+
+/* Brings the edges that can hold b alone up to date. */
+static mpl_status update(mpl_nnc_graph *g, chooser *c, mpl_buffer b)
+{
+    usable_edges *u = &c->usable[b];
+    bool many = g->n_edges - u->seen > 64;
+
+    c->n_kept -= u->n;
+    g->ticks += g->n_edges - u->seen;
+    if (c->n_used - u->n_used > 8) {
+        g->ticks += u->n;
+        refresh(g, u, g->size[b]);
+        u->n_used = c->n_used;
+    }
+    for (; u->n_used < c->n_used; u->n_used++)
+        narrow(g, u, &c->used[u->n_used], g->size[b]);
+    for (; u->seen < g->n_edges; u->seen++) {
+        const mpl_nnc_edge *e = &g->edge[u->seen];
+
+        if (e->bytes < g->size[b] || !mpl_nnc_usable(g, e, b, b, g->size[b]))
+            continue;
+        MPL_PASS(mpl_reserve(g->ctx, u->edge, u->cap, u->n + 1));
+        u->edge[u->n++] = (kept_edge){e->bytes, u->seen};
+        if (!many)
+            put_in_order(u->edge, u->n);
+    }
+    if (many && u->n > 0)
+        qsort(u->edge, u->n, sizeof *u->edge, widest_first);
+    c->n_kept += u->n;
     return MPL_OK;
 }
 
-/* Whether a, of the most interferences, may bring the larger k. */
-static bool is_pair(const mpl_nnc_graph *g, mpl_buffer a, mpl_buffer k)
+/* ---- pairs ---- */
+
+static void join(const mpl_nnc_graph *g, uint64_t *to, const uint64_t *from)
 {
-    return g->size[a] < g->size[k] && g->p->pool[a] == g->p->pool[k] && !mpl_conflict(g->p, a, k);
+    for (uint32_t w = 0; w < g->n_words; w++)
+        to[w] |= from[w];
 }
 
-/* Lists the tuples of k whose count is that of the most alone: k by itself if it is of those, and
- * pairs if k interferes with nothing. */
-static mpl_status list_last(const mpl_nnc_graph *g, chooser *c, mpl_buffer k)
+/* Adds edge (y, x), which holds a: what lies between a and x, or between y and a, fits it. A buffer
+ * that one added before reaches over adds nothing. */
+static void add_edge(mpl_nnc_graph *g, reach *r, const mpl_nnc_edge *e)
 {
-    if (mpl_bit_has(c->most, k))
-        MPL_PASS(add(g, c, k, MPL_NONE));
-    for (uint32_t i = 0; c->pairs && g->count[k] == 0 && i < c->n_most; i++)
-        if (is_pair(g, c->of_most[i], k))
-            MPL_PASS(add(g, c, c->of_most[i], k));
+    uint32_t n = g->p->n;
+
+    if (e->to == n + 1) {
+        r->any_later = true;
+    } else if (!r->any_later && !mpl_bit_has(r->later, e->to)) {
+        join(g, r->later, g->after + (size_t)e->to * g->n_words);
+        g->ticks += g->n_words / 16;
+    }
+    if (e->from == n) {
+        r->any_earlier = true;
+    } else if (!r->any_earlier && !mpl_bit_has(r->earlier, e->from)) {
+        join(g, r->earlier, g->p->before->row + (size_t)e->from * g->n_words);
+        g->ticks += g->n_words / 16;
+    }
+}
+
+/* Adds the edges of a that have as many bytes. */
+static void widen(mpl_nnc_graph *g, reach *r, const usable_edges *u, uint64_t bytes)
+{
+    for (; r->n < u->n && u->edge[r->n].bytes >= bytes; r->n++)
+        add_edge(g, r, &g->edge[u->edge[r->n].id]);
+}
+
+static bool reaches(const mpl_nnc_graph *g, const reach *r, mpl_buffer a, mpl_buffer k)
+{
+    return mpl_is_before(g->p->before, a, k) ? r->any_later || mpl_bit_has(r->later, k)
+                                             : r->any_earlier || mpl_bit_has(r->earlier, k);
+}
+
+static candidate candidate_of(const mpl_nnc_graph *g, const chooser *c, mpl_buffer a, mpl_buffer k)
+{
+    uint64_t size = c->by_size ? g->size[k != MPL_NONE ? k : a] : 0;
+    uint64_t count = c->by_edges && k != MPL_NONE ? g->count[k] : 0; /* beside that of a */
+    uint32_t tie_k = k != MPL_NONE ? c->tie[k] : MPL_NONE;
+
+    if (c->edges_first)
+        return (candidate){{count, size}, c->tie[a], tie_k, a, k};
+    return (candidate){{size, count}, c->tie[a], tie_k, a, k};
+}
+
+/* The first of largest[] with at most so many bytes. */
+static uint32_t first_within(const mpl_nnc_graph *g, const chooser *c, uint64_t bytes)
+{
+    uint32_t low = 0, high = c->n_left;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (g->size[c->largest[middle]] > bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void start_pairs(const mpl_nnc_graph *g, chooser *c, mpl_buffer a)
+{
+    size_t row = (size_t)a * g->n_words;
+    const uint64_t *pool = g->pool_mask + (size_t)g->p->pool[a] * g->n_words;
+
+    for (uint32_t w = 0; w < g->n_words; w++)
+        c->beside[w] = (g->p->before->row[row + w] | g->after[row + w]) & pool[w];
+    memset(c->reach.later, 0, g->n_words * sizeof *c->reach.later);
+    memset(c->reach.earlier, 0, g->n_words * sizeof *c->reach.earlier);
+    c->reach.any_later = c->reach.any_earlier = false;
+    c->reach.n = 0;
+}
+
+/* Improves *best by pairs of a and a larger buffer among largest[begin ..], of those that fit an
+ * edge where `fitting`. */
+static void try_pairs(mpl_nnc_graph *g, chooser *c, mpl_buffer a, bool fitting, uint32_t begin,
+                      candidate *best)
+{
+    bool size_first = c->by_size && !c->edges_first;
+    uint32_t i;
+
+    start_pairs(g, c, a);
+    for (i = begin; i < c->n_left; i++) {
+        mpl_buffer k = c->largest[i];
+        candidate next;
+
+        if (g->size[k] <= g->size[a] ||
+            (size_first && best->a != MPL_NONE && g->size[k] < best->key[0]))
+            break;
+        if (!mpl_bit_has(c->beside, k))
+            continue;
+        next = candidate_of(g, c, a, k);
+        if (!is_better(&next, best))
+            continue;
+        if (fitting)
+            widen(g, &c->reach, &c->usable[a], g->size[k]);
+        if (!fitting || reaches(g, &c->reach, a, k))
+            *best = next;
+    }
+    g->ticks += (i - begin) / 8;
+}
+
+/* Whether what was found holds as a bound. */
+static bool is_bound(const chooser *c, const best_with *f, bool fitting)
+{
+    return fitting ? f->round > c->opened : f->round > 0;
+}
+
+/* Finds the first tuple with a anew. */
+static mpl_status look(mpl_nnc_graph *g, chooser *c, mpl_buffer a, bool fitting, best_with *f)
+{
+    candidate best = {.a = MPL_NONE};
+    uint64_t widest = UINT64_MAX;
+
+    if (fitting) {
+        MPL_PASS(update(g, c, a));
+        widest = c->usable[a].n > 0 ? c->usable[a].edge[0].bytes : 0;
+    }
+    if (is_bound(c, f, fitting) && f->first.a != MPL_NONE && c->by_size && !c->edges_first)
+        widest = mpl_min_u64(widest, f->first.key[0]);
+    if (widest >= g->size[a]) {
+        candidate alone = candidate_of(g, c, a, MPL_NONE);
+
+        if (c->pairs)
+            try_pairs(g, c, a, fitting, first_within(g, c, widest), &best);
+        if (is_better(&alone, &best))
+            best = alone;
+    }
+    *f = (best_with){best, c->round};
+    return MPL_OK;
+}
+
+/* The first candidate, of those that fit an edge where `fitting`; its a is MPL_NONE if there is
+ * none. Looks anew only where the bound is before the best so far, beginning with the first. */
+static mpl_status choose(mpl_nnc_graph *g, chooser *c, bool fitting, candidate *best)
+{
+    best_with *all = fitting ? c->fits : c->all;
+    candidate top = {.a = MPL_NONE};
+
+    for (uint32_t i = 0; i < c->n_most; i++) {
+        mpl_buffer a = c->of_most[i];
+
+        if (!is_bound(c, &all[a], fitting))
+            MPL_PASS(look(g, c, a, fitting, &all[a]));
+        if (all[a].first.a != MPL_NONE && is_better(&all[a].first, &top))
+            top = all[a].first;
+    }
+    best->a = MPL_NONE;
+    if (top.a != MPL_NONE) {
+        MPL_PASS(look(g, c, top.a, fitting, &all[top.a]));
+        *best = all[top.a].first;
+    }
+    for (uint32_t i = 0; i < c->n_most; i++) {
+        best_with *f = &all[c->of_most[i]];
+
+        if (f->first.a == MPL_NONE || !is_better(&f->first, best))
+            continue;
+        if (f->round < c->round)
+            MPL_PASS(look(g, c, c->of_most[i], fitting, f));
+        if (f->first.a != MPL_NONE && is_better(&f->first, best))
+            *best = f->first;
+    }
     return MPL_OK;
 }
 
@@ -118,95 +386,44 @@ static mpl_nnc_tuple tuple_of(const mpl_nnc_graph *g, const candidate *c)
     return (mpl_nnc_tuple){2, {c->k, c->a}};
 }
 
-/* Whether the tuple is the one sought; its edge where `fitting`. */
-static bool takes(mpl_nnc_graph *g, const candidate *of, bool fitting, mpl_nnc_tuple *tuple,
-                  uint32_t *edge)
+/* The best edge for a tuple, whose edges are among those of its buffer a. */
+static mpl_status find_edge(mpl_nnc_graph *g, chooser *c, const mpl_nnc_tuple *tuple, mpl_buffer a,
+                            uint32_t *edge)
 {
-    *tuple = tuple_of(g, of);
-    if (!fitting)
-        return true;
-    g->ticks++;
-    if (mpl_nnc_any_edge(g, tuple))
-        *edge = mpl_nnc_best_edge(g, tuple);
-    return *edge != MPL_NONE;
-}
+    const usable_edges *u = &c->usable[a];
 
-/* The first pair with a larger member of ring[begin .. end), which have one count: all pairs of
- * these have one, too, so ties alone decide. */
-static bool first_pair(mpl_nnc_graph *g, chooser *c, bool fitting, size_t begin, size_t end,
-                       mpl_nnc_tuple *tuple, uint32_t *edge)
-{
-    for (uint32_t i = 0; i < c->n_most; i++)
-        for (size_t j = begin; j < end; j++) {
-            candidate pair = {.a = c->of_most[i], .k = c->ring[j].a};
-
-            if (is_pair(g, pair.a, pair.k) && takes(g, &pair, fitting, tuple, edge))
-                return true;
-        }
-    return false;
-}
-
-/* Lists the buffers of by_size[*at ..] that have one size, the most interferences first. */
-static mpl_status list_ring(mpl_nnc_graph *g, chooser *c, bool fitting, uint32_t *at)
-{
-    uint64_t size = g->size[c->by_size[*at]];
-
-    c->n_ring = 0;
-    for (; *at < c->n_left && g->size[c->by_size[*at]] == size; ++*at) {
-        mpl_buffer k = c->by_size[*at];
-
-        if (fitting && !mpl_nnc_has_edge(g, k))
-            continue;
-        MPL_PASS(mpl_reserve(g->ctx, c->ring, c->cap_ring, c->n_ring + 1));
-        c->ring[c->n_ring++] = (candidate){size, g->count[k], c->tie[k], MPL_NONE, k, MPL_NONE};
-    }
-    if (c->n_ring > 0)
-        qsort(c->ring, c->n_ring, sizeof *c->ring, better_first);
-    if (fitting && c->n_ring > 0)
-        mpl_nnc_mark_wide(g, size);
-    return MPL_OK;
-}
-
-/* The first tuple, in the order of all, of those whose largest member has one size; those without
- * an edge are passed over where `fitting`. An edge that holds a tuple holds its largest member
- * alone, so members without one are left out then. *at: the first of the next size. */
-static mpl_status best_of_size(mpl_nnc_graph *g, chooser *c, bool fitting, uint32_t *at,
-                               mpl_nnc_tuple *tuple, uint32_t *edge)
-{
-    MPL_PASS(list_ring(g, c, fitting, at));
-    for (size_t begin = 0, end; c->pairs && begin < c->n_ring; begin = end) {
-        for (end = begin; end < c->n_ring && c->ring[end].count == c->ring[begin].count; end++)
-            ;
-        if (c->ring[begin].count > 0 && first_pair(g, c, fitting, begin, end, tuple, edge))
-            return MPL_OK;
-    }
-    c->n = 0;
-    tuple->n = 0;
-    for (size_t i = 0; i < c->n_ring; i++)
-        MPL_PASS(list_last(g, c, c->ring[i].a));
-    if (c->n > 0)
-        qsort(c->list, c->n, sizeof *c->list, better_first);
-    for (size_t i = 0; i < c->n; i++)
-        if (takes(g, &c->list[i], fitting, tuple, edge))
-            return MPL_OK;
-    tuple->n = 0;
+    MPL_PASS(mpl_reserve(g->ctx, c->list, c->cap_list, u->n));
+    for (size_t i = 0; i < u->n; i++)
+        c->list[i] = u->edge[i].id;
+    *edge = mpl_nnc_best_edge(g, tuple, (uint32_t)u->n, c->list);
+    mpl_assert(*edge != MPL_NONE);
     return MPL_OK;
 }
 
 static mpl_status insert_next(mpl_nnc_graph *g, void *arg)
 {
     chooser *c = arg;
+    candidate best;
+    mpl_nnc_tuple tuple;
     uint32_t edge = MPL_NONE;
-    mpl_nnc_tuple tuple = {0, {0}};
 
-    mark_most(g, c);
-    for (uint32_t at = 0; at < c->n_left && edge == MPL_NONE;)
-        MPL_PASS(best_of_size(g, c, true, &at, &tuple, &edge));
-    if (edge == MPL_NONE) {
-        tuple.n = 0;
-        for (uint32_t at = 0; at < c->n_left && tuple.n == 0;)
-            MPL_PASS(best_of_size(g, c, false, &at, &tuple, &edge));
+    c->round++;
+    list_most(g, c);
+    for (mpl_buffer b = 0; b < g->p->n && c->n_kept > MOST_KEPT; b++)
+        forget(g, c, b);
+    MPL_PASS(choose(g, c, true, &best));
+    if (best.a == MPL_NONE) {
+        MPL_PASS(choose(g, c, false, &best));
+        tuple = tuple_of(g, &best);
+        c->opened = c->round;
+    } else {
+        tuple = tuple_of(g, &best);
+        MPL_PASS(find_edge(g, c, &tuple, best.a, &edge));
     }
+    for (uint32_t i = 0; i < tuple.n; i++)
+        forget(g, c, tuple.member[i]);
+    if (edge != MPL_NONE)
+        c->used[c->n_used++] = (kept_edge){g->edge[edge].bytes, edge};
     return mpl_nnc_insert(g, &tuple, edge);
 }
 
@@ -231,10 +448,11 @@ static mpl_status set_ties(const mpl_run *run, chooser *c, uint32_t n)
 
 typedef struct sized {
     uint64_t size;
+    uint32_t tie;
     mpl_buffer id;
 } sized;
 
-MPL_ORDER_BY(larger_first, sized, MPL_FALLING(size) MPL_RISING(id))
+MPL_ORDER_BY(larger_first, sized, MPL_FALLING(size) MPL_RISING(tie))
 
 static mpl_status sort_by_size(const mpl_nnc_graph *g, chooser *c)
 {
@@ -242,13 +460,21 @@ static mpl_status sort_by_size(const mpl_nnc_graph *g, chooser *c)
 
     MPL_PASS(mpl_new(g->ctx, list, g->p->n));
     for (mpl_buffer b = 0; b < g->p->n; b++)
-        list[b] = (sized){g->size[b], b};
+        list[b] = (sized){g->size[b], c->tie[b], b};
     qsort(list, g->p->n, sizeof *list, larger_first);
     for (uint32_t i = 0; i < g->p->n; i++)
-        c->by_size[i] = list[i].id;
-    c->n_left = g->p->n;
+        c->largest[i] = list[i].id;
     mpl_free(g->ctx, list);
     return MPL_OK;
+}
+
+static void set_keys(const mpl_run *run, chooser *c)
+{
+    const char *keys = mpl_run_param(run, "keys");
+
+    c->edges_first = keys != NULL && strncmp(keys, "edges", 5) == 0;
+    c->by_size = keys == NULL || strcmp(keys, "edges") != 0;
+    c->by_edges = keys == NULL || strcmp(keys, "size") != 0;
 }
 
 static mpl_status start(mpl_run *run, mpl_nnc_graph *g, void *arg)
@@ -258,12 +484,14 @@ static mpl_status start(mpl_run *run, mpl_nnc_graph *g, void *arg)
 
     g->inner_only = rule != NULL && strcmp(rule, "text") == 0;
     c->pairs = pairs == NULL || strcmp(pairs, "on") == 0;
-    MPL_PASS(mpl_new_each(run->ctx, g->p->n, c->tie, c->by_size, c->by_tie, c->of_most));
-    MPL_PASS(mpl_new(run->ctx, c->most, g->n_words));
-    MPL_PASS(set_ties(run, c, g->p->n));
-    for (mpl_buffer b = 0; b < g->p->n; b++)
+    c->n = c->n_left = c->n_by_tie = g->p->n;
+    set_keys(run, c);
+    MPL_PASS(mpl_new_each(run->ctx, c->n, c->tie, c->largest, c->by_tie, c->of_most, c->usable,
+                          c->used, c->fits, c->all));
+    MPL_PASS(mpl_new_each(run->ctx, g->n_words, c->reach.later, c->reach.earlier, c->beside));
+    MPL_PASS(set_ties(run, c, c->n));
+    for (mpl_buffer b = 0; b < c->n; b++)
         c->by_tie[c->tie[b]] = b;
-    c->n_by_tie = g->p->n;
     return sort_by_size(g, c);
 }
 
@@ -272,7 +500,10 @@ static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
     chooser c = {0};
     mpl_status st = mpl_nnc_plan(run, p, out, start, insert_next, &c);
 
-    mpl_free_each(run->ctx, c.tie, c.by_size, c.by_tie, c.most, c.of_most, c.list, c.ring);
+    for (uint32_t b = 0; c.usable != NULL && b < c.n; b++)
+        mpl_free(run->ctx, c.usable[b].edge);
+    mpl_free_each(run->ctx, c.tie, c.largest, c.by_tie, c.of_most, c.usable, c.used, c.fits, c.all,
+                  c.reach.later, c.reach.earlier, c.beside, c.list);
     return st;
 }
 
@@ -280,7 +511,8 @@ const mpl_planner mpl_planner_nnc_2018 = {
     .name = "nnc_2018",
     .about = "NNC's allocation graph, most interference first, in pairs (as published)",
     .source = "liu2018",
-    .params = "rule=code|text,pairs=on|off,ties=id|reversed|shuffled,shuffle=N",
+    .params = "rule=code|text,pairs=on|off,keys=size+edges|edges+size|size|edges,"
+              "ties=id|reversed|shuffled,shuffle=N",
     .traits = MPL_BLOCKS | MPL_PARALLEL_ONLY | MPL_USES_IN_PLACE,
     .plan = plan,
 };

@@ -40,7 +40,8 @@ static mpl_status insert_next(mpl_nnc_graph *g, void *arg)
                 fits = b;
         }
     lone.member[0] = fits != MPL_NONE ? fits : top;
-    return mpl_nnc_insert(g, &lone, fits != MPL_NONE ? mpl_nnc_best_edge(g, &lone) : MPL_NONE);
+    return mpl_nnc_insert(g, &lone,
+                          fits != MPL_NONE ? mpl_nnc_best_edge(g, &lone, 0, NULL) : MPL_NONE);
 }
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)

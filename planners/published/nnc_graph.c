@@ -11,14 +11,19 @@
 
 #define MAX_BUFFERS 65536
 
+/* The edges gathered in graph->usable, and the positions in time between their ends. */
+typedef struct mpl_nnc_span {
+    uint32_t n;
+    uint32_t low, high;
+} mpl_nnc_span;
+
 static void graph_free(mpl_nnc_graph *g)
 {
     if (g == NULL)
         return;
     mpl_free_each(g->ctx, g->after, g->open, g->pool_mask, g->size, g->count, g->edge, g->cursor,
-                  g->wide_from, g->wide_to, g->wide_source, g->wide_sink, g->newest, g->block_bytes,
-                  g->block_pool, g->block, g->offset, g->time.rank, g->time.pos, g->time.hop,
-                  g->usable, g->hops, g);
+                  g->block_bytes, g->block_pool, g->block, g->offset, g->time.rank, g->time.pos,
+                  g->time.hop, g->usable, g->hops, g);
 }
 
 static mpl_status start_time(mpl_nnc_graph *g)
@@ -88,10 +93,7 @@ static mpl_status graph_new(mpl_ctx *ctx, const mpl_problem *p, mpl_nnc_graph **
     g->p = p;
     g->n_words = p->before->n_words;
     MPL_TRY(mpl_before_transpose(ctx, p->before, &g->after));
-    MPL_TRY(mpl_new_each(ctx, g->n_words, g->open, g->wide_from, g->wide_to, g->wide_source,
-                         g->wide_sink));
-    MPL_TRY(mpl_new(ctx, g->newest, p->n));
-    memset(g->newest, 0xff, p->n * sizeof *g->newest);
+    MPL_TRY(mpl_new(ctx, g->open, g->n_words));
     MPL_TRY(mpl_new(ctx, g->pool_mask, (size_t)p->n_pools * g->n_words));
     MPL_TRY(mpl_new_each(ctx, p->n, g->size, g->count, g->cursor, g->block, g->offset));
     MPL_TRY(start_counts(g));
@@ -192,15 +194,15 @@ static void wipe(mpl_nnc_graph *g, uint32_t low, uint32_t high)
         g->time.hop[g->time.rank[at]] = 0;
 }
 
-static bool usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first, mpl_buffer last,
-                   uint64_t need)
+bool mpl_nnc_usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first,
+                    mpl_buffer last, uint64_t need)
 {
     uint32_t n = g->p->n;
 
     if (e->bytes < need || g->block_pool[e->block] != g->p->pool[first] ||
         (e->from == n && e->to == n + 1) || (g->inner_only && (e->from == n || e->to == n + 1)))
         return false;
-    return (e->from == n || mpl_is_before(g->p->before, e->from, first)) &&
+    return (e->from == n || mpl_bit_has(g->after + (size_t)first * g->n_words, e->from)) &&
            (e->to == n + 1 || mpl_is_before(g->p->before, last, e->to));
 }
 
@@ -208,69 +210,11 @@ bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b)
 {
     uint32_t *at = &g->cursor[b];
 
-    while (*at < g->n_edges && !usable(g, &g->edge[*at], b, b, g->size[b])) {
+    while (*at < g->n_edges && !mpl_nnc_usable(g, &g->edge[*at], b, b, g->size[b])) {
         ++*at;
         g->ticks++;
     }
     return *at < g->n_edges;
-}
-
-void mpl_nnc_mark_wide(mpl_nnc_graph *g, uint64_t bytes)
-{
-    uint32_t n = g->p->n;
-    size_t row = g->n_words * sizeof *g->wide_from;
-
-    memset(g->wide_from, 0, row);
-    memset(g->wide_to, 0, row);
-    memset(g->wide_source, 0, row);
-    memset(g->wide_sink, 0, row);
-    g->wide_bytes = bytes;
-    g->ticks += g->n_edges / 64;
-    for (uint32_t i = 0; i < g->n_edges; i++) {
-        const mpl_nnc_edge *e = &g->edge[i];
-
-        if (e->bytes < bytes)
-            continue;
-        if (e->from < n && e->to < n) {
-            mpl_bit_add(g->wide_from, e->from);
-            mpl_bit_add(g->wide_to, e->to);
-        } else if (e->to < n && !g->inner_only) {
-            mpl_bit_add(g->wide_source, e->to);
-        } else if (e->from < n && !g->inner_only) {
-            mpl_bit_add(g->wide_sink, e->from);
-        }
-    }
-}
-
-/* Whether one of the wide edges that leave `from` leads to a buffer after `last`. */
-static bool leads_after(const mpl_nnc_graph *g, mpl_buffer from, mpl_buffer last)
-{
-    for (uint32_t i = g->newest[from]; i != MPL_NONE; i = g->edge[i].older)
-        if (g->edge[i].bytes >= g->wide_bytes && g->edge[i].to < g->p->n &&
-            mpl_is_before(g->p->before, last, g->edge[i].to))
-            return true;
-    return false;
-}
-
-bool mpl_nnc_any_edge(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
-{
-    mpl_buffer first = tuple->member[0], last = tuple->member[tuple->n - 1];
-    const uint64_t *pool = g->pool_mask + (size_t)g->p->pool[first] * g->n_words;
-    const uint64_t *before_first = g->after + (size_t)first * g->n_words;
-    const uint64_t *after_last = g->p->before->row + (size_t)last * g->n_words;
-    bool may_end = false;
-
-    for (uint32_t w = 0; w < g->n_words; w++) {
-        if (((before_first[w] & g->wide_sink[w]) | (after_last[w] & g->wide_source[w])) & pool[w])
-            return true;
-        may_end = may_end || (after_last[w] & g->wide_to[w] & pool[w]) != 0;
-    }
-    for (uint32_t w = 0; may_end && w < g->n_words; w++)
-        for (uint64_t bits = before_first[w] & g->wide_from[w] & pool[w]; bits != 0;
-             bits &= bits - 1)
-            if (leads_after(g, w * 64 + (uint32_t)__builtin_ctzll(bits), last))
-                return true;
-    return false;
 }
 
 static uint64_t largest(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
@@ -282,60 +226,66 @@ static uint64_t largest(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
     return most;
 }
 
-/* Gathers the usable edges of a tuple and their span of time; returns their number. */
-static uint32_t gather_usable(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t *low,
-                              uint32_t *high)
+/* Keeps edge i if the tuple can use it, and widens the span of time of all that are kept. */
+static void gather(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint64_t need, uint32_t i,
+                   mpl_nnc_span *kept)
 {
-    mpl_buffer first = tuple->member[0], last = tuple->member[tuple->n - 1];
-    uint64_t need = largest(g, tuple);
-    uint32_t n = g->p->n, n_usable = 0, unused = MPL_NONE;
+    const mpl_nnc_edge *e = &g->edge[i];
+    uint32_t n = g->p->n, unused = 0;
 
-    for (uint32_t i = tuple->n == 1 ? g->cursor[first] : 0; i < g->n_edges; i++) {
-        const mpl_nnc_edge *e = &g->edge[i];
-
-        g->ticks++;
-        if (!usable(g, e, first, last, need))
-            continue;
-        g->usable[n_usable++] = i;
-        unused = 0;
-        if (e->from != n)
-            span_of(g, e->from, true, low, &unused);
-        unused = MPL_NONE;
-        if (e->to != n + 1)
-            span_of(g, e->to, false, &unused, high);
-    }
-    return n_usable;
+    g->ticks++;
+    if (!mpl_nnc_usable(g, e, tuple->member[0], tuple->member[tuple->n - 1], need))
+        return;
+    g->usable[kept->n++] = i;
+    if (e->from != n)
+        span_of(g, e->from, true, &kept->low, &unused);
+    unused = MPL_NONE;
+    if (e->to != n + 1)
+        span_of(g, e->to, false, &unused, &kept->high);
 }
 
-uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
+/* Of the edges kept, the one of fewest hops, ties by age. */
+static uint32_t fewest_hops(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, const mpl_nnc_span *kept)
 {
     mpl_buffer first = tuple->member[0], last = tuple->member[tuple->n - 1];
-    uint32_t n = g->p->n, low = MPL_NONE, high = 0, n_usable, top, bottom, best = MPL_NONE;
+    uint32_t n = g->p->n, low = kept->low, high = kept->high, top, bottom, best = MPL_NONE;
     uint64_t least = UINT64_MAX;
 
-    n_usable = gather_usable(g, tuple, &low, &high);
-    if (n_usable < 2)
-        return n_usable == 1 ? g->usable[0] : MPL_NONE;
     top = measure_to(g, first, low);
-    for (uint32_t i = 0; i < n_usable; i++) {
+    for (uint32_t i = 0; i < kept->n; i++) {
         const mpl_nnc_edge *e = &g->edge[g->usable[i]];
 
         g->hops[i] = e->from == n ? g->time.penalty : hops_at(g, e->from, true);
     }
     wipe(g, low < top ? low : 0, top);
     bottom = measure_from(g, last, high);
-    for (uint32_t i = 0; i < n_usable; i++) {
+    for (uint32_t i = 0; i < kept->n; i++) {
         const mpl_nnc_edge *e = &g->edge[g->usable[i]];
         uint64_t hops =
             (uint64_t)g->hops[i] + (e->to == n + 1 ? g->time.penalty : hops_at(g, e->to, false));
 
-        if (hops < least) {
+        if (hops < least || (hops == least && g->usable[i] < best)) {
             least = hops;
             best = g->usable[i];
         }
     }
     wipe(g, bottom, high > bottom ? high : g->time.n);
     return best;
+}
+
+uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t n,
+                           const uint32_t *among)
+{
+    mpl_nnc_span kept = {0, MPL_NONE, 0};
+    uint64_t need = largest(g, tuple);
+
+    for (uint32_t i = 0; among != NULL && i < n; i++)
+        gather(g, tuple, need, among[i], &kept);
+    for (uint32_t i = g->cursor[tuple->member[0]]; among == NULL && i < g->n_edges; i++)
+        gather(g, tuple, need, i, &kept);
+    if (kept.n < 2)
+        return kept.n == 1 ? g->usable[0] : MPL_NONE;
+    return fewest_hops(g, tuple, &kept);
 }
 
 static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32_t block,
@@ -348,12 +298,7 @@ static mpl_status push_edge(mpl_nnc_graph *g, uint32_t from, uint32_t to, uint32
     MPL_PASS(mpl_reserve(g->ctx, g->edge, g->cap_edges, (size_t)g->n_edges + 1));
     MPL_PASS(mpl_reserve(g->ctx, g->usable, g->cap_usable, (size_t)g->n_edges + 1));
     MPL_PASS(mpl_reserve(g->ctx, g->hops, g->cap_hops, (size_t)g->n_edges + 1));
-    g->edge[g->n_edges] = (mpl_nnc_edge){from, to, block, MPL_NONE, bytes, offset};
-    if (from < g->p->n) {
-        g->edge[g->n_edges].older = g->newest[from];
-        g->newest[from] = g->n_edges;
-    }
-    g->n_edges++;
+    g->edge[g->n_edges++] = (mpl_nnc_edge){from, to, block, bytes, offset};
     return MPL_OK;
 }
 

@@ -15,7 +15,6 @@
 typedef struct mpl_nnc_edge {
     uint32_t from, to;
     uint32_t block;
-    uint32_t older;         /* the edge that left `from` before this one */
     uint64_t bytes, offset; /* within the block [byte] */
 } mpl_nnc_edge;
 
@@ -45,12 +44,6 @@ typedef struct mpl_nnc_graph {
     mpl_nnc_edge *edge; /* only appended to; a used-up range has bytes = 0 */
     size_t cap_edges;
     uint32_t *cursor; /* [n] edges below it cannot hold the buffer alone */
-    /* Of edges with at least the bytes of the last mpl_nnc_mark_wide, bit b set: one leads from b
-     * to a buffer, to b from a buffer, from the source to b, from b to the sink. */
-    uint64_t *wide_from, *wide_to, *wide_source, *wide_sink;
-    uint64_t wide_bytes;
-    uint32_t *newest; /* [n] the newest edge that leaves a buffer, MPL_NONE: none; then edge.older
-                       */
 
     uint32_t n_blocks;
     uint64_t *block_bytes;
@@ -74,13 +67,14 @@ typedef struct mpl_nnc_tuple {
 /* Whether the buffer alone has a usable edge. Amortised: an edge fails at most once per buffer. */
 bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b);
 
-/* Whether a tuple whose largest member has `bytes` has a usable edge, after mpl_nnc_mark_wide(g,
- * bytes), O(edges), with no insertion between. Mostly O(n / 64). */
-void mpl_nnc_mark_wide(mpl_nnc_graph *g, uint64_t bytes);
-bool mpl_nnc_any_edge(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple);
+/* Whether edge e can hold a tuple of that largest size [byte] that begins and ends so. O(1). */
+bool mpl_nnc_usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first,
+                    mpl_buffer last, uint64_t need);
 
-/* The usable edge of fewest hops for a tuple, ties by age; MPL_NONE: there is none. */
-uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple);
+/* The usable edge of fewest hops for a tuple, ties by age, of among[n]; NULL: of all that its one
+ * buffer may use after mpl_nnc_has_edge. MPL_NONE: there is none. */
+uint32_t mpl_nnc_best_edge(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t n,
+                           const uint32_t *among);
 
 /* Inserts the tuple at the front of `edge`, or into a new block of its largest size (MPL_NONE). */
 mpl_status mpl_nnc_insert(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t edge);

@@ -3,8 +3,7 @@
  *
  *  bench_parallel [N ..]     default 300 1000 3000 10000 50000
  *
- * Each size runs in a child process, whose peak resident memory is the last line. nnc_2018 sorts
- * all tuples in each round, so it is skipped above 3,000 buffers. */
+ * Each size runs in a child process, whose peak resident memory is the last line. */
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +12,7 @@
 #include "planners/planner.h"
 #include "planners/verify/verify.h"
 
-enum { REPEATS = 3, NNC_2018_MOST = 3000 };
+enum { REPEATS = 3 };
 
 static const char *const names[] = {"greedy_size", "best_fit", "nnc_2018", "nnc_2019", "nnc_arena"};
 
@@ -68,8 +67,7 @@ static mpl_status one_size(mpl_ctx *ctx, uint32_t n)
     printf("%u\tbound\t%.2f\t1.0000\n", p->n, since(begin));
     fflush(stdout);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (p->n <= NNC_2018_MOST || strcmp(names[i], "nnc_2018") != 0)
-            MPL_TRY(one_planner(ctx, p, names[i], bound));
+        MPL_TRY(one_planner(ctx, p, names[i], bound));
     getrusage(RUSAGE_SELF, &usage);
     printf("%u\tpeak MB\t%.0f\t\n", p->n, (double)usage.ru_maxrss / 1024);
 out:

@@ -219,17 +219,25 @@ TEST(worked_by_hand)
     assert_int_equal(plan->offset[1], plan->offset[0]);
 }
 
-static uint64_t planned_with(mpl_ctx *ctx, const mpl_problem *p, const char *key, const char *value,
-                             const char *pairs)
+static mpl_plan *plan_with(mpl_ctx *ctx, const mpl_problem *p, const char *key, const char *value,
+                           const char *pairs)
 {
     const char *keys[] = {key, "pairs"}, *values[] = {value, pairs};
-    owned_plan *plan = NULL;
+    mpl_plan *plan = NULL;
     mpl_run run = mpl_run_default(ctx);
 
     run.n_params = 2;
     run.param_key = keys;
     run.param_value = values;
     assert_ok(ctx, mpl_planner_run(mpl_planner_find("nnc_2018"), &run, p, &plan));
+    return plan;
+}
+
+static uint64_t planned_with(mpl_ctx *ctx, const mpl_problem *p, const char *key, const char *value,
+                             const char *pairs)
+{
+    owned_plan *plan = plan_with(ctx, p, key, value, pairs);
+
     return plan->peak_bytes;
 }
 
@@ -271,5 +279,31 @@ TEST(ties)
     assert_true(differ > 10);
 }
 
+/* Six buffers: 0 before 1 and 2, 3 4 5 one after the other, 5 before 1, 4 before 2. Of these 0 has
+ * the most interferences, three, and may bring 1, of 4 bytes and one interference, or 2, of 2 bytes
+ * and two. Which of them shares its block says which key comes first. */
+TEST(keys_by_hand)
+{
+    static const struct {
+        const char *keys;
+        mpl_buffer with;
+    } rows[] = {{"size+edges", 1}, {"size", 1}, {"edges+size", 2}, {"edges", 2}};
+    owned_problem *p = NULL;
+    mpl_before *o = NULL;
+
+    assert_ok(ctx, mpl_before_from_arcs(ctx, 6, 6, (uint32_t[]){0, 0, 3, 4, 4, 5},
+                                        (uint32_t[]){1, 2, 4, 5, 2, 1}, &o));
+    assert_ok(ctx, mpl_problem_new(ctx, "hand", 6, &p));
+    p->before = o;
+    memcpy(p->bytes, (uint64_t[]){1, 4, 2, 1, 1, 1}, 6 * sizeof *p->bytes);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        owned_plan *plan = plan_with(ctx, p, "keys", rows[i].keys, "on");
+
+        assert_int_equal(plan->block[0], plan->block[rows[i].with]);
+        assert_int_not_equal(plan->block[0], plan->block[3 - rows[i].with]);
+        assert_int_equal(plan->offset[0], plan->offset[rows[i].with]);
+    }
+}
+
 TESTS(production_is_reproduced, moved_tensors_are_refused, lists_are_near_production,
-      random_problems, worked_by_hand, text_and_code_by_hand, ties)
+      random_problems, worked_by_hand, text_and_code_by_hand, keys_by_hand, ties)
