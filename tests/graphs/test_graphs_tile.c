@@ -199,7 +199,21 @@ static void assert_same(mpl_ctx *ctx, const mpl_graph *was, const mpl_graph *is)
     interpret_end(&b);
 }
 
-/* Up to two random regions with random patches; their number. */
+/* Between two regions bands, where there may be some. */
+static void maybe_bands(const mpl_graph *g, const tile_rule *rule, mpl_tile_region region[2])
+{
+    const mpl_shape *y = &g->value_shape[mpl_tile_result(g, &region[0])];
+
+    if (region[1].begin != region[0].end ||
+        !tile_reads_bands(g, rule, region[1].begin, region[1].end))
+        return;
+    region[0].banded = true, region[0].patch.channels = y->dim[1];
+    region[0].patch.columns = region[0].patch.across ? region[0].patch.columns : y->dim[3];
+    region[1].band = region[0].patch.rows;
+}
+
+/* Up to two random regions with random patches; their number. The second begins where the first
+ * ends, if it can. */
 static uint32_t random_regions(mpl_ctx *ctx, const mpl_graph *g, mpl_rng *rng,
                                mpl_tile_region region[2])
 {
@@ -209,20 +223,25 @@ static uint32_t random_regions(mpl_ctx *ctx, const mpl_graph *g, mpl_rng *rng,
 
     assert_ok(ctx, tile_rules_new(ctx, g, &rule));
     for (int i = 0; i < 60 && n < 2 && least < g->n_ops; i++) {
-        mpl_op begin = least + (mpl_op)mpl_rng_below(rng, g->n_ops - least);
+        mpl_op begin =
+            n == 1 && i < 40 ? least : least + (mpl_op)mpl_rng_below(rng, g->n_ops - least);
         mpl_op end = begin + 1 + (mpl_op)mpl_rng_below(rng, g->n_ops - begin);
         const mpl_shape *y;
 
-        if (!tile_is_region(g, rule, begin, end) || (i < 20 && end - begin < 3))
+        if (!tile_is_region(g, rule, begin, end) || (i < 20 && end - begin < (n == 0 ? 3 : 1)))
             continue;
         region[n] = (mpl_tile_region){.begin = begin, .end = end};
         y = &g->value_shape[mpl_tile_result(g, &region[n])];
-        region[n].patch =
-            (mpl_patch){y->dim[1], 1 + (int64_t)mpl_rng_below(rng, 5),
-                        1 + (int64_t)mpl_rng_below(rng, (uint64_t)y->dim[3]),
-                        (mpl_tile_keep)mpl_rng_below(rng, MPL_N_KEEPS), mpl_rng_below(rng, 2) == 0};
+        region[n].patch = (mpl_patch){y->dim[1],
+                                      1 + (int64_t)mpl_rng_below(rng, 5),
+                                      1 + (int64_t)mpl_rng_below(rng, (uint64_t)y->dim[3]),
+                                      (mpl_tile_keep)mpl_rng_below(rng, MPL_N_KEEPS),
+                                      mpl_rng_below(rng, 2) == 0,
+                                      mpl_rng_below(rng, 2) == 0};
         if (mpl_rng_below(rng, 3) == 0)
             region[n].patch.channels = 1 + (int64_t)mpl_rng_below(rng, (uint64_t)y->dim[1]);
+        if (n == 1)
+            maybe_bands(g, rule, region);
         n++;
         least = end;
     }
@@ -234,43 +253,52 @@ TEST(random_networks_by_patches_are_the_networks)
 {
     uint32_t n =
         draws(getenv("MPL_TILE_DRAWS") != NULL ? (uint32_t)atoi(getenv("MPL_TILE_DRAWS")) : 150);
-    uint32_t long_regions = 0;
+    const mpl_problem_options options = mpl_problem_options_default();
+    uint32_t long_regions = 0, n_banded = 0, n_tight = 0;
 
     for (uint32_t seed = 1; seed <= n; seed++) {
         mpl_graph *was = random_net(ctx, seed), *is = random_net(ctx, seed);
         mpl_rng rng = mpl_rng_of(seed + 7);
         mpl_tile_region region[2];
         mpl_tile_facts facts = {0};
+        tile_edges e;
+        uint64_t peak;
         uint32_t k = random_regions(ctx, was, &rng, region);
 
         assert_ok(ctx, mpl_graph_tile(ctx, &is, k, region, &facts));
         assert_int_equal(facts.n_regions, k);
         assert_true(facts.n_patches >= k);
+        assert_ok(ctx, mpl_given_peak(ctx, is, &options, &peak));
+        assert_ok(ctx, tile_edges_new(ctx, was, 2, &e));
+        assert_true(peak >= e.bound);
+        n_tight += peak <= e.bound + e.bound / 4;
+        mpl_free(ctx, e.edge);
         assert_same(ctx, was, is);
+        n_banded += k == 2 && region[0].banded;
         for (uint32_t i = 0; i < k; i++)
             long_regions += region[i].end - region[i].begin > 2 && facts.n_patches > 3;
         mpl_graph_free(ctx, was);
         mpl_graph_free(ctx, is);
     }
-    assert_true(long_regions * 4 > n);
+    assert_true(long_regions * 4 > n && n_banded * 10 > n && n_tight * 8 > n);
 }
 
 /* ---- the search ---- */
 
 /* The least work of all ways from `at` on over edges of at most `most` bytes, by trying each. */
-static uint64_t least_by_trying(const tile_edges *e, mpl_op at, uint64_t most)
+static uint64_t least_by_trying(const tile_edges *e, size_t at, uint64_t most)
 {
     uint64_t least = UINT64_MAX;
 
-    if (at == e->g->n_ops)
+    if (at == tile_node(e->g->n_ops, 0))
         return 0;
     for (size_t i = 0; i < e->n; i++) {
         const tile_edge *edge = &e->edge[i];
         uint64_t rest;
 
-        if (edge->begin != at || edge->peak > most)
+        if (tile_from(edge) != at || edge->peak > most)
             continue;
-        rest = least_by_trying(e, edge->end, most);
+        rest = least_by_trying(e, tile_to(edge), most);
         if (rest != UINT64_MAX && edge->work + rest < least)
             least = edge->work + rest;
     }
@@ -303,8 +331,8 @@ TEST(of_chains_no_choice_does_less_work_within_a_peak)
 
     for (uint64_t seed = 1; seed <= draws(24); seed++) {
         mpl_graph *g = random_chain(ctx, seed);
-        tile_cost *cost = calloc((size_t)g->n_ops + 1, sizeof *cost);
-        uint32_t *via = calloc((size_t)g->n_ops + 1, sizeof *via);
+        tile_cost *cost = calloc(tile_node(g->n_ops + 1, 0), sizeof *cost);
+        uint32_t *via = calloc(tile_node(g->n_ops + 1, 0), sizeof *via);
         tile_edges e;
 
         assert_ok(ctx, tile_edges_new(ctx, g, 0, &e));
@@ -315,7 +343,7 @@ TEST(of_chains_no_choice_does_less_work_within_a_peak)
             want = least_by_trying(&e, 0, most);
             assert_int_equal(found, want != UINT64_MAX);
             if (found)
-                assert_int_equal(cost[g->n_ops].work, want);
+                assert_int_equal(cost[tile_node(g->n_ops, 0)].work, want);
             n_tiled += found && part < 8;
         }
         free(cost), free(via);

@@ -3,7 +3,9 @@
  * A region is a run of operations of the given order that makes one value which others need. Its
  * result is computed patch by patch; each operation inside computes what the patch needs. Of what
  * two patches need, rows are kept from patch to patch (line buffers) or computed again (halos);
- * columns are computed again. The result is an ordinary graph: slices, the operations on pieces
+ * columns are computed again; or the other way round (`across`). What one region hands to the next
+ * is one value, or bands of rows (`banded`): the next reads a band here and there, and a band is
+ * gone after its last reader. The result is an ordinary graph: slices, the operations on pieces
  * with their own pads, `pad` and `assign` to put pieces together. Each element's sum keeps its
  * terms and their order.
  *
@@ -27,13 +29,16 @@ typedef enum mpl_tile_keep {
 typedef struct mpl_patch {
     int64_t channels, rows, columns;
     mpl_tile_keep keep;
-    bool shift; /* kept rows move up in place, a few at a time; else they are copied out and in */
+    bool shift;  /* kept rows move up in place, a few at a time; else they are copied out and in */
+    bool across; /* patches go along the rows, and columns are kept in place of rows */
 } mpl_patch;
 
 /* Operations [begin, end) of the given order. */
 typedef struct mpl_tile_region {
     mpl_op begin, end;
     mpl_patch patch;
+    int64_t band; /* rows of the bands of what the operation before makes; 0: one value */
+    bool banded;  /* the result is left in bands of patch.rows rows, which the next region reads */
 } mpl_tile_region;
 
 typedef struct mpl_tile_facts {
@@ -42,7 +47,8 @@ typedef struct mpl_tile_facts {
     uint64_t plain_work, work;
     uint64_t model_bytes; /* live bytes at the highest step, by the model of the search */
     uint64_t least_bytes; /* the least of the family searched, whatever the work; 0: no search */
-    uint64_t bound_bytes; /* of any choice of regions: what operations that none holds need */
+    uint64_t bound_bytes; /* no regions with any patches need less: what one reads or makes, what
+                             an element is made of; an operation that none holds, as it is */
 } mpl_tile_facts;
 
 /* Replaces *g by a graph that computes the regions (ascending, disjoint) by patches. MPL_EINPUT: a

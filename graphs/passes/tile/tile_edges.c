@@ -16,7 +16,7 @@ typedef struct maker {
     mpl_op *last;     /* [n_values] last reader of a root; MPL_NONE: pinned, or none */
     uint64_t *across; /* [n_ops + 1] live bytes between operations */
     uint64_t *cost;   /* [n_ops] live bytes while an operation runs as it is */
-    bool *held;       /* [n_ops] a region holds it */
+    uint64_t *bound;  /* [n_ops + 1] live bytes of any way to here, whatever the patches */
     uint64_t patches;
 } maker;
 
@@ -132,16 +132,23 @@ static uint32_t sizes(int64_t all, int64_t size[MOST_SIZES])
     return n;
 }
 
-/* One choice of patches for the region [begin, end). */
-static mpl_status try_patch(maker *m, mpl_tile_region r, uint64_t base, const uint64_t *bytes,
-                            const bool *later, bool pinned)
-{
-    tile_edge edge = {.begin = r.begin, .end = r.end, .patch = r.patch};
+typedef struct candidate {
+    mpl_tile_region r;
+    uint64_t base; /* live bytes of what the region does not read */
+    const uint64_t *bytes;
+    const bool *later;
+    bool pinned;
+} candidate;
 
-    MPL_PASS(tile_walk(&m->program, &r));
+/* One choice of patches for a region. */
+static mpl_status try_patch(maker *m, const candidate *c, const mpl_tile_region *r)
+{
+    tile_edge edge = {.r = *r};
+
+    MPL_PASS(tile_walk(&m->program, r));
     if (m->program.n_steps > 0)
-        MPL_PASS(tile_peak(&m->program, bytes, later, pinned, &edge.peak));
-    edge.peak += base;
+        MPL_PASS(tile_peak(&m->program, c->bytes, c->later, c->pinned, &edge.peak));
+    edge.peak += c->base;
     edge.work = m->program.work;
     edge.n_patches = m->program.n_patches;
     if (m->program.n_steps > 0 && edge.peak < m->e->plain_peak)
@@ -149,7 +156,8 @@ static mpl_status try_patch(maker *m, mpl_tile_region r, uint64_t base, const ui
     return MPL_OK;
 }
 
-/* Of the edges of one region, those that no other beats in both peak and work. */
+/* Of the edges of one region, those that no other between the same forms beats in both peak and
+ * work. */
 static void keep_best(maker *m, size_t first)
 {
     tile_edge *edge = m->e->edge;
@@ -161,14 +169,16 @@ static void keep_best(maker *m, size_t first)
         for (size_t k = first; k < m->e->n && !beaten; k++) {
             bool same = edge[k].peak == edge[i].peak && edge[k].work == edge[i].work;
 
-            beaten = k != i && edge[k].peak <= edge[i].peak && edge[k].work <= edge[i].work &&
+            beaten = k != i && tile_from(&edge[k]) == tile_from(&edge[i]) &&
+                     tile_to(&edge[k]) == tile_to(&edge[i]) && edge[k].peak <= edge[i].peak &&
+                     edge[k].work <= edge[i].work &&
                      (!same || edge[k].n_patches < edge[i].n_patches ||
                       (edge[k].n_patches == edge[i].n_patches && k < i));
         }
-        edge[i].patch.columns *= beaten ? -1 : 1; /* marked; removed below */
+        edge[i].r.patch.columns *= beaten ? -1 : 1; /* marked; removed below */
     }
     for (size_t i = first; i < m->e->n; i++)
-        if (edge[i].patch.columns > 0)
+        if (edge[i].r.patch.columns > 0)
             edge[kept++] = edge[i];
     m->e->n = kept;
 }
@@ -197,25 +207,17 @@ static int64_t channel_unit(const maker *m, const mpl_tile_region *r)
     return unit;
 }
 
-typedef struct candidate {
-    mpl_tile_region r;
-    uint64_t base; /* live bytes of what the region does not read */
-    const uint64_t *bytes;
-    const bool *later;
-    bool pinned;
-} candidate;
-
 static mpl_status try_sizes(maker *m, const candidate *c, mpl_patch patch)
 {
     const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &c->r)];
-    mpl_tile_region r = {c->r.begin, c->r.end, patch};
+    mpl_tile_region r = {c->r.begin, c->r.end, patch, c->r.band, c->r.banded};
     int64_t n = ((y->dim[1] + patch.channels - 1) / patch.channels) *
                 ((y->dim[2] + patch.rows - 1) / patch.rows) *
                 ((y->dim[3] + patch.columns - 1) / patch.columns);
 
     if (n == 1 || n * (r.end - r.begin) * 2 > MOST_STEPS)
         return MPL_OK;
-    return try_patch(m, r, c->base, c->bytes, c->later, c->pinned);
+    return try_patch(m, c, &r);
 }
 
 static mpl_status try_channels(maker *m, const candidate *c, const mpl_shape *y)
@@ -226,8 +228,11 @@ static mpl_status try_channels(maker *m, const candidate *c, const mpl_shape *y)
     for (uint32_t i = 1; i < n; i++) {
         size[i] = (size[i] + unit - 1) / unit * unit;
         if (size[i] < y->dim[1] && size[i] != size[i - 1])
-            MPL_PASS(
-                try_sizes(m, c, (mpl_patch){size[i], y->dim[2], y->dim[3], MPL_KEEP_NONE, false}));
+            MPL_PASS(try_sizes(m, c,
+                               (mpl_patch){.channels = size[i],
+                                           .rows = y->dim[2],
+                                           .columns = y->dim[3],
+                                           .keep = MPL_KEEP_NONE}));
     }
     return MPL_OK;
 }
@@ -269,62 +274,197 @@ static mpl_status try_patches(maker *m, const candidate *c)
     return MPL_OK;
 }
 
-/* A region whose operands and result leave room below the peak. */
-static mpl_status try_region(maker *m, mpl_op begin, mpl_op end)
+/* Patches that read bands, or make some: strips of as many rows as a band that is read, half or
+ * twice as many, each as a whole or in patches that go across. */
+static mpl_status try_bands(maker *m, const candidate *c)
+{
+    static const mpl_patch ways[] = {
+        {.columns = 1, .keep = MPL_KEEP_ALL, .across = true},
+        {.columns = 1, .keep = MPL_KEEP_ALL, .shift = true, .across = true},
+        {.columns = 1, .keep = MPL_KEEP_NARROW, .across = true},
+        {.columns = 2, .keep = MPL_KEEP_NARROW, .across = true},
+        {.columns = 4, .keep = MPL_KEEP_NARROW, .across = true},
+        {.keep = MPL_KEEP_ALL},
+        {.keep = MPL_KEEP_ALL, .shift = true},
+        {.keep = MPL_KEEP_NARROW}};
+    const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &c->r)];
+    size_t first = m->e->n;
+
+    for (uint32_t form = 1; form < TILE_FORMS; form++)
+        for (uint32_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+            mpl_patch patch = ways[way];
+
+            patch.channels = y->dim[1], patch.rows = tile_form_rows[form];
+            patch.columns = patch.across ? patch.columns : y->dim[3];
+            if (patch.rows < y->dim[2] && patch.columns <= y->dim[3] &&
+                (c->r.band == 0 || c->r.band * 2 == patch.rows || c->r.band == patch.rows ||
+                 c->r.band == 2 * patch.rows))
+                MPL_PASS(try_sizes(m, c, patch));
+        }
+    keep_best(m, first);
+    return MPL_OK;
+}
+
+/* A region with its operand and result in given forms, if these leave room below the peak. */
+static mpl_status try_form(maker *m, mpl_tile_region r, uint64_t highest)
 {
     mpl_status st = MPL_OK;
-    mpl_tile_region r = {
-        begin, end, {.channels = INT64_MAX, .rows = INT64_MAX, .columns = INT64_MAX}};
     mpl_value y = mpl_tile_result(m->g, &r);
-    uint64_t base = m->across[begin], *bytes = NULL, highest = 0;
-    bool *later = NULL, pinned = !is_planned(m, m->root[y]);
+    uint64_t base = m->across[r.begin], *bytes = NULL, made;
+    bool *later = NULL, pinned = !is_planned(m, m->root[y]), bands = r.band > 0 || r.banded;
     uint32_t n;
 
-    r.patch = (mpl_patch){m->g->value_shape[y].dim[1], m->g->value_shape[y].dim[2],
-                          m->g->value_shape[y].dim[3], MPL_KEEP_NONE, false};
+    made = pinned ? 0 : tile_bytes(m->g, y);
+    if ((bands ? mpl_max_u64(made, base) : base + made) >= highest || (pinned && r.banded))
+        return MPL_OK;
+    r.patch = (mpl_patch){.channels = m->g->value_shape[y].dim[1],
+                          .rows = m->g->value_shape[y].dim[2],
+                          .columns = m->g->value_shape[y].dim[3]};
     MPL_TRY(tile_walk(&m->program, &r));
     n = m->program.n_outside;
     MPL_TRY(mpl_new(m->ctx, bytes, n));
     MPL_TRY(mpl_new(m->ctx, later, n));
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value v = m->root[m->program.value[i].of];
+        const tile_value *value = &m->program.value[i];
+        mpl_value v = m->root[value->of];
+        bool planned = is_planned(m, v), first = i == 0 || value[-1].of != value->of;
 
-        bytes[i] = is_planned(m, v) ? tile_bytes(m->g, v) : 0;
-        later[i] = is_planned(m, v) && m->last[v] >= end;
-        base -= bytes[i];
+        bytes[i] = !planned ? 0
+                   : r.band > 0 && value->of == m->g->op_out[m->g->op_out_begin[r.begin - 1]]
+                       ? value->bytes
+                       : tile_bytes(m->g, v);
+        later[i] = planned && m->last[v] >= r.end;
+        base -= planned && first ? tile_bytes(m->g, v) : 0;
     }
-    for (mpl_op op = begin; op < end; op++) {
-        highest = mpl_max_u64(highest, m->cost[op]);
-        m->held[op] = true;
-    }
-    if (m->across[begin] + (pinned ? 0 : tile_bytes(m->g, y)) < highest)
-        MPL_TRY(try_patches(m, &(candidate){r, base, bytes, later, pinned}));
+    MPL_TRY((bands ? try_bands : try_patches)(m, &(candidate){r, base, bytes, later, pinned}));
 out:
     mpl_free_each(m->ctx, bytes, later);
     return st;
+}
+
+/* What bands save at most: of what is read and what is made, the smaller need not be there in
+ * whole. Bands that only the next region reads save nothing here, but there at most all of them. */
+static uint64_t saved_by_bands(const maker *m, const mpl_tile_region *r)
+{
+    uint64_t made = tile_bytes(m->g, mpl_tile_result(m->g, r));
+
+    if (r->band == 0)
+        return made;
+    return mpl_min_u64(made, tile_bytes(m->g, m->g->op_out[m->g->op_out_begin[r->begin - 1]]));
+}
+
+/* Planned bytes of what the region reads last; each once. */
+static uint64_t read_last(const maker *m, const mpl_tile_region *r)
+{
+    uint64_t bytes = 0;
+
+    for (mpl_value v = 0; v < m->g->n_values; v++)
+        if (m->root[v] == v && is_planned(m, v) && m->last[v] >= r->begin && m->last[v] < r->end &&
+            (m->g->value_op[v] < r->begin || m->g->value_op[v] >= r->end))
+            bytes += tile_bytes(m->g, v);
+    return bytes;
+}
+
+/* Bytes of a piece that operation op reads while it makes the element in the middle, if the region
+ * makes that operand, too. */
+static uint64_t least_pieces(const maker *m, const mpl_tile_region *r, mpl_op op)
+{
+    const tile_rule *rule = &m->rule[op];
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < mpl_op_n_in(m->g, op); i++) {
+        mpl_value v = mpl_op_input(m->g, op, i);
+        const mpl_shape *x = &m->g->value_shape[v];
+        uint64_t n, one = 0;
+
+        if (!tile_is_image(rule, i) || m->g->value_op[v] == MPL_NONE ||
+            m->g->value_op[v] < r->begin)
+            continue;
+        n = (uint64_t)(x->dim[0] * (rule->mixes || rule->joint ? x->dim[1] : 1));
+        for (uint32_t axis = TILE_ROWS; axis < TILE_AXES; axis++) {
+            int64_t at = m->g->value_shape[mpl_op_output(m->g, op, 0)].dim[1 + axis] / 2;
+            tile_span back = tile_back(m->g, op, rule, i, axis, (tile_span){at, at + 1});
+
+            n *= (uint64_t)(back.high - back.low);
+        }
+        (void)mpl_type_size((mpl_type)m->g->value_type[v], n, &one);
+        bytes = mpl_max_u64(bytes, tile_slots(one));
+    }
+    return bytes;
+}
+
+/* Live bytes that the region needs whatever its patches: first all that it reads, in the end all
+ * that it makes, between them what one element is made of. */
+static uint64_t region_bound(const maker *m, const mpl_tile_region *r)
+{
+    mpl_value y = mpl_tile_result(m->g, r);
+    uint64_t made = is_planned(m, m->root[y]) ? tile_bytes(m->g, y) : 0, pieces = 0;
+    uint64_t read = read_last(m, r), stays = m->across[r->begin] - read;
+
+    for (mpl_op op = r->begin + 1; op < r->end; op++)
+        pieces = mpl_max_u64(pieces, least_pieces(m, r, op));
+    return stays + mpl_max_u64(mpl_max_u64(read, made), pieces);
+}
+
+/* In one piece from hand to hand; and in bands, where these may save a part of the peak. */
+static mpl_status try_region(maker *m, mpl_op begin, mpl_op end)
+{
+    enum { PART = 16 };
+    uint64_t highest = 0, least = UINT64_MAX, bound;
+    mpl_op last = m->last[m->root[m->g->op_out[m->g->op_out_begin[end - 1]]]];
+    bool in = tile_reads_bands(m->g, m->rule, begin, end);
+    bool out = end < m->g->n_ops && tile_reads_bands(m->g, m->rule, end, last + 1);
+    mpl_tile_region r = {.begin = begin, .end = end};
+    size_t first = m->e->n;
+
+    bound = mpl_max_u64(m->bound[begin], region_bound(m, &r));
+    m->bound[end] = mpl_min_u64(m->bound[end], bound);
+    for (mpl_op op = begin; op < end; op++)
+        highest = mpl_max_u64(highest, m->cost[op]);
+    MPL_PASS(try_form(m, r, highest));
+    for (size_t i = first; i < m->e->n; i++)
+        least = mpl_min_u64(least, m->e->edge[i].peak);
+    for (uint32_t form = 0; form < (in ? TILE_FORMS : 1) && m->patches == 0; form++)
+        for (int banded = form == 0; banded < (out ? 2 : 1); banded++) {
+            r.band = tile_form_rows[form], r.banded = banded != 0;
+            if (saved_by_bands(m, &r) >= least / PART)
+                MPL_PASS(try_form(m, r, highest));
+        }
+    return MPL_OK;
+}
+
+/* Bytes that a planner may leave out behind the last buffer of an arena. */
+static uint64_t slack(const maker *m)
+{
+    uint64_t most = 0;
+
+    for (mpl_value v = 0; v < m->g->n_values; v++)
+        if (m->root[v] == v && is_planned(m, v))
+            most = mpl_max_u64(most, tile_bytes(m->g, v) - m->g->value_bytes[v]);
+    return most;
 }
 
 static mpl_status fill(maker *m)
 {
     const mpl_graph *g = m->g;
 
+    memset(m->bound + 1, 0xff, g->n_ops * sizeof *m->bound);
     for (mpl_op op = 0; op < g->n_ops; op++) {
         m->e->plain_peak = mpl_max_u64(m->e->plain_peak, m->cost[op]);
         m->e->plain_work += tile_products(g, op);
     }
     m->program.most_work = MOST_FACTOR * m->e->plain_work;
     for (mpl_op begin = 0; begin < g->n_ops; begin++) {
-        MPL_PASS(add_edge(m, &(tile_edge){.begin = begin,
-                                          .end = begin + 1,
+        MPL_PASS(add_edge(m, &(tile_edge){.r = {.begin = begin, .end = begin + 1},
                                           .peak = m->cost[begin],
                                           .work = tile_products(g, begin)}));
+        m->bound[begin + 1] =
+            mpl_min_u64(m->bound[begin + 1], mpl_max_u64(m->bound[begin], m->cost[begin]));
         for (mpl_op end = begin + 1; end <= g->n_ops && m->rule[end - 1].kind != TILE_NOT; end++)
             if (is_cut(m, begin) && is_cut(m, end) && tile_is_region(g, m->rule, begin, end))
                 MPL_PASS(try_region(m, begin, end));
     }
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        if (!m->held[op])
-            m->e->bound = mpl_max_u64(m->e->bound, m->cost[op]);
+    m->e->bound = m->bound[g->n_ops] - mpl_min_u64(m->bound[g->n_ops], slack(m));
     return MPL_OK;
 }
 
@@ -338,12 +478,12 @@ mpl_status tile_edges_new(mpl_ctx *ctx, const mpl_graph *g, uint64_t patches, ti
     MPL_TRY(tile_program_new(ctx, g, m.rule, &m.program));
     m.program.sample = true;
     MPL_TRY(mpl_new_each(ctx, g->n_values, m.root, m.last));
-    MPL_TRY(mpl_new_each(ctx, (size_t)g->n_ops + 1, m.across, m.cost, m.held));
+    MPL_TRY(mpl_new_each(ctx, (size_t)g->n_ops + 1, m.across, m.cost, m.bound));
     find_lives(&m);
     find_costs(&m);
     MPL_TRY(fill(&m));
 out:
     tile_program_fini(&m.program);
-    mpl_free_each(ctx, m.rule, m.root, m.last, m.across, m.cost, m.held);
+    mpl_free_each(ctx, m.rule, m.root, m.last, m.across, m.cost, m.bound);
     return st;
 }

@@ -35,7 +35,7 @@ mpl_status tile_peak(const tile_program *p, const uint64_t *outside_bytes, const
                      bool pinned_result, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    uint32_t *last = NULL, result = p->step[p->n_steps - 1].out;
+    uint32_t *last = NULL, result = p->result[p->n_result - 1];
     uint64_t live = 0;
 
     *peak = 0;
@@ -44,7 +44,8 @@ mpl_status tile_peak(const tile_program *p, const uint64_t *outside_bytes, const
         for (uint32_t k = 0; k < p->step[i].n_in; k++)
             if (p->in[p->step[i].in_begin + k] != MPL_NONE)
                 last[p->in[p->step[i].in_begin + k]] = (uint32_t)i;
-    last[result] = MPL_NONE;
+    for (size_t i = 0; i < p->n_result; i++)
+        last[p->result[i]] = MPL_NONE;
     for (uint32_t v = 0; v < p->n_outside; v++) {
         live += outside_bytes[v];
         last[v] = used_later[v] ? MPL_NONE : last[v];

@@ -84,7 +84,8 @@ typedef struct tile_step {
     mpl_op op;          /* of TILE_OP */
     uint32_t in_begin;  /* into in; TILE_OP: one for each operand, MPL_NONE: no image */
     uint32_t n_in, out; /* out: a value */
-    int64_t up;         /* of TILE_ASSIGN: rows that the piece lies above its own */
+    int64_t up;         /* of TILE_ASSIGN: rows, or columns, that the piece lies before its own */
+    uint32_t axis;      /* of `up` */
 } tile_step;
 
 typedef struct tile_program {
@@ -95,8 +96,11 @@ typedef struct tile_program {
     tile_step *step;
     uint32_t *in;
     size_t n_values, cap_values, n_steps, cap_steps, n_in, cap_in;
-    uint32_t *local;    /* [g->n_values] value of what the region reads from outside; MPL_NONE */
+    uint32_t *local;    /* [g->n_values] value, or first band, of what the region reads from
+                           outside; MPL_NONE */
     uint32_t n_outside; /* the first values */
+    uint32_t *result;   /* values: one, or a band each */
+    size_t n_result, cap_result;
     uint32_t n_patches;
     uint64_t work;
     /* leaves out the steps of a patch as large, in all its parts, as the one before it: for a model
@@ -114,17 +118,34 @@ mpl_status tile_walk(tile_program *p, const mpl_tile_region *r);
 /* tile_rules.c: [n_ops] rules of a graph. */
 mpl_status tile_rules_new(mpl_ctx *ctx, const mpl_graph *g, tile_rule **rule);
 bool tile_is_region(const mpl_graph *g, const tile_rule *rule, mpl_op begin, mpl_op end);
+/* Whether operations [begin, end) alone read what the operation before them makes, as an image. */
+bool tile_reads_bands(const mpl_graph *g, const tile_rule *rule, mpl_op begin, mpl_op end);
 
 /* ---- the search ---- */
 
 /* A way from one position of the order to a later one. */
 typedef struct tile_edge {
-    mpl_op begin, end;
-    mpl_patch patch;    /* rows 0: the operation as it is */
+    mpl_tile_region r;  /* patch.rows 0: the operation as it is */
     uint64_t peak;      /* live bytes at its highest step */
     uint64_t work;      /* multiplications of products */
     uint32_t n_patches; /* 0: the operation as it is */
 } tile_edge;
+
+/* What lies between two operations is one value, or in bands of 1, 2, or 4 rows. */
+enum { TILE_FORMS = 4 };
+static const int64_t tile_form_rows[TILE_FORMS] = {0, 1, 2, 4};
+static inline size_t tile_node(mpl_op at, int64_t band)
+{
+    return (size_t)at * TILE_FORMS + (band == 4 ? 3 : (size_t)band);
+}
+static inline size_t tile_from(const tile_edge *e)
+{
+    return tile_node(e->r.begin, e->r.band);
+}
+static inline size_t tile_to(const tile_edge *e)
+{
+    return tile_node(e->r.end, e->r.banded ? e->r.patch.rows : 0);
+}
 
 /* All edges of a graph, ascending by begin, end. */
 typedef struct tile_edges {
@@ -140,7 +161,8 @@ mpl_status tile_edges_new(mpl_ctx *ctx, const mpl_graph *g, uint64_t patches, ti
 mpl_status tile_peak(const tile_program *p, const uint64_t *outside_bytes, const bool *used_later,
                      bool pinned_result, uint64_t *peak);
 /* tile_search.c: the least work from position 0 to the last over edges of at most `most` bytes;
- * via[n_ops + 1] receives the edge into each position. False: there is no way. */
+ * cost and via, [(n_ops + 1) * TILE_FORMS], receive it and the edge into each node. False: there is
+ * no way. */
 typedef struct tile_cost {
     uint64_t work, n_patches;
 } tile_cost;

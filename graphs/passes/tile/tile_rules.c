@@ -268,3 +268,18 @@ bool tile_is_region(const mpl_graph *g, const tile_rule *rule, mpl_op begin, mpl
     }
     return mpl_count(out_shape(g, end - 1)) > 0;
 }
+
+bool tile_reads_bands(const mpl_graph *g, const tile_rule *rule, mpl_op begin, mpl_op end)
+{
+    mpl_value v = begin > 0 && rule[begin - 1].kind != TILE_NOT
+                      ? g->op_out[g->op_out_begin[begin - 1]]
+                      : MPL_NONE;
+
+    if (v == MPL_NONE || !stays_within(g, v, begin, end))
+        return false;
+    for (mpl_op op = begin; op < end; op++)
+        for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
+            if (mpl_op_input(g, op, i) == v && !tile_is_image(&rule[op], i))
+                return false;
+    return true;
+}

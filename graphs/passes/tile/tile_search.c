@@ -1,6 +1,7 @@
 /* tile_search.c -- least peak within a factor of work, least work within a peak: see tile.h.
  *
- * A position of the order is a node, an operation as it is or a region with its patches an edge.
+ * A position of the order, with the form of what lies between its two operations, is a node; an
+ * operation as it is or a region with its patches an edge.
  * The peak of a way is the highest of its edges, its work their sum. The least work with a peak of
  * at most B is a shortest way over edges of at most B; the least B is found among the edges' peaks.
  */
@@ -16,25 +17,25 @@ bool tile_least_work(const tile_edges *e, uint64_t most, tile_cost *cost, uint32
     const tile_cost far = {UINT64_MAX, UINT64_MAX};
     mpl_op n = e->g->n_ops;
 
-    for (mpl_op i = 0; i <= n; i++)
+    for (size_t i = 0; i < tile_node(n + 1, 0); i++)
         cost[i] = i == 0 ? (tile_cost){0, 0} : far, via[i] = MPL_NONE;
     for (size_t i = 0; i < e->n; i++) {
         const tile_edge *edge = &e->edge[i];
-        tile_cost at = cost[edge->begin];
+        tile_cost at = cost[tile_from(edge)];
 
         if (edge->peak > most || at.work == UINT64_MAX)
             continue;
         at.work += edge->work, at.n_patches += edge->n_patches;
-        if (is_less(at, cost[edge->end]))
-            cost[edge->end] = at, via[edge->end] = (uint32_t)i;
+        if (is_less(at, cost[tile_to(edge)]))
+            cost[tile_to(edge)] = at, via[tile_to(edge)] = (uint32_t)i;
     }
-    return cost[n].work != UINT64_MAX;
+    return cost[tile_node(n, 0)].work != UINT64_MAX;
 }
 
 typedef struct search {
     mpl_ctx *ctx;
     tile_edges e;
-    tile_cost *cost; /* [n_ops + 1] */
+    tile_cost *cost; /* [(n_ops + 1) * TILE_FORMS] */
     uint32_t *via;
     int64_t *peak; /* [e.n] of edges, ascending [byte] */
 } search;
@@ -49,7 +50,7 @@ static bool least_peak(search *s, uint64_t most, uint64_t *peak)
         size_t mid = low + (high - low) / 2;
 
         if (tile_least_work(&s->e, (uint64_t)s->peak[mid], s->cost, s->via) &&
-            s->cost[n].work <= most)
+            s->cost[tile_node(n, 0)].work <= most)
             high = mid;
         else
             low = mid + 1;
@@ -66,7 +67,8 @@ static uint64_t peak_with(const search *s, const tile_edge *edge)
     for (size_t k = 0; k < s->e.n; k++) {
         const tile_edge *other = &s->e.edge[k];
 
-        if (other->n_patches == 0 && (other->begin < edge->begin || other->begin >= edge->end))
+        if (other->n_patches == 0 &&
+            (other->r.begin < edge->r.begin || other->r.begin >= edge->r.end))
             peak = mpl_max_u64(peak, other->peak);
     }
     return peak;
@@ -91,20 +93,20 @@ static mpl_status take_one(search *s, const mpl_tile_ask *ask, uint32_t *n,
                           "no region of '%s' lowers the peak by %" PRIu64 " patches of rows",
                           s->e.g->name, ask->patches);
     MPL_PASS(mpl_new(s->ctx, *region, 1));
-    (*region)[(*n)++] = (mpl_tile_region){best->begin, best->end, best->patch};
+    (*region)[(*n)++] = best->r;
     return MPL_OK;
 }
 
 static mpl_status take_way(search *s, uint32_t *n, mpl_tile_region **region, uint64_t *peak)
 {
     MPL_PASS(mpl_new(s->ctx, *region, s->e.g->n_ops));
-    for (mpl_op at = s->e.g->n_ops; at > 0;) {
+    for (size_t at = tile_node(s->e.g->n_ops, 0); at > 0;) {
         const tile_edge *edge = &s->e.edge[s->via[at]];
 
         *peak = mpl_max_u64(*peak, edge->peak);
         if (edge->n_patches > 0)
-            (*region)[(*n)++] = (mpl_tile_region){edge->begin, edge->end, edge->patch};
-        at = edge->begin;
+            (*region)[(*n)++] = edge->r;
+        at = tile_from(edge);
     }
     for (uint32_t i = 0; i < *n / 2; i++) {
         mpl_tile_region other = (*region)[i];
@@ -151,7 +153,7 @@ mpl_status mpl_tile_search(mpl_ctx *ctx, const mpl_graph *g, const mpl_tile_ask 
                           g->name);
     MPL_TRY(mpl_graph_check_ssa(ctx, g));
     MPL_TRY(tile_edges_new(ctx, g, ask->goal == MPL_TILE_ROWS ? ask->patches : 0, &s.e));
-    MPL_TRY(mpl_new_each(ctx, (size_t)g->n_ops + 1, s.cost, s.via));
+    MPL_TRY(mpl_new_each(ctx, tile_node(g->n_ops + 1, 0), s.cost, s.via));
     MPL_TRY(mpl_new(ctx, s.peak, s.e.n));
     for (size_t i = 0; i < s.e.n; i++)
         s.peak[i] = (int64_t)s.e.edge[i].peak;

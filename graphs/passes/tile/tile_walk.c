@@ -1,8 +1,10 @@
 /* tile_walk.c -- the program of a region: which boxes are made, in which order, from which.
  *
- * Strips of columns come one after the other, and within a strip patches from top to bottom. What a
- * patch needs is found backwards, each axis by itself; forwards, each operation makes what is
- * needed and not there yet. Rows that a later patch needs stay behind as a value of their own
+ * Strips of columns come one after the other, and within a strip patches from top to bottom; if
+ * they go across, strips of rows, and within them from left to right. Comments say it for the
+ * former. What a patch needs is found backwards, each axis by itself; forwards, each operation
+ * makes what is needed and not there yet. Rows that a later patch needs stay behind as a value of
+ * their own
  * (`tail`) when the last reader of the patch is done; the next patch puts them and its new rows
  * together. */
 #include "graphs/passes/tile/tile_priv.h"
@@ -12,17 +14,22 @@ typedef struct walk {
     const mpl_graph *g;
     tile_program *p;
     const mpl_tile_region *r;
+    uint32_t down, side;                            /* axes: of patches in a strip, of strips */
+    int64_t step_down, step_side;                   /* sizes of a patch */
+    mpl_value in;                                   /* what comes in bands; MPL_NONE: nothing */
     uint32_t n;                                     /* operations */
     uint32_t n_down;                                /* patches of a strip */
     const mpl_shape *dims;                          /* of the result */
     tile_span *need, *made;                         /* [n_down * n] rows */
     tile_span *wide, *wide_made, *deep, *deep_made; /* [n] columns, channels of the strip */
     int64_t *have;                                  /* [n] rows made so far */
+    uint64_t *rows;                                 /* [n] made in all of a strip */
     int64_t *later;            /* [n_down * n] first row that a later patch needs */
     uint32_t *last;            /* [n] last reader */
     uint32_t *done, *next;     /* [n] lists: what each operation is the last reader of */
     uint32_t *now;             /* [n] value; MPL_NONE: none */
-    uint32_t whole;            /* the result as far as it is there */
+    uint32_t whole;            /* the result, or its band, as far as it is there */
+    uint32_t n_like;           /* patches as large as the one before, up to here */
     bool *wider;               /* [n] of MPL_KEEP_NARROW */
     int64_t *widths, *heights; /* [3 * n] of the strip or patch before */
     uint32_t *operand;         /* of one step */
@@ -116,11 +123,13 @@ static void look_down(walk *w)
     for (uint32_t k = 0; k < w->n_down; k++) {
         tile_span *made = w->made + (size_t)k * w->n;
 
-        look_back(w, TILE_ROWS, part(k, w->r->patch.rows, w->dims->dim[2]), w->have,
+        look_back(w, w->down, part(k, w->step_down, w->dims->dim[1 + w->down]), w->have,
                   w->need + (size_t)k * w->n, made);
-        for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t i = 0; i < w->n; i++) {
+            w->rows[i] += tile_empty(made[i]) ? 0 : (uint64_t)(made[i].high - made[i].low);
             if (!tile_empty(made[i]) && made[i].high > w->have[i])
                 w->have[i] = made[i].high;
+        }
     }
     for (uint32_t i = 0; i < w->n; i++) {
         int64_t first = INT64_MAX;
@@ -165,7 +174,7 @@ static mpl_status add_step(tile_program *p, tile_do what, mpl_op op, uint32_t n_
     MPL_PASS(mpl_reserve(p->ctx, p->in, p->cap_in, p->n_in + n_in));
     MPL_PASS(add_value(p, v, box, out));
     s = &p->step[p->n_steps++];
-    *s = (tile_step){what, op, (uint32_t)p->n_in, n_in, *out, 0};
+    *s = (tile_step){what, op, (uint32_t)p->n_in, n_in, *out, 0, TILE_ROWS};
     memcpy(p->in + p->n_in, in, n_in * sizeof *in);
     p->n_in += n_in;
     return MPL_OK;
@@ -215,6 +224,34 @@ static mpl_status put(tile_program *p, uint32_t *into, uint32_t piece, const til
 
 /* ---- patches ---- */
 
+static tile_box box_of(const walk *w, tile_span channels, tile_span down, tile_span side)
+{
+    tile_box box = {{channels}};
+
+    box.at[w->down] = down, box.at[w->side] = side;
+    return box;
+}
+
+/* A box of what comes in bands. */
+static mpl_status gather(walk *w, const tile_box *box, uint32_t *out)
+{
+    tile_program *p = w->p;
+    tile_span rows = box->at[TILE_ROWS];
+
+    *out = MPL_NONE;
+    for (int64_t i = rows.low / w->r->band; i * w->r->band < rows.high; i++) {
+        uint32_t from = p->local[w->in] + (uint32_t)i, piece;
+        tile_span band = p->value[from].box.at[TILE_ROWS];
+        tile_box some = *box;
+
+        some.at[TILE_ROWS].low = band.low > rows.low ? band.low : rows.low;
+        some.at[TILE_ROWS].high = band.high < rows.high ? band.high : rows.high;
+        MPL_PASS(cut(p, from, &some, &piece));
+        MPL_PASS(put(p, out, piece, box));
+    }
+    return MPL_OK;
+}
+
 /* The operand's value for a box of the result of operation i. */
 static mpl_status operand(walk *w, uint32_t i, uint32_t k, const tile_box *out, uint32_t *in)
 {
@@ -225,6 +262,8 @@ static mpl_status operand(walk *w, uint32_t i, uint32_t k, const tile_box *out, 
 
     for (uint32_t a = 0; a < TILE_AXES; a++)
         box.at[a] = tile_back(w->g, op, &w->p->rule[op], k, a, out->at[a]);
+    if (v == w->in)
+        return gather(w, &box, in);
     return cut(w->p, from != MPL_NONE ? w->now[from] : w->p->local[v], &box, in);
 }
 
@@ -252,12 +291,12 @@ static mpl_status leave_tail(walk *w, uint32_t i, int64_t later)
     if (w->now[i] == MPL_NONE)
         return MPL_OK;
     box = w->p->value[w->now[i]].box;
-    if (later >= box.at[TILE_ROWS].high)
+    if (later >= box.at[w->down].high)
         return w->now[i] = MPL_NONE, MPL_OK;
     if (w->r->patch.shift)
         return MPL_OK;
-    if (later > box.at[TILE_ROWS].low)
-        box.at[TILE_ROWS].low = later;
+    if (later > box.at[w->down].low)
+        box.at[w->down].low = later;
     return cut(w->p, w->now[i], &box, &w->now[i]);
 }
 
@@ -267,18 +306,19 @@ static mpl_status move_up(walk *w, uint32_t i, const tile_box *box)
 {
     tile_program *p = w->p;
     tile_value old = p->value[w->now[i]];
-    tile_span stays = {box->at[TILE_ROWS].low, old.box.at[TILE_ROWS].high};
-    int64_t up = stays.low - old.box.at[TILE_ROWS].low, low = stays.low;
+    tile_span stays = {box->at[w->down].low, old.box.at[w->down].high};
+    int64_t up = stays.low - old.box.at[w->down].low, low = stays.low;
 
     while (low < stays.high) {
         tile_box some = old.box;
         uint32_t in[2] = {w->now[i], MPL_NONE};
 
-        some.at[TILE_ROWS].low = low;
-        some.at[TILE_ROWS].high = low = low + up < stays.high ? low + up : stays.high;
+        some.at[w->down].low = low;
+        some.at[w->down].high = low = low + up < stays.high ? low + up : stays.high;
         MPL_PASS(add_step(p, TILE_SLICE, MPL_NONE, 1, in, old.of, &some, &in[1]));
         MPL_PASS(add_step(p, TILE_ASSIGN, MPL_NONE, 2, in, old.of, &old.box, &w->now[i]));
         p->step[p->n_steps - 1].up = up;
+        p->step[p->n_steps - 1].axis = w->down;
     }
     p->value[w->now[i]].box = *box;
     p->step[p->n_steps - 1].up = 0; /* as its result is called now */
@@ -289,16 +329,16 @@ static mpl_status move_up(walk *w, uint32_t i, const tile_box *box)
 static mpl_status grow(walk *w, uint32_t k, uint32_t i, tile_span rows, tile_box *all)
 {
     tile_box old = w->p->value[w->now[i]].box;
-    tile_span stays = old.at[TILE_ROWS];
+    tile_span stays = old.at[w->down];
 
     if (w->r->patch.shift && stays.low < w->later[(size_t)(k - 1) * w->n + i])
         stays.low = w->later[(size_t)(k - 1) * w->n + i];
-    all->at[TILE_ROWS] = tile_join(stays, rows);
-    if (stays.low > old.at[TILE_ROWS].low) {
-        if (all->at[TILE_ROWS].high - all->at[TILE_ROWS].low ==
-            old.at[TILE_ROWS].high - old.at[TILE_ROWS].low)
+    all->at[w->down] = tile_join(stays, rows);
+    if (stays.low > old.at[w->down].low) {
+        if (all->at[w->down].high - all->at[w->down].low ==
+            old.at[w->down].high - old.at[w->down].low)
             return move_up(w, i, all);
-        old.at[TILE_ROWS] = stays;
+        old.at[w->down] = stays;
         MPL_PASS(cut(w->p, w->now[i], &old, &w->now[i]));
     }
     return put(w->p, &w->now[i], MPL_NONE, all);
@@ -309,7 +349,7 @@ static mpl_status grow(walk *w, uint32_t k, uint32_t i, tile_span rows, tile_box
 static mpl_status make(walk *w, uint32_t k, uint32_t i)
 {
     tile_span rows = w->made[(size_t)k * w->n + i];
-    tile_box box = {{w->deep_made[i], rows, w->wide_made[i]}}, all = box;
+    tile_box box = box_of(w, w->deep_made[i], rows, w->wide_made[i]), all = box;
     uint32_t piece;
 
     if (tile_empty(rows))
@@ -320,9 +360,32 @@ static mpl_status make(walk *w, uint32_t k, uint32_t i)
     return put(w->p, &w->now[i], piece, &all);
 }
 
-static mpl_status patch(walk *w, uint32_t k, const tile_box *result)
+/* The result, or the band of it that the patch is in. */
+static tile_box whole_of(const walk *w, const tile_box *result)
 {
     tile_box all = all_of(w->g, made_by(w, w->n - 1));
+
+    if (w->r->banded)
+        all.at[TILE_ROWS] = result->at[TILE_ROWS];
+    return all;
+}
+
+/* What is whole when the patch is done. */
+static mpl_status hand_over(walk *w, const tile_box *result)
+{
+    tile_program *p = w->p;
+
+    if (!w->r->banded || result->at[TILE_COLUMNS].high < w->dims->dim[3])
+        return MPL_OK;
+    MPL_PASS(mpl_reserve(p->ctx, p->result, p->cap_result, p->n_result + 1));
+    p->result[p->n_result++] = w->whole;
+    w->whole = MPL_NONE;
+    return MPL_OK;
+}
+
+static mpl_status patch(walk *w, uint32_t k, const tile_box *result)
+{
+    tile_box all = whole_of(w, result);
     uint32_t piece;
 
     for (uint32_t i = 0; i < w->n; i++) {
@@ -332,7 +395,8 @@ static mpl_status patch(walk *w, uint32_t k, const tile_box *result)
     }
     MPL_PASS(cut(w->p, w->now[w->n - 1], result, &piece));
     w->now[w->n - 1] = MPL_NONE;
-    return put(w->p, &w->whole, piece, &all);
+    MPL_PASS(put(w->p, &w->whole, piece, &all));
+    return hand_over(w, result);
 }
 
 /* Takes a number into a list that is compared with the one before; false: it differs. */
@@ -375,44 +439,129 @@ static bool as_before(const walk *w, uint32_t axis, const tile_span *need, const
 static void count_work(walk *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
-        uint64_t n = (uint64_t)w->dims->dim[0] * w->p->rule[w->r->begin + i].products, rows = 0;
+        uint64_t n = (uint64_t)w->dims->dim[0] * w->p->rule[w->r->begin + i].products;
 
-        for (uint32_t k = 0; k < w->n_down && n > 0; k++) {
-            tile_span made = w->made[(size_t)k * w->n + i];
-
-            rows += tile_empty(made) ? 0 : (uint64_t)(made.high - made.low);
-        }
-        w->p->work += n * rows * (uint64_t)(w->deep_made[i].high - w->deep_made[i].low) *
+        w->p->work += n * w->rows[i] * (uint64_t)(w->deep_made[i].high - w->deep_made[i].low) *
                       (uint64_t)(w->wide_made[i].high - w->wide_made[i].low);
     }
     w->p->n_patches += w->n_down;
 }
 
-static void look_across(walk *w, tile_span channels, tile_span columns)
+static void look_across(walk *w, tile_span channels, tile_span side)
 {
     look_back(w, TILE_CHANNELS, channels, NULL, w->deep, w->deep_made);
-    look_back(w, TILE_COLUMNS, columns, NULL, w->wide, w->wide_made);
+    look_back(w, w->side, side, NULL, w->wide, w->wide_made);
 }
 
-static mpl_status strip(walk *w, tile_span channels, tile_span columns)
-{
-    bool last = channels.high == w->dims->dim[1] && columns.high == w->dims->dim[3];
+/* ---- steps that a model leaves out ---- */
 
-    look_across(w, channels, columns);
+/* In place of left out steps that make a band, or read some: a step that reads and makes these.
+ * rows: made of each operation. */
+static mpl_status leave_out(walk *w, const tile_span *rows, const tile_box *result)
+{
+    tile_box box = whole_of(w, result);
+    uint32_t n = 0, out;
+
+    if (!w->r->banded && w->in == MPL_NONE)
+        return MPL_OK;
+    for (uint32_t i = 0; i < w->n && w->in != MPL_NONE; i++)
+        for (uint32_t k = 0; k < mpl_op_n_in(w->g, w->r->begin + i); k++) {
+            mpl_op op = w->r->begin + i;
+            tile_span back;
+
+            if (mpl_op_input(w->g, op, k) != w->in || tile_empty(rows[i]))
+                continue;
+            back = tile_back(w->g, op, &w->p->rule[op], k, TILE_ROWS, rows[i]);
+            for (int64_t b = back.low / w->r->band; b * w->r->band < back.high; b++) {
+                MPL_PASS(mpl_reserve(w->ctx, w->operand, w->cap_operand, n + 1));
+                w->operand[n++] = w->p->local[w->in] + (uint32_t)b;
+            }
+        }
+    MPL_PASS(mpl_reserve(w->ctx, w->operand, w->cap_operand, n + 1));
+    MPL_PASS(add_step(w->p, TILE_SLICE, MPL_NONE, n, w->operand, made_by(w, w->n - 1), &box, &out));
+    if (!w->r->banded)
+        return w->p->value[out].bytes = 0, MPL_OK;
+    w->whole = out;
+    return hand_over(w, &box);
+}
+
+/* Whether patch k does what the one before did, all of it as far on. */
+static bool is_steady(const walk *w, uint32_t k)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        size_t is = (size_t)k * w->n + i, was = is - w->n;
+        int64_t on = w->made[is].high - w->made[was].high;
+
+        if (tile_empty(w->made[is]) || tile_empty(w->made[was]) ||
+            w->need[is].low - w->need[was].low != on ||
+            (w->later[is] != w->later[was] && w->later[is] - w->later[was] != on))
+            return false;
+    }
+    return true;
+}
+
+/* What is kept moves on, as if patch k were done. */
+static void move_on(walk *w, uint32_t k)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        size_t is = (size_t)k * w->n + i;
+        int64_t on = w->made[is].high - w->made[is - w->n].high;
+
+        if (w->now[i] != MPL_NONE) {
+            tile_span *span = &w->p->value[w->now[i]].box.at[w->down];
+
+            span->low += on, span->high += on;
+        }
+    }
+}
+
+static mpl_status strip(walk *w, tile_span channels, tile_span side)
+{
+    enum { SETTLED = 3 }; /* patches until what is kept is as long as it stays */
+    int64_t left = w->dims->dim[1 + w->side] - side.high;
+    bool like, bands = w->r->banded || w->in != MPL_NONE;
+
+    look_across(w, channels, side);
     for (uint32_t i = 0; i < w->n; i++)
         w->now[i] = MPL_NONE;
-    if (as_before(w, TILE_COLUMNS, w->wide, w->wide_made, w->widths) && w->p->sample && !last &&
-        channels.low == 0)
-        return MPL_OK;
+    like = as_before(w, w->side, w->wide, w->wide_made, w->widths);
+    w->n_like = 0;
+    if (like && w->p->sample && left > (bands ? w->step_side : 0) && channels.low == 0) {
+        tile_box result = box_of(w, channels, (tile_span){0, 1}, side);
+
+        return w->down == TILE_COLUMNS ? leave_out(w, w->wide_made, &result) : MPL_OK;
+    }
     for (uint32_t k = 0; k < w->n_down; k++) {
         size_t at = (size_t)k * w->n;
-        tile_box result = {{channels, part(k, w->r->patch.rows, w->dims->dim[2]), columns}};
-        bool again = as_before(w, TILE_ROWS, w->need + at, w->made + at, w->heights) &&
-                     w->p->sample && w->r->patch.keep == MPL_KEEP_NONE && k > 0 &&
-                     k + 1 < w->n_down;
+        tile_box result =
+            box_of(w, channels, part(k, w->step_down, w->dims->dim[1 + w->down]), side);
 
-        if (!again)
+        like = as_before(w, w->down, w->need + at, w->made + at, w->heights) && k > 0;
+        w->n_like = like ? w->n_like + 1 : 0;
+        if (w->p->sample && k + 2 < w->n_down &&
+            (w->r->patch.keep == MPL_KEEP_NONE ? like && !bands
+                                               : w->n_like > SETTLED && is_steady(w, k))) {
+            move_on(w, k);
+            if (w->down == TILE_ROWS)
+                MPL_PASS(leave_out(w, w->made + at, &result));
+        } else {
             MPL_PASS(patch(w, k, &result));
+        }
+    }
+    return MPL_OK;
+}
+
+static mpl_status read_bands(walk *w, const tile_box *all)
+{
+    int64_t rows = all->at[TILE_ROWS].high;
+
+    for (int64_t i = 0; i * w->r->band < rows; i++) {
+        tile_box box = *all;
+        uint32_t band;
+
+        box.at[TILE_ROWS] = part(i, w->r->band, rows);
+        MPL_PASS(add_value(w->p, w->in, &box, &band));
+        w->p->local[w->in] = i == 0 ? band : w->p->local[w->in];
     }
     return MPL_OK;
 }
@@ -434,7 +583,8 @@ static mpl_status read_outside(walk *w)
                 w->last[maker(w, v)] = i;
             } else if (w->p->local[v] == MPL_NONE) {
                 all = all_of(w->g, v);
-                MPL_PASS(add_value(w->p, v, &all, &w->p->local[v]));
+                MPL_PASS(v == w->in ? read_bands(w, &all)
+                                    : add_value(w->p, v, &all, &w->p->local[v]));
             }
         }
     }
@@ -455,18 +605,37 @@ static void list_done(walk *w)
 static mpl_status walk_patches(walk *w)
 {
     const mpl_patch *patch = &w->r->patch;
-    const int64_t deep = w->dims->dim[1], wide = w->dims->dim[3];
+    const int64_t deep = w->dims->dim[1], wide = w->dims->dim[1 + w->side], size = w->step_side;
+    tile_program *p = w->p;
 
     look_down(w);
     for (int64_t c = 0; c * patch->channels < deep; c++)
-        for (int64_t x = 0; x * patch->columns < wide; x++) {
-            look_across(w, part(c, patch->channels, deep), part(x, patch->columns, wide));
+        for (int64_t x = 0; x * size < wide; x++) {
+            look_across(w, part(c, patch->channels, deep), part(x, size, wide));
             count_work(w);
         }
-    for (int64_t c = 0; c * patch->channels < deep && w->p->work <= w->p->most_work; c++)
-        for (int64_t x = 0; x * patch->columns < wide; x++)
-            MPL_PASS(strip(w, part(c, patch->channels, deep), part(x, patch->columns, wide)));
+    for (int64_t c = 0; c * patch->channels < deep && p->work <= p->most_work; c++)
+        for (int64_t x = 0; x * size < wide; x++)
+            MPL_PASS(strip(w, part(c, patch->channels, deep), part(x, size, wide)));
+    if (w->r->banded)
+        return MPL_OK;
+    MPL_PASS(mpl_reserve(p->ctx, p->result, p->cap_result, 1));
+    p->result[0] = w->whole, p->n_result = 1;
     return MPL_OK;
+}
+
+/* Which axis is which, how many patches there are. */
+static void set_axes(walk *w)
+{
+    const mpl_patch *patch = &w->r->patch;
+
+    w->down = patch->across ? TILE_COLUMNS : TILE_ROWS;
+    w->side = patch->across ? TILE_ROWS : TILE_COLUMNS;
+    w->step_down = patch->across ? patch->columns : patch->rows;
+    w->step_side = patch->across ? patch->rows : patch->columns;
+    w->dims = &w->g->value_shape[mpl_tile_result(w->g, w->r)];
+    w->n_down = (uint32_t)((w->dims->dim[1 + w->down] + w->step_down - 1) / w->step_down);
+    w->in = w->r->band > 0 ? w->g->op_out[w->g->op_out_begin[w->r->begin - 1]] : MPL_NONE;
 }
 
 mpl_status tile_walk(tile_program *p, const mpl_tile_region *r)
@@ -477,14 +646,14 @@ mpl_status tile_walk(tile_program *p, const mpl_tile_region *r)
 
     for (size_t i = 0; i < p->n_outside; i++)
         p->local[p->value[i].of] = MPL_NONE;
-    p->n_values = p->n_steps = p->n_in = p->n_outside = p->n_patches = 0, p->work = 0;
-    w.dims = &p->g->value_shape[mpl_tile_result(p->g, r)];
-    w.n_down = (uint32_t)((w.dims->dim[2] + r->patch.rows - 1) / r->patch.rows);
+    p->n_values = p->n_steps = p->n_in = p->n_result = 0;
+    p->n_outside = p->n_patches = 0, p->work = 0;
+    set_axes(&w);
     cells = (size_t)w.n_down * w.n;
     MPL_TRY(mpl_new_each(w.ctx, cells, w.need, w.made, w.later));
     MPL_TRY(
         mpl_new_each(w.ctx, w.n, w.wide, w.wide_made, w.deep, w.deep_made, w.have, w.last, w.now));
-    MPL_TRY(mpl_new_each(w.ctx, w.n, w.done, w.next, w.wider));
+    MPL_TRY(mpl_new_each(w.ctx, w.n, w.done, w.next, w.wider, w.rows));
     MPL_TRY(mpl_new_each(w.ctx, 3 * (size_t)w.n, w.widths, w.heights));
     MPL_TRY(read_outside(&w));
     list_done(&w);
@@ -492,7 +661,7 @@ mpl_status tile_walk(tile_program *p, const mpl_tile_region *r)
     MPL_TRY(walk_patches(&w));
 out:
     mpl_free_each(w.ctx, w.need, w.made, w.later, w.wide, w.wide_made, w.deep, w.deep_made, w.have,
-                  w.last, w.now, w.operand, w.widths, w.heights, w.done, w.next, w.wider);
+                  w.last, w.now, w.operand, w.widths, w.heights, w.done, w.next, w.wider, w.rows);
     return st;
 }
 
@@ -509,6 +678,6 @@ mpl_status tile_program_new(mpl_ctx *ctx, const mpl_graph *g, const tile_rule *r
 void tile_program_fini(tile_program *p)
 {
     if (p->ctx != NULL)
-        mpl_free_each(p->ctx, p->value, p->step, p->in, p->local);
+        mpl_free_each(p->ctx, p->value, p->step, p->in, p->local, p->result);
     *p = (tile_program){0};
 }

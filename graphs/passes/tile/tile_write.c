@@ -12,7 +12,8 @@ typedef struct writer {
     mpl_value *map;  /* [values of g] in `to` */
     uint32_t *block; /* [blocks of g] in `to` */
     mpl_value *made; /* [values of the program] in `to` */
-    size_t cap_made;
+    mpl_value *band; /* of the result of the region before */
+    size_t cap_made, cap_band;
     tile_program program;
     uint32_t n_names;
 } writer;
@@ -65,9 +66,10 @@ static mpl_status write_pad(writer *w, const tile_value *from, const tile_value 
 }
 
 /* in[1], a box of the value, into in[0], a larger one. */
-static mpl_status write_assign(writer *w, const tile_value *piece, const tile_value *to, int64_t up,
+static mpl_status write_assign(writer *w, const tile_step *s, const tile_value *piece,
                                const mpl_value in[2], const char *name, mpl_value *out)
 {
+    const tile_value *to = &w->program.value[s->out];
     int64_t dims[4] = {w->g->value_shape[to->of].dim[0]}, strides[4] = {0, 0, 0, 1}, offset = 0;
     mpl_attr attr[3];
 
@@ -76,7 +78,7 @@ static mpl_status write_assign(writer *w, const tile_value *piece, const tile_va
 
         dims[1 + a] = part->high - part->low;
         strides[a] = strides[1 + a] * (all->high - all->low);
-        offset += (part->low - all->low - (a == TILE_ROWS ? up : 0)) * strides[1 + a];
+        offset += (part->low - all->low - (a == s->axis ? s->up : 0)) * strides[1 + a];
     }
     attr[0] = MPL_INTS(dims, 4, dims);
     attr[1] = MPL_INTS(strides, 4, strides);
@@ -207,8 +209,8 @@ static mpl_status write_step(writer *w, const tile_step *s, bool last)
     case TILE_PAD:
         return write_pad(w, from, to, w->made[in[0]], name, out);
     case TILE_ASSIGN:
-        return write_assign(w, from, to, s->up, (const mpl_value[]){w->made[in[0]], w->made[in[1]]},
-                            name, out);
+        return write_assign(w, s, from, (const mpl_value[]){w->made[in[0]], w->made[in[1]]}, name,
+                            out);
     default:
         return write_piece(w, s, to, name, out);
     }
@@ -217,14 +219,19 @@ static mpl_status write_step(writer *w, const tile_step *s, bool last)
 static mpl_status write_region(writer *w, const mpl_tile_region *r, mpl_tile_facts *facts)
 {
     tile_program *p = &w->program;
+    mpl_value in = r->band > 0 ? w->g->op_out[w->g->op_out_begin[r->begin - 1]] : MPL_NONE;
+    uint32_t n_bands = 0;
 
     MPL_PASS(tile_walk(p, r));
     MPL_PASS(mpl_reserve(w->ctx, w->made, w->cap_made, p->n_values));
     for (uint32_t i = 0; i < p->n_outside; i++)
-        w->made[i] = w->map[p->value[i].of];
+        w->made[i] = p->value[i].of == in ? w->band[n_bands++] : w->map[p->value[i].of];
     for (size_t i = 0; i < p->n_steps; i++)
-        MPL_PASS(write_step(w, &p->step[i], i + 1 == p->n_steps));
-    w->map[mpl_tile_result(w->g, r)] = w->made[p->step[p->n_steps - 1].out];
+        MPL_PASS(write_step(w, &p->step[i], !r->banded && i + 1 == p->n_steps));
+    MPL_PASS(mpl_reserve(w->ctx, w->band, w->cap_band, p->n_result));
+    for (size_t i = 0; i < p->n_result; i++)
+        w->band[i] = w->made[p->result[i]];
+    w->map[mpl_tile_result(w->g, r)] = w->band[0]; /* of bands, nobody asks */
     facts->n_patches += p->n_patches;
     facts->work += p->work;
     return MPL_OK;
@@ -263,14 +270,26 @@ static mpl_status write_all(writer *w, uint32_t n, const mpl_tile_region *region
     return mpl_graph_finish(w->ctx, w->to);
 }
 
+/* Whether the region hands over bands exactly as the next one, or NULL, reads them. */
+static bool bands_fit(const writer *w, const mpl_tile_region *r, const mpl_tile_region *next)
+{
+    const mpl_shape *y = &w->g->value_shape[mpl_tile_result(w->g, r)];
+
+    if (!r->banded)
+        return next == NULL || next->band == 0;
+    return next != NULL && next->begin == r->end && next->band == r->patch.rows &&
+           r->patch.channels >= y->dim[1] && (r->patch.across || r->patch.columns >= y->dim[3]) &&
+           tile_reads_bands(w->g, w->rule, next->begin, next->end);
+}
+
 static mpl_status check_regions(writer *w, uint32_t n, const mpl_tile_region *region)
 {
     for (uint32_t i = 0; i < n; i++) {
         const mpl_tile_region *r = &region[i];
 
         if (!tile_is_region(w->g, w->rule, r->begin, r->end) ||
-            (i > 0 && r->begin < region[i - 1].end) || r->patch.channels < 1 || r->patch.rows < 1 ||
-            r->patch.columns < 1)
+            (i > 0 ? r->begin < region[i - 1].end : r->band != 0) || r->patch.channels < 1 ||
+            r->patch.rows < 1 || r->patch.columns < 1 || !bands_fit(w, r, i + 1 < n ? r + 1 : NULL))
             return MPL_REFUSE(w->ctx, "operations %" PRIu32 " to %" PRIu32 " of '%s' are no region",
                               r->begin, r->end, w->g->name);
     }
@@ -298,6 +317,6 @@ mpl_status mpl_graph_tile(mpl_ctx *ctx, mpl_graph **graph, uint32_t n,
 out:
     mpl_graph_free(ctx, w.to);
     tile_program_fini(&w.program);
-    mpl_free_each(ctx, w.rule, w.map, w.block, w.made);
+    mpl_free_each(ctx, w.rule, w.map, w.block, w.made, w.band);
     return st;
 }
