@@ -303,6 +303,23 @@ static void one_hot(mpl_rule *r)
         put(r, i == axis ? mpl_rule_varying(r, MPL_ATTR_depth, 0) : x.dim[from++]);
 }
 
+/* The last dim is that of the columns which count n-grams. */
+static void tf_idf(mpl_rule *r)
+{
+    mpl_dims x = input(r, 0);
+    uint32_t n = 0;
+    const int64_t *column = mpl_rule_fixed(r, MPL_ATTR_ngram_indexes, &n);
+    int64_t columns = 0;
+
+    r->known = r->known && x.rank > 0 && column != NULL;
+    if (!r->known)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        columns = column[i] >= columns ? column[i] + 1 : columns;
+    put_all(r, x, 0, x.rank - 1);
+    put(r, number(r, columns));
+}
+
 /* ---- lengths that depend on data: the most that there can be, and a scalar ---- */
 
 static void non_zero(mpl_rule *r)
@@ -385,27 +402,12 @@ static void branch(mpl_rule *r)
 /* ---- the table ---- */
 
 const mpl_rule_entry mpl_rules_of_moves[] = {
-    {"reshape", reshape},
-    {"flatten", flatten},
-    {"squeeze", squeeze},
-    {"unsqueeze", unsqueeze},
-    {"transpose", transpose},
-    {"depth_to_space space_to_depth", blocks},
-    {"concat", concat},
-    {"split", split},
-    {"slice", slice},
-    {"expand", expand},
-    {"tile", tile},
-    {"pad", pad},
-    {"resize", resize},
-    {"gather", gather},
-    {"gather_elements", like_indices},
-    {"gather_nd", gather_nd},
-    {"one_hot", one_hot},
-    {"non_zero", non_zero},
-    {"compress", compress},
-    {"nms", nms},
-    {"while", loop},
-    {"case", branch},
-    {NULL, NULL},
+    {"reshape", reshape},     {"flatten", flatten},     {"squeeze", squeeze},
+    {"unsqueeze", unsqueeze}, {"transpose", transpose}, {"depth_to_space space_to_depth", blocks},
+    {"concat", concat},       {"split", split},         {"slice", slice},
+    {"expand", expand},       {"tile", tile},           {"pad", pad},
+    {"resize", resize},       {"gather", gather},       {"gather_elements", like_indices},
+    {"gather_nd", gather_nd}, {"one_hot", one_hot},     {"tf_idf", tf_idf},
+    {"non_zero", non_zero},   {"compress", compress},   {"nms", nms},
+    {"while", loop},          {"case", branch},         {NULL, NULL},
 };

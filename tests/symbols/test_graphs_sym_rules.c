@@ -80,6 +80,10 @@ static const struct {
     {"input i i64 [{a},{b}]\nweight s f32 [2] = data 0 1\nz = one_hot(i, s) depth={b} axis=1\n"
      "output z\n",
      1},
+    {"input x i64 [{a},{b}]\ninput w i32 [{b}]\n"
+     "y = tf_idf(x) ngram_counts=[0] ngram_indexes=[2,0] pool_int64s=[1,2]\n"
+     "z = tf_idf(w) ngram_counts=[0] ngram_indexes=[0] pool_int64s=[1]\noutput y\noutput z\n",
+     0},
     {"input x f32 [{a},{b}]\ninput c bool [7]\nu, n = non_zero(x)\nv, m = compress(x, c) axis=1\n"
      "output u\noutput v\noutput n\noutput m\n",
      0},

@@ -183,10 +183,55 @@ static mpl_status onnx_lower_pow(onnx_node *n)
     return MPL_OK;
 }
 
+/* Running statistic `out`, 1 or 2, of the node: the old one moved towards that of the batch. */
+static mpl_status running_statistic(onnx_node *n, uint32_t out, mpl_value batch)
+{
+    const Onnx__AttributeProto *given = onnx_attr(n, "momentum");
+    double momentum = given != NULL ? (double)given->f : 0.9;
+    mpl_value in[2] = {n->in[2 + out], batch};
+    mpl_type type = (mpl_type)n->r->g->value_type[in[0]];
+
+    if ((mpl_type)n->r->g->value_type[batch] != type)
+        MPL_PASS(onnx_step(n, MPL_OP_cast, "batch", 1, &batch, 1,
+                           &MPL_TEXT(to, mpl_type_name(type)), &in[1]));
+    for (uint32_t i = 0; i < 2; i++) {
+        mpl_value weight;
+
+        MPL_PASS(onnx_scalar(n, type, i == 0 ? momentum : 1 - momentum, "weight", &weight));
+        MPL_PASS(
+            onnx_step(n, MPL_OP_mul, "weighted", 2, (mpl_value[]){in[i], weight}, 0, NULL, &in[i]));
+    }
+    return onnx_step_named(n, MPL_OP_add, "running", n->out_name[out], 2, in, 0, NULL,
+                           &n->out[out]);
+}
+
+/* The form of opset 14 on: normalised by the batch's own statistics. */
+static mpl_status batch_norm_train(onnx_node *n)
+{
+    const char *name[3] = {n->out_name[0], NULL, NULL};
+    mpl_value made[3];
+
+    for (uint32_t i = 0; i < 5; i++)
+        if (onnx_in(n, i) == MPL_NONE)
+            return ONNX_REFUSE(n, "its input %u is missing", i);
+    for (uint32_t i = 0; i < 3; i++)
+        if (name[i] == NULL)
+            MPL_PASS(onnx_fresh_name(n->r, n->label, i == 2 ? "variance" : "mean", &name[i]));
+    MPL_PASS(onnx_blame(n, mpl_graph_add_op(n->r->ctx, n->r->g, MPL_OP_batch_norm_again, n->label,
+                                            3, n->in, n->n_attr, n->attr, 3, name, made)));
+    n->out[0] = made[0];
+    for (uint32_t i = 1; i < n->n_out && i < 3; i++)
+        if (n->out_name[i] != NULL)
+            MPL_PASS(running_statistic(n, i, made[i]));
+    return MPL_OK;
+}
+
 static mpl_status onnx_lower_batch_norm(onnx_node *n)
 {
-    if (onnx_attr_int(n, "training_mode", 0) != 0 || n->n_out > 1)
-        return ONNX_REFUSE(n, "its training form is not supported; export the model for inference");
+    if (onnx_attr_int(n, "training_mode", 0) != 0)
+        return batch_norm_train(n);
+    if (n->n_out > 1)
+        return ONNX_REFUSE(n, "its outputs beside the first are for training");
     if (onnx_attr_int(n, "spatial", 1) != 1)
         return ONNX_REFUSE(n, "spatial = 0 is not supported");
     return onnx_lower_plain(n);

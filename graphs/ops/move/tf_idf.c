@@ -1,0 +1,140 @@
+/* tf_idf.c -- tf_idf: how often n-grams of a pool of integers occur in each row, [columns] or
+ * [rows, columns].
+ *
+ * ngram_counts: where the pool's 1-grams, 2-grams, .. begin; ngram_indexes: the column of the
+ * result that counts each. An n-gram's items stand apart by 1 to max_skip_count + 1 columns; a
+ * 1-gram counts once. Of equal n-grams the pool's last counts. mode: 'TF', counts; 'IDF', whether
+ * there are any; 'TFIDF', counts; the latter two times `weights`, one a column of the result as
+ * ONNX's reference implementation and ONNX Runtime have it (its text: one an n-gram).
+ * Cost: O(elements * skips * pool). */
+#include "graphs/ops/ops_priv.h"
+
+typedef struct grams {
+    const int64_t *begin, *column, *pool; /* attributes */
+    uint32_t n_begin, n_column, n_pool;
+    int64_t least, most, skip; /* items of an n-gram; columns left out between two */
+    int64_t columns;           /* of the result */
+} grams;
+
+static grams grams_of(const mpl_graph *g, mpl_op op)
+{
+    grams s = {.least = mpl_attr_int(g, op, MPL_ATTR_min_gram_length, 1),
+               .most = mpl_attr_int(g, op, MPL_ATTR_max_gram_length, 1),
+               .skip = mpl_attr_int(g, op, MPL_ATTR_max_skip_count, 0)};
+
+    s.begin = mpl_attr_ints(g, op, MPL_ATTR_ngram_counts, &s.n_begin);
+    s.column = mpl_attr_ints(g, op, MPL_ATTR_ngram_indexes, &s.n_column);
+    s.pool = mpl_attr_ints(g, op, MPL_ATTR_pool_int64s, &s.n_pool);
+    for (uint32_t i = 0; i < s.n_column; i++)
+        s.columns = s.column[i] >= s.columns ? s.column[i] + 1 : s.columns;
+    return s;
+}
+
+/* The n-grams of the pool with n items. */
+static int64_t grams_with(const grams *s, uint32_t n)
+{
+    return ((n < s->n_begin ? s->begin[n] : s->n_pool) - s->begin[n - 1]) / n;
+}
+
+/* Whether the pool is in order, and each n-gram has a column. */
+static bool is_valid(const grams *s)
+{
+    int64_t count = 0, at = 0;
+
+    for (uint32_t i = 0; i < s->n_begin; i++) {
+        if (s->begin[i] < at || s->begin[i] > s->n_pool)
+            return false;
+        at = s->begin[i];
+    }
+    for (uint32_t n = 1; n <= s->n_begin; n++)
+        count += grams_with(s, n);
+    for (uint32_t i = 0; i < s->n_column; i++)
+        if (s->column[i] < 0 || s->column[i] == INT64_MAX)
+            return false;
+    return s->n_pool > 0 && count <= s->n_column;
+}
+
+mpl_status mpl_shape_tf_idf(mpl_ctx *ctx, const mpl_shape_call *call)
+{
+    grams s = grams_of(call->graph, call->op);
+    const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "TF");
+    mpl_attr weights;
+    uint32_t rank = call->in_shape[0]->rank;
+
+    MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_INDEX));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 1, 2));
+    if (strcmp(mode, "TF") != 0 && strcmp(mode, "IDF") != 0 && strcmp(mode, "TFIDF") != 0)
+        return MPL_REFUSE(ctx, "mode '%.40s' is none of TF, IDF, TFIDF", mode);
+    if (s.least < 1 || s.most < s.least || s.skip < 0)
+        return MPL_REFUSE(ctx, "lengths of n-grams are from 1 on, what they skip from 0 on");
+    if (!is_valid(&s))
+        return MPL_REFUSE(ctx, "pool_int64s, ngram_counts and ngram_indexes do not fit together");
+    if (mpl_attr_get(call->graph, call->op, MPL_ATTR_weights, &weights) &&
+        (int64_t)weights.n < s.columns)
+        return MPL_REFUSE(ctx, "%u weights for %" PRId64 " columns", weights.n, s.columns);
+    call->out_shape[0] = *call->in_shape[0];
+    call->out_shape[0].dim[rank - 1] = s.columns;
+    call->out_type[0] = MPL_TYPE_f32;
+    return MPL_OK;
+}
+
+/* Whether the n items from column `at` on, `apart` from one another, are that n-gram. */
+static bool is_there(const mpl_tensor *in, int64_t at, int64_t apart, const int64_t *gram,
+                     uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (mpl_get_int(in->type, in->data, at + i * apart) != gram[i])
+            return false;
+    return true;
+}
+
+/* Counts the n-gram that begins at column `at`, if the pool has it. */
+static void count_gram(const grams *s, const mpl_tensor *in, int64_t at, int64_t apart, uint32_t n,
+                       float *out)
+{
+    int64_t before = 0;
+
+    for (uint32_t k = 1; k < n; k++)
+        before += grams_with(s, k);
+    for (int64_t i = grams_with(s, n); i-- > 0;)
+        if (is_there(in, at, apart, s->pool + s->begin[n - 1] + i * n, n)) {
+            out[s->column[before + i]]++;
+            return;
+        }
+}
+
+static void count_row(const grams *s, const mpl_tensor *in, int64_t begin, int64_t end, float *out)
+{
+    for (int64_t n = s->least; n <= s->most && n <= s->n_begin; n++)
+        for (int64_t apart = 1; apart <= (n > 1 ? end - begin : 1); apart++) {
+            for (int64_t at = begin; at < end && n - 1 <= (end - 1 - at) / apart; at++)
+                count_gram(s, in, at, apart, (uint32_t)n, out);
+            if (apart > s->skip)
+                break;
+        }
+}
+
+mpl_status mpl_eval_tf_idf(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    grams s = grams_of(call->graph, call->op);
+    const mpl_tensor *in = &call->in[0];
+    const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "TF");
+    int64_t n = in->shape.dim[in->shape.rank - 1], rows = in->shape.rank > 1 ? in->shape.dim[0] : 1;
+    float *out = call->out[0].data;
+    mpl_attr weights;
+    bool weighted =
+        strcmp(mode, "TF") != 0 && mpl_attr_get(call->graph, call->op, MPL_ATTR_weights, &weights);
+
+    (void)ctx;
+    memset(out, 0, (size_t)(rows * s.columns) * sizeof *out);
+    for (int64_t row = 0; row < rows; row++, out += s.columns) {
+        count_row(&s, in, row * n, (row + 1) * n, out);
+        for (int64_t i = 0; i < s.columns; i++) {
+            if (mode[0] == 'I')
+                out[i] = out[i] > 0;
+            if (weighted)
+                out[i] *= (float)weights.floats[i];
+        }
+    }
+    return MPL_OK;
+}
