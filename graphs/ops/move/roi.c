@@ -77,37 +77,60 @@ static bool around(int64_t dim, double x, int64_t at[2], double weight[2])
     return true;
 }
 
-/* The mean, or the largest weighted element, around point i of cell (y, x). */
-static double pool_cell(const region *r, const int64_t cell[2])
+/* The four elements around point i of a cell in a plane, and their weights; false: it lies outside.
+ */
+static bool around_point(const region *r, const int64_t cell[2], int64_t i, int64_t offset[4],
+                         double factor[4])
 {
     const int64_t *dim = r->in->shape.dim + 2;
-    double sum = 0, most = 0;
-    int64_t n = r->points[0] * r->points[1];
+    const int64_t point[2] = {i / r->points[1], i % r->points[1]};
+    int64_t at[2][2];
+    double weight[2][2];
 
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t point[2] = {i / r->points[1], i % r->points[1]};
-        int64_t at[2][2] = {{0, 0}, {0, 0}};
-        double weight[2][2] = {{0, 0}, {0, 0}}, best = -(double)INFINITY;
-        bool inside = true;
-
-        for (int k = 0; k < 2; k++)
-            inside =
-                inside && around(dim[k],
-                                 r->start[k] + (double)cell[k] * r->cell[k] +
-                                     ((double)point[k] + 0.5) * r->cell[k] / (double)r->points[k],
-                                 at[k], weight[k]);
-        for (int k = 0; k < 4; k++) {
-            double v = inside ? weight[0][k / 2] * weight[1][k % 2] *
-                                    mpl_get(r->in->type, r->in->data,
-                                            r->plane + at[0][k / 2] * dim[1] + at[1][k % 2])
-                              : 0;
-
-            sum += v;
-            best = v > best ? v : best;
-        }
-        most = i == 0 || best > most ? best : most;
+    for (int k = 0; k < 2; k++)
+        if (!around(dim[k],
+                    r->start[k] + (double)cell[k] * r->cell[k] +
+                        ((double)point[k] + 0.5) * r->cell[k] / (double)r->points[k],
+                    at[k], weight[k]))
+            return false;
+    for (int k = 0; k < 4; k++) {
+        offset[k] = at[0][k / 2] * dim[1] + at[1][k % 2];
+        factor[k] = weight[0][k / 2] * weight[1][k % 2];
     }
-    return r->max ? most : sum / (double)(n > 1 ? n : 1);
+    return true;
+}
+
+enum { TOGETHER = 64 }; /* channels that are pooled at once: a point is placed once for them */
+
+/* A cell of n channels from the region's plane on: the means, or the largest weighted elements,
+ * around its points. Results lie `apart` elements from one another. */
+MPL_INLINE void pool_cell(mpl_type type, const region *r, const int64_t cell[2], int64_t n,
+                          void *out, int64_t to, int64_t apart)
+{
+    int64_t plane = r->in->shape.dim[2] * r->in->shape.dim[3], points = r->points[0] * r->points[1];
+    double sum[TOGETHER] = {0}, most[TOGETHER] = {0};
+
+    for (int64_t i = 0; i < points; i++) {
+        int64_t offset[4] = {0};
+        double factor[4] = {0};
+        bool inside = around_point(r, cell, i, offset, factor);
+
+        for (int64_t c = 0; c < n; c++) {
+            double best = -(double)INFINITY;
+
+            for (int k = 0; k < 4; k++) {
+                int64_t from = r->plane + c * plane + offset[k];
+                double v = inside ? factor[k] * mpl_get(type, r->in->data, from) : 0;
+
+                sum[c] += v;
+                best = v > best ? v : best;
+            }
+            most[c] = i == 0 || best > most[c] ? best : most[c];
+        }
+    }
+    for (int64_t c = 0; c < n; c++)
+        mpl_put(type, out, to + c * apart,
+                r->max ? most[c] : sum[c] / (double)(points > 1 ? points : 1));
 }
 
 /* A region's place in the input, from its numbers x1, y1, x2, y2 at element `at`. */
@@ -140,7 +163,8 @@ mpl_status mpl_eval_roi_align(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const mpl_shape *in = &call->in[0].shape, *to = &call->out[0].shape;
     region r = {.in = &call->in[0]};
-    int64_t out = 0;
+    mpl_type in_type = call->in[0].type;
+    int64_t cells = to->dim[2] * to->dim[3];
 
     r.max = mpl_choice_of(call->graph, call->op, MPL_ATTR_mode, mode_names, 2) == 1;
     for (int64_t i = 0; i < to->dim[0]; i++) {
@@ -150,11 +174,16 @@ mpl_status mpl_eval_roi_align(mpl_ctx *ctx, const mpl_op_call *call)
             return MPL_REFUSE(ctx, "region %" PRId64 " names image %" PRId64 " of %" PRId64, i,
                               image, in->dim[0]);
         place_region(call, 4 * i, &r);
-        for (int64_t c = 0; c < to->dim[1]; c++) {
+        for (int64_t c = 0; c < to->dim[1]; c += TOGETHER) {
+            int64_t n = to->dim[1] - c < TOGETHER ? to->dim[1] - c : TOGETHER;
+
             r.plane = (image * in->dim[1] + c) * in->dim[2] * in->dim[3];
-            for (int64_t cell = 0; cell < to->dim[2] * to->dim[3]; cell++)
-                mpl_put(call->out[0].type, call->out[0].data, out++,
-                        pool_cell(&r, (int64_t[]){cell / to->dim[3], cell % to->dim[3]}));
+            for (int64_t cell = 0; cell < cells; cell++) {
+                const int64_t at[2] = {cell / to->dim[3], cell % to->dim[3]};
+
+                MPL_FOR_FLOAT(in_type, pool_cell, &r, at, n, call->out[0].data,
+                              (i * to->dim[1] + c) * cells + cell, cells)
+            }
         }
     }
     return MPL_OK;

@@ -130,7 +130,7 @@ mpl_status mpl_shape_nms(mpl_ctx *ctx, const mpl_shape_call *call)
 }
 
 /* Corners of a box: low and high y, then x; or both axes swapped, which is no matter here. */
-static void corners(const float *box, bool centre, double at[2][2])
+MPL_INLINE void corners(const float *box, bool centre, double at[2][2])
 {
     for (int k = 0; k < 2; k++) {
         double a = (double)box[k], b = (double)box[2 + k];
@@ -140,22 +140,23 @@ static void corners(const float *box, bool centre, double at[2][2])
     }
 }
 
-/* Area of the intersection over that of the union. */
-static double overlap(const float *a, const float *b, bool centre)
+/* Area of the intersection over that of the union. a: corners. */
+MPL_INLINE double overlap(double a[2][2], const float *box, bool centre)
 {
-    double at[2][2][2], both = 1, area[2] = {1, 1};
+    double b[2][2], both = 1;
 
-    corners(a, centre, at[0]);
-    corners(b, centre, at[1]);
+    corners(box, centre, b);
     for (int k = 0; k < 2; k++) {
-        double low = at[0][k][0] > at[1][k][0] ? at[0][k][0] : at[1][k][0];
-        double high = at[0][k][1] < at[1][k][1] ? at[0][k][1] : at[1][k][1];
+        double low = a[k][0] > b[k][0] ? a[k][0] : b[k][0];
+        double high = a[k][1] < b[k][1] ? a[k][1] : b[k][1];
 
-        both *= high > low ? high - low : 0;
-        for (int i = 0; i < 2; i++)
-            area[i] *= at[i][k][1] - at[i][k][0];
+        if (!(high > low)) /* most pairs of boxes lie apart */
+            return 0;
+        both *= high - low;
     }
-    return both > 0 ? both / (area[0] + area[1] - both) : 0;
+    return both > 0 ? both / ((a[0][1] - a[0][0]) * (a[1][1] - a[1][0]) +
+                              (b[0][1] - b[0][0]) * (b[1][1] - b[1][0]) - both)
+                    : 0;
 }
 
 typedef struct candidate {
@@ -195,12 +196,14 @@ static void select_boxes(const mpl_op_call *call, candidate *best)
 {
     const int64_t *dim = call->in[1].shape.dim, n = dim[2];
     const float *limit[2] = {NULL, NULL}; /* of overlap, of scores */
+    double most_shared;
     int64_t most = mpl_attr_int(call->graph, call->op, MPL_ATTR_k, 0), found = 0;
     int64_t *out = call->out[0].data;
     bool centre = mpl_attr_int(call->graph, call->op, MPL_ATTR_center_point_box, 0) != 0;
 
     for (uint32_t i = 2; i < call->n_in; i++)
         limit[i - 2] = call->in[i].data;
+    most_shared = limit[0] != NULL ? (double)*limit[0] : 0;
     memset(out, 0, (size_t)mpl_count(&call->out[0].shape) * sizeof *out);
     for (int64_t row = 0; row < dim[0] * dim[1]; row++) {
         const float *box = (const float *)call->in[0].data + row / dim[1] * n * 4;
@@ -209,10 +212,11 @@ static void select_boxes(const mpl_op_call *call, candidate *best)
 
         for (int64_t c = 0; c < count && found - begin < most; c++) {
             bool free = true;
+            double at[2][2];
 
+            corners(box + 4 * best[c].box, centre, at);
             for (int64_t k = begin; k < found && free; k++)
-                free = !(overlap(box + 4 * best[c].box, box + 4 * out[3 * k + 2], centre) >
-                         (limit[0] != NULL ? (double)*limit[0] : 0));
+                free = !(overlap(at, box + 4 * out[3 * k + 2], centre) > most_shared);
             if (free) {
                 const int64_t index[3] = {row / dim[1], row % dim[1], best[c].box};
 
