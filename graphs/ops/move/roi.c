@@ -100,7 +100,7 @@ static bool around_point(const region *r, const int64_t cell[2], int64_t i, int6
     return true;
 }
 
-enum { TOGETHER = 64 }; /* channels that are pooled at once: a point is placed once for them */
+enum { TOGETHER = 32 }; /* channels that are pooled at once: a point is placed once for them */
 
 /* A cell of n channels from the region's plane on: the means, or the largest weighted elements,
  * around its points. Results lie `apart` elements from one another. */
