@@ -7,7 +7,7 @@ Exports each network (random weights of one seed, a process each; F keeps the fi
 each output (float32: 1e-3 relative, or of the largest magnitude; quantised: 5 % of it), and takes turns for times with one
 thread. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern as in ort.py. A network that
 cannot be exported here is listed with the exporter's last words and counts for neither. Needs torch, torchvision, timm,
-transformers, onnx, onnxscript, onnxruntime, numpy.
+transformers, diffusers, onnx, onnxscript, onnxruntime, numpy.
 """
 
 import json
@@ -103,7 +103,36 @@ def from_torch(name, form=""):
     return getattr(torch.nn, name)(128, 256, num_layers=2, bidirectional=form == "bidirectional"), (torch.rand(35, 1, 128),)
 
 
-MAKERS = {"torchvision": from_torchvision, "timm": from_timm, "transformers": from_transformers, "torch": from_torch}
+def from_diffusers(name):
+    import diffusers
+    import torch
+
+    if name == "UNet2D":
+        model = diffusers.UNet2DModel(sample_size=32, in_channels=3, out_channels=3, block_out_channels=(32, 64, 64), layers_per_block=1,
+                                      down_block_types=("DownBlock2D", "AttnDownBlock2D", "DownBlock2D"),
+                                      up_block_types=("UpBlock2D", "AttnUpBlock2D", "UpBlock2D"))
+        inputs = (image(32), torch.tensor([7]))
+    else:
+        model = diffusers.AutoencoderKL(block_out_channels=(32, 64), down_block_types=("DownEncoderBlock2D",) * 2,
+                                        up_block_types=("UpDecoderBlock2D",) * 2, layers_per_block=1).decoder
+        inputs = (torch.rand(1, 4, 16, 16),)
+
+    class First(torch.nn.Module):
+        """The result as a tensor."""
+
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, *x):
+            out = self.model(*x)
+            return out.sample if hasattr(out, "sample") else out
+
+    return First(), inputs
+
+
+MAKERS = {"torchvision": from_torchvision, "timm": from_timm, "transformers": from_transformers, "diffusers": from_diffusers,
+          "torch": from_torch}
 
 
 def quantise(path, kind):
