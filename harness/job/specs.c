@@ -323,8 +323,10 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
         MPL_FAIL(
             ctx, MPL_EINPUT,
             "--concat share: operands that lie inside the result are views; --views off has none");
-    if (options->given[MPL_OPT_op_times] && options->layout != MPL_layout_tuned)
-        MPL_FAIL(ctx, MPL_EINPUT, "--op-times: only --layout tuned reads them; add it");
+    if (options->given[MPL_OPT_op_times] && options->layout != MPL_layout_tuned &&
+        !options->residency)
+        MPL_FAIL(ctx, MPL_EINPUT,
+                 "--op-times: only --layout tuned and --residency read them; add one");
     MPL_TRY(mpl_algorithms_check(ctx, options));
     MPL_TRY(mpl_parse_percent(ctx, "--gap", options->gap, &size));
     if (options->threads > 1024)

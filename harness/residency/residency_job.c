@@ -2,8 +2,10 @@
 #include "harness/residency/residency_job.h"
 
 #include "graphs/core/size.h"
+#include "graphs/orders/op_streams.h"
 #include "harness/cli/quote.h"
 #include "harness/report/grid.h"
+#include "harness/tune/tuned.h"
 #include "planners/residency/residency.h"
 #include "planners/verify/verify_residency.h"
 
@@ -28,7 +30,10 @@ mpl_status mpl_residency_asked(mpl_ctx *ctx, const mpl_options *options, bool *a
 typedef struct memories {
     uint64_t capacity, percent; /* of fast memory; percent 0: capacity counts [byte] */
     uint64_t move_price, slow_price;
+    uint64_t bandwidth; /* [byte/s] 0: moves take no time */
 } memories;
+
+#define RATE ",bandwidth="
 
 /* A price: a whole number from 1, or '-' where `none` is allowed: 0. */
 static mpl_status parse_price(mpl_ctx *ctx, const char *text, bool none, uint64_t *out)
@@ -63,20 +68,27 @@ static mpl_status parse_fast(mpl_ctx *ctx, const char *text, memories *out)
 /* "fast:2MiB:1,slow:inf:8" */
 static mpl_status parse_memories(mpl_ctx *ctx, const char *text, memories *out)
 {
-    char part[2][3][64] = {{{0}}}, rest[2] = {0};
+    char part[2][3][64] = {{{0}}}, rest[2] = {0}, plain[400];
+    const char *rate = strstr(text, RATE);
 
     *out = (memories){0};
-    if (strstr(text, "bandwidth=") != NULL)
-        return MPL_REFUSE(ctx, "--memories: bandwidth= is not planned for: moves have bytes, and "
-                               "no duration; leave it out");
+    if (rate != NULL) {
+        MPL_PASS(
+            mpl_parse_bytes(ctx, "--memories, bandwidth", rate + strlen(RATE), &out->bandwidth));
+        if (out->bandwidth == 0 || rate - text >= (ptrdiff_t)sizeof plain)
+            return MPL_REFUSE(ctx, "--memories: the bandwidth is at least a byte a second");
+        snprintf(plain, sizeof plain, "%.*s", (int)(rate - text), text);
+        text = plain;
+    }
     if (sscanf(text, "%63[^:,]:%63[^:,]:%63[^:,],%63[^:,]:%63[^:,]:%63[^:,]%1c", part[0][0],
                part[0][1], part[0][2], part[1][0], part[1][1], part[1][2], rest) != 6 ||
         strcmp(part[1][1], "inf") != 0)
-        return MPL_REFUSE(ctx,
-                          "--memories %.100s: of the form fast:2MiB:1,slow:inf:8: capacity in "
-                          "bytes or %% and the price of a byte moved; the price of one that a step "
-                          "uses in slow memory, or -",
-                          text);
+        return MPL_REFUSE(
+            ctx,
+            "--memories %.100s: of the form fast:2MiB:1,slow:inf:8[,bandwidth=10GiB]: capacity in "
+            "bytes or %% and the price of a byte moved; the price of one that a step "
+            "uses in slow memory, or -; bytes a second between them",
+            text);
     MPL_PASS(parse_fast(ctx, part[0][1], out));
     MPL_PASS(parse_price(ctx, part[0][2], false, &out->move_price));
     return parse_price(ctx, part[1][2], true, &out->slow_price);
@@ -121,6 +133,29 @@ static mpl_status open_graph(mpl_ctx *ctx, mpl_options *options, mpl_residency_j
     return mpl_residency_uses(ctx, &job->made.job, &job->found.p, &job->found.of_buffer);
 }
 
+/* Durations of steps: measured ones of --op-times, else the estimate that streams go by. */
+static mpl_status time_steps(mpl_ctx *ctx, const mpl_options *options, const mpl_job *job,
+                             mpl_residency_problem *p)
+{
+    mpl_status st = MPL_OK;
+    const mpl_graph *g = job->source.graph;
+    uint64_t *ns = NULL;
+
+    MPL_TRY(mpl_new(ctx, ns, g->n_ops));
+    MPL_TRY(mpl_new(ctx, p->step_ns, p->n_steps));
+    if (options->given[MPL_OPT_op_times])
+        MPL_TRY(mpl_tuned_times(ctx, g, options->op_times, ns));
+    else
+        mpl_streams_estimate(g, ns);
+    for (uint32_t s = 0; s < g->n_ops; s++)
+        p->step_ns[s] = job->map->op_nothing != NULL && job->map->op_nothing[job->order[s]]
+                            ? 0
+                            : ns[job->order[s]];
+out:
+    mpl_free(ctx, ns);
+    return st;
+}
+
 static mpl_status plan_graph(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job,
                              mpl_run *run)
 {
@@ -136,12 +171,15 @@ static mpl_status plan_graph(mpl_ctx *ctx, mpl_options *options, mpl_residency_j
     p->capacity = m.percent > 0 ? job->without_bytes / 100 * m.percent : m.capacity;
     p->move_price = m.move_price;
     p->slow_price = m.slow_price;
+    p->bandwidth = m.bandwidth;
+    if (p->bandwidth > 0)
+        MPL_PASS(time_steps(ctx, options, &job->made.job, p));
     mpl_asked_run(ctx, options, &none, run);
     begin = mpl_clock_ns();
     MPL_PASS(mpl_residency_solve(run, p, &job->found.plan));
     run->plan_ns = mpl_clock_ns() - begin;
-    MPL_PASS(mpl_residency_belady(ctx, p, &job->furthest_cost));
-    return mpl_residency_greedy(ctx, p, &job->density_cost);
+    MPL_PASS(mpl_residency_belady(ctx, p, &job->furthest_cost, &job->furthest_ns));
+    return mpl_residency_greedy(ctx, p, &job->density_cost, &job->density_ns);
 }
 
 /* Whether the file's problem is the graph's own. */
@@ -175,9 +213,13 @@ static mpl_status take_file(mpl_ctx *ctx, mpl_options *options, mpl_residency_jo
     job->found.p->capacity = p->capacity;
     job->found.p->move_price = p->move_price;
     job->found.p->slow_price = p->slow_price;
+    job->found.p->bandwidth = p->bandwidth;
+    job->found.p->step_ns = p->step_ns, p->step_ns = NULL;
     (void)mpl_record_get_int(row, MPL_FIELD_without_bytes, &job->without_bytes);
     (void)mpl_record_get_int(row, MPL_FIELD_cost_furthest, &job->furthest_cost);
     (void)mpl_record_get_int(row, MPL_FIELD_cost_density, &job->density_cost);
+    (void)mpl_record_get_int(row, MPL_FIELD_stall_furthest_ns, &job->furthest_ns);
+    (void)mpl_record_get_int(row, MPL_FIELD_stall_density_ns, &job->density_ns);
     mpl_record_text(job->made.row, MPL_FIELD_two_memories,
                     mpl_record_get_text(row, MPL_FIELD_two_memories));
 out:
@@ -214,13 +256,29 @@ static mpl_status spread(mpl_ctx *ctx, mpl_residency_job *job)
     return MPL_OK;
 }
 
+static uint64_t all_steps(const mpl_residency_problem *p)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        sum += p->step_ns[s];
+    return sum;
+}
+
+static const char *proof_of(const mpl_residency_plan *plan, const char *prices)
+{
+    return plan->programmed ? "program" : plan->searched ? "search" : prices;
+}
+
 static void put_fields(const mpl_residency_job *job, const mpl_run *run, mpl_record *row)
 {
     const mpl_residency_plan *plan = job->found.plan;
+    bool is_least = job->found.p->bandwidth > 0 ? plan->stall_ns == plan->stall_bound
+                                                : plan->cost == plan->bound;
 
     mpl_record_text(row, MPL_FIELD_status, "ok");
     mpl_record_text(row, MPL_FIELD_planner, KIND);
-    mpl_record_text(row, MPL_FIELD_claim, plan->cost == plan->bound ? "optimal" : "feasible");
+    mpl_record_text(row, MPL_FIELD_claim, is_least ? "optimal" : "feasible");
     mpl_record_bool(row, MPL_FIELD_verified, true);
     mpl_record_int(row, MPL_FIELD_planned_bytes, plan->fast_bytes);
     mpl_record_int(row, MPL_FIELD_without_bytes, job->without_bytes);
@@ -230,7 +288,16 @@ static void put_fields(const mpl_residency_job *job, const mpl_run *run, mpl_rec
     mpl_record_int(row, MPL_FIELD_slow_used_bytes, plan->slow_bytes);
     mpl_record_int(row, MPL_FIELD_cost, plan->cost);
     mpl_record_int(row, MPL_FIELD_cost_bound, plan->bound);
-    mpl_record_text(row, MPL_FIELD_cost_proof, plan->searched ? "search" : "prices");
+    mpl_record_text(row, MPL_FIELD_cost_proof, proof_of(plan, "prices"));
+    if (job->found.p->bandwidth > 0) {
+        mpl_record_int(row, MPL_FIELD_bandwidth, job->found.p->bandwidth);
+        mpl_record_int(row, MPL_FIELD_steps_ns, all_steps(job->found.p));
+        mpl_record_int(row, MPL_FIELD_stall_ns, plan->stall_ns);
+        mpl_record_int(row, MPL_FIELD_stall_bound_ns, plan->stall_bound);
+        mpl_record_text(row, MPL_FIELD_stall_proof, plan->stall_searched ? "search" : "prices");
+        mpl_record_int(row, MPL_FIELD_stall_furthest_ns, job->furthest_ns);
+        mpl_record_int(row, MPL_FIELD_stall_density_ns, job->density_ns);
+    }
     mpl_record_int(row, MPL_FIELD_cost_furthest, job->furthest_cost);
     mpl_record_int(row, MPL_FIELD_cost_density, job->density_cost);
     mpl_record_null(row, MPL_FIELD_bound_bytes);
@@ -304,6 +371,22 @@ mpl_status mpl_residency_job_run(mpl_ctx *ctx, mpl_options *options, mpl_residen
 
 /* ---- what is printed ---- */
 
+static void print_stall(const mpl_residency_job *job)
+{
+    const mpl_residency_plan *plan = job->found.plan;
+    char gap[32];
+
+    printf("stall     %12" PRIu64 " ns     beside %" PRIu64 " ns of steps, by %s; bound %" PRIu64
+           " by %s, gap %s\n",
+           plan->stall_ns, all_steps(job->found.p),
+           mpl_record_get_text(job->made.row, MPL_FIELD_op_times) != NULL ? "measured times"
+                                                                          : "estimate",
+           plan->stall_bound, plan->stall_searched ? "search" : "prices",
+           mpl_gap_text(plan->stall_ns, plan->stall_bound, gap));
+    printf("rules     %12" PRIu64 " ns     furthest next use; %" PRIu64 " ns by density\n",
+           job->furthest_ns, job->density_ns);
+}
+
 void mpl_residency_job_print(const mpl_residency_job *job)
 {
     const mpl_residency_problem *p = job->found.p;
@@ -326,10 +409,11 @@ void mpl_residency_job_print(const mpl_residency_job *job)
         printf("used      %12" PRIu64 " bytes  %14s  in slow memory, at %" PRIu64 " a byte\n",
                plan->slow_bytes, mpl_sized(plan->slow_bytes).text, p->slow_price);
     printf("cost      %12" PRIu64 "  bound %" PRIu64 " by %s, gap %s\n", plan->cost, plan->bound,
-           plan->searched ? "search" : "prices of steps",
-           mpl_gap_text(plan->cost, plan->bound, gap));
+           proof_of(plan, "prices of steps"), mpl_gap_text(plan->cost, plan->bound, gap));
     printf("rules     %12" PRIu64 "  furthest next use; %" PRIu64 " by density\n",
            job->furthest_cost, job->density_cost);
+    if (p->bandwidth > 0)
+        print_stall(job);
     if (o == NULL)
         return;
     (void)mpl_record_median(job->made.row, MPL_FIELD_run_ns, &median);

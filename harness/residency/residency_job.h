@@ -11,6 +11,7 @@ typedef struct mpl_residency_job {
     mpl_plan *plan;          /* both memories, for the executor */
     uint64_t without_bytes;  /* of GRAPH's plan in one memory [byte] */
     uint64_t furthest_cost, density_cost;
+    uint64_t furthest_ns, density_ns; /* their stall, with a bandwidth */
 } mpl_residency_job;
 
 /* Whether --residency is asked for, or --plan names such a file. MPL_EINPUT: --memories without. */

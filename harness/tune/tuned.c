@@ -239,11 +239,31 @@ static bool may_turn(const mpl_graph *g, mpl_value v)
     return turns && is_image(g, v);
 }
 
+#define ABSENT "%s: no time of %.96s ('%.60s'); 'memplan tune GRAPH --op-times %s' adds it"
+
+mpl_status mpl_tuned_times(mpl_ctx *ctx, const mpl_graph *g, const char *path, uint64_t *ns)
+{
+    mpl_status st = MPL_OK;
+    mpl_op_times times = {0};
+
+    MPL_TRY(mpl_op_times_read(ctx, path, &times));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint8_t way;
+
+        ns[op] = fastest(g, op, &times, MPL_PLAIN, &way);
+        if (ns[op] == UINT64_MAX)
+            MPL_FAIL(ctx, MPL_EINPUT, ABSENT, path, mpl_op_time_of(g, op, (mpl_laid){0}).what,
+                     g->op_name[op], path);
+    }
+out:
+    mpl_op_times_free(ctx, &times);
+    return st;
+}
+
 static mpl_status look_up(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,
                           const char *path, const mpl_layout_times *found,
                           uint8_t (*way)[MPL_N_LAYOUTS])
 {
-#define ABSENT "%s: no time of %.96s ('%.60s'); 'memplan tune GRAPH --op-times %s' adds it"
     for (mpl_op op = 0; op < g->n_ops; op++) {
         found->op[MPL_PLAIN][op] = fastest(g, op, times, MPL_PLAIN, &way[op][MPL_PLAIN]);
         found->op[MPL_LAST][op] = mpl_op_may_be_last(g, op)
@@ -263,7 +283,6 @@ static mpl_status look_up(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *
             found->reorder[k][v] = known->ns;
         }
     return MPL_OK;
-#undef ABSENT
 }
 
 mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,

@@ -35,6 +35,9 @@ void mpl_op_times_free(mpl_ctx *ctx, mpl_op_times *times);
  * (mpl_layouts_choose). laid[n_ops]; *ns: their sum. MPL_EINPUT: `path` lacks a time. */
 mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,
                             const char *path, mpl_laid *laid, uint64_t *ns);
+/* The fastest known time of each operation as it is laid, ns[n_ops].
+ * MPL_EINPUT: `path` lacks one. */
+mpl_status mpl_tuned_times(mpl_ctx *ctx, const mpl_graph *g, const char *path, uint64_t *ns);
 /* --layout tuned: replaces *g by the graph that is laid so, from the times in a file. A graph whose
  * layouts cannot be chosen (mpl_layouts_open) stays, *ns is 0 then. */
 mpl_status mpl_tuned_graph(mpl_ctx *ctx, const char *path, mpl_graph **g, uint64_t *ns);

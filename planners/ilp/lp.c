@@ -288,6 +288,8 @@ static void solve(call *c)
     param.msg_lev = GLP_MSG_ERR;
     param.br_tech = GLP_BR_PCH;
     param.bt_tech = GLP_BT_BLB;
+    if (c->limits->cuts)
+        param.presolve = param.cov_cuts = param.mir_cuts = GLP_ON;
     param.cb_func = watch;
     param.cb_info = c;
     code = glp_intopt(c->prob, &param);

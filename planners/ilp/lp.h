@@ -36,6 +36,7 @@ typedef struct mpl_lp_limits {
     /* mpl_clock_ns(), checked between nodes and during the first relaxation; INT64_MAX: none */
     int64_t deadline_ns;
     double enough; /* an objective this low ends the search */
+    bool cuts;     /* GLPK simplifies first, and adds cover and rounding cuts */
 } mpl_lp_limits;
 
 typedef struct mpl_lp_answer {

@@ -29,7 +29,8 @@ void mpl_residency_problem_free(mpl_ctx *ctx, mpl_residency_problem *p)
         return;
     for (mpl_buffer b = 0; p->buffer_name != NULL && b < p->n; b++)
         mpl_free(ctx, p->buffer_name[b]);
-    mpl_free_each(ctx, p->name, p->buffer_name, p->bytes, p->begin, p->at, p->writes, p);
+    mpl_free_each(ctx, p->name, p->buffer_name, p->bytes, p->begin, p->at, p->writes, p->step_ns,
+                  p);
 }
 
 mpl_status mpl_residency_plan_new(mpl_ctx *ctx, const mpl_residency_problem *p,
@@ -53,6 +54,13 @@ void mpl_residency_plan_free(mpl_ctx *ctx, mpl_residency_plan *plan)
 {
     if (plan != NULL)
         mpl_free_each(ctx, plan->fast, plan->kept, plan->place, plan->move, plan->step_price, plan);
+}
+
+uint64_t mpl_residency_ns(const mpl_residency_problem *p, uint64_t bytes)
+{
+    __extension__ typedef unsigned __int128 wide;
+
+    return (uint64_t)(((wide)bytes * 1000000000 + p->bandwidth - 1) / p->bandwidth);
 }
 
 /* ---- checks ---- */
@@ -98,6 +106,22 @@ out:
     return st;
 }
 
+/* `bytes`: more than all that can move. */
+static mpl_status check_times(mpl_ctx *ctx, const mpl_residency_problem *p, uint64_t bytes)
+{
+    uint64_t sum = 0;
+
+    if ((p->bandwidth > 0) != (p->step_ns != NULL))
+        return MPL_REFUSE(ctx, "residency: a bandwidth comes with durations of all steps");
+    for (uint32_t s = 0; p->bandwidth > 0 && s < p->n_steps; s++)
+        if (!mpl_add_bytes(sum, p->step_ns[s], &sum) || sum > MOST)
+            return MPL_REFUSE(ctx, "residency: durations of steps pass 2^61 ns");
+    if (p->bandwidth > 0 && bytes / p->bandwidth > MOST / 4000000000)
+        return MPL_REFUSE(ctx, "residency: at %" PRIu64 " bytes a second moves pass 2^61 ns",
+                          p->bandwidth);
+    return check_steps(ctx, p);
+}
+
 mpl_status mpl_residency_check(mpl_ctx *ctx, const mpl_residency_problem *p)
 {
     uint64_t most = mpl_max_u64(p->move_price, p->slow_price), sum = p->capacity, all;
@@ -116,5 +140,5 @@ mpl_status mpl_residency_check(mpl_ctx *ctx, const mpl_residency_problem *p)
     if (!mpl_mul_bytes(sum, most, &all) || !mpl_mul_bytes(all, 8 * MPL_PRICE_PARTS, &all) ||
         !mpl_mul_bytes(all, (uint64_t)p->n_steps + 1, &all) || all > MOST)
         return MPL_REFUSE(ctx, "residency: bytes times prices times steps pass 2^48");
-    return check_steps(ctx, p);
+    return check_times(ctx, p, sum);
 }

@@ -3,7 +3,8 @@
  * {"schema":1, "kind":"residency", fields of the row, "residency":{..}}: prices and sizes;
  * `buffers` {name, bytes, uses: [{step, writes, memory, offset, kept}]}; `moves` {step, buffer,
  * from, from_offset, to, to_offset, bytes}, in order; `step_prices`, which prove cost_bound unless
- * it is of a complete `search`. */
+ * it is of a complete `search`, or of a mixed integer `program`. With a `bandwidth`:
+ * `step_ns`, `stall_ns`, `stall_bound_ns`, and of each move `from_step` and `start_ns`. */
 #include "graphs/core/file.h"
 #include "planners/plan/plan_json.h"
 #include "planners/plan/residency.h"
@@ -28,12 +29,16 @@ static json_t *uses_of(const mpl_residency_problem *p, const mpl_residency_plan 
 
 static json_t *move_of(const mpl_residency_problem *p, const mpl_move *m)
 {
-    return json_pack("{s:I, s:I, s:s, s:o, s:s, s:o, s:o}", "step", (json_int_t)m->step, "buffer",
-                     (json_int_t)m->buffer, "from", memory_name[!m->to_fast], "from_offset",
-                     mpl_json_number(m->to_fast ? m->slow_at : m->fast_at), "to",
-                     memory_name[m->to_fast != 0], "to_offset",
-                     mpl_json_number(m->to_fast ? m->fast_at : m->slow_at), "bytes",
-                     mpl_json_number(p->bytes[m->buffer]));
+    json_t *out = json_pack("{s:I, s:I, s:s, s:o, s:s, s:o, s:o}", "step", (json_int_t)m->step,
+                            "buffer", (json_int_t)m->buffer, "from", memory_name[!m->to_fast],
+                            "from_offset", mpl_json_number(m->to_fast ? m->slow_at : m->fast_at),
+                            "to", memory_name[m->to_fast != 0], "to_offset",
+                            mpl_json_number(m->to_fast ? m->fast_at : m->slow_at), "bytes",
+                            mpl_json_number(p->bytes[m->buffer]));
+    if (p->bandwidth == 0)
+        return out;
+    out = mpl_json_put(out, "from_step", json_integer((json_int_t)m->from));
+    return mpl_json_put(out, "start_ns", mpl_json_number(m->start_ns));
 }
 
 static json_t *body_of(const mpl_residency_problem *p, const mpl_residency_plan *plan)
@@ -59,6 +64,14 @@ static json_t *body_of(const mpl_residency_problem *p, const mpl_residency_plan 
     body = mpl_json_put(body, "cost", mpl_json_number(plan->cost));
     body = mpl_json_put(body, "cost_bound", mpl_json_number(plan->bound));
     body = mpl_json_put(body, "search", json_boolean(plan->searched));
+    body = mpl_json_put(body, "program", json_boolean(plan->programmed));
+    if (p->bandwidth > 0) {
+        body = mpl_json_put(body, "bandwidth", mpl_json_number(p->bandwidth));
+        body = mpl_json_put(body, "step_ns", mpl_json_row(p->n_steps, p->step_ns));
+        body = mpl_json_put(body, "stall_ns", mpl_json_number(plan->stall_ns));
+        body = mpl_json_put(body, "stall_bound_ns", mpl_json_number(plan->stall_bound));
+        body = mpl_json_put(body, "stall_search", json_boolean(plan->stall_searched));
+    }
     body = mpl_json_put(body, "fast_bytes", mpl_json_number(plan->fast_bytes));
     return mpl_json_put(body, "slow_bytes", mpl_json_number(plan->slow_arena));
 }
@@ -218,10 +231,36 @@ static mpl_status read_moves(reader *r)
         if (from_fast == to_fast)
             return MPL_REFUSE(r->ctx, "%.200s: move %" PRIu32 " stays in one memory", r->path, k);
         *m = (mpl_move){.step = (uint32_t)step, .buffer = (mpl_buffer)buffer, .to_fast = to_fast};
+        m->from = m->step;
+        if (r->p->bandwidth > 0) {
+            MPL_PASS(number_of(r, one, "from_step", MPL_NONE / 4, &step));
+            MPL_PASS(number_of(r, one, "start_ns", INT64_MAX, &m->start_ns));
+            m->from = (uint32_t)step;
+        }
         m->fast_at = to_fast ? to : from;
         m->slow_at = to_fast ? from : to;
     }
     return MPL_OK;
+}
+
+/* What a file with a bandwidth has besides. */
+static mpl_status read_times(reader *r)
+{
+    json_t *list = NULL;
+
+    if (json_object_get(r->body, "bandwidth") == NULL)
+        return MPL_OK;
+    MPL_PASS(number_of(r, r->body, "bandwidth", INT64_MAX, &r->p->bandwidth));
+    MPL_PASS(get_list(r, r->body, "step_ns", &list));
+    if (r->p->bandwidth == 0 || json_array_size(list) != r->p->n_steps)
+        return MPL_REFUSE(r->ctx, "%.200s: 'step_ns' has not one of each step, or 'bandwidth' is 0",
+                          r->path);
+    MPL_PASS(mpl_new(r->ctx, r->p->step_ns, r->p->n_steps));
+    for (uint32_t s = 0; s < r->p->n_steps; s++)
+        MPL_PASS(get_number(r, json_array_get(list, s), "step_ns", INT64_MAX, &r->p->step_ns[s]));
+    MPL_PASS(number_of(r, r->body, "stall_ns", INT64_MAX, &r->plan->stall_ns));
+    MPL_PASS(number_of(r, r->body, "stall_bound_ns", INT64_MAX, &r->plan->stall_bound));
+    return get_flag(r, r->body, "stall_search", &r->plan->stall_searched);
 }
 
 static mpl_status read_figures(reader *r)
@@ -241,6 +280,7 @@ static mpl_status read_figures(reader *r)
     for (size_t i = 0; i < sizeof figure / sizeof *figure; i++)
         MPL_PASS(number_of(r, r->body, figure[i].key, INT64_MAX, figure[i].to));
     MPL_PASS(get_flag(r, r->body, "search", &plan->searched));
+    plan->programmed = json_is_true(json_object_get(r->body, "program"));
     MPL_PASS(get_list(r, r->body, "step_prices", &prices));
     if (json_array_size(prices) != r->p->n_steps)
         return MPL_REFUSE(r->ctx, "%.200s: 'step_prices' has not one of each step", r->path);
@@ -283,6 +323,7 @@ mpl_status mpl_residency_read(mpl_ctx *ctx, const char *path, mpl_residency_prob
     MPL_TRY(read_problem(&r));
     MPL_TRY(mpl_residency_plan_new(ctx, r.p, &r.plan));
     MPL_TRY(read_uses(&r));
+    MPL_TRY(read_times(&r));
     MPL_TRY(read_moves(&r));
     MPL_TRY(read_figures(&r));
     MPL_TRY(take_fields(ctx, root, fields_json));

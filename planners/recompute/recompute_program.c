@@ -333,9 +333,10 @@ static void read_stages(const program *p, const double *x, double least, mpl_sta
 
 static mpl_status solve(program *p, mpl_lp_answer *answer, double **x, uint64_t *ticks)
 {
-    mpl_lp_limits limits = {MOST_NODES,
-                            1 + MOST_TICKS / (1 + mpl_lp_rows(p->lp) + mpl_lp_columns(p->lp)),
-                            MOST_MIB, INT64_MAX, -1};
+    mpl_lp_limits limits = {
+        MOST_NODES, 1 + MOST_TICKS / (1 + mpl_lp_rows(p->lp) + mpl_lp_columns(p->lp)),
+        MOST_MIB,   INT64_MAX,
+        -1,         false};
 
     MPL_PASS(mpl_new(p->m->ctx, *x, mpl_lp_columns(p->lp)));
     MPL_PASS(mpl_lp_solve(p->lp, &limits, answer, *x));

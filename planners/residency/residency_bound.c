@@ -1,9 +1,9 @@
 /* residency_bound.c -- a lower bound on the cost by prices of fast memory. See residency_priv.h.
  *
- * Idea     Each byte of fast memory has a price at each step, and the capacity is rented out. What
- *          the cheapest ways of all buffers cost then, minus the rent, no plan can go below: one
- *          within the capacity pays at most the rent. The best prices give the bound of the linear
- *          relaxation, as each buffer alone is a shortest path.
+ * Idea     Each byte of fast memory has a price at each step, and the capacity is rented out, or
+ *          what of it whole buffers can fill. What the cheapest ways of all buffers cost then,
+ *          minus the rent, no plan can go below: one within the capacity pays at most the rent. The
+ * best prices give the bound of the linear relaxation, as each buffer alone is a shortest path.
  * Source   Lagrangian relaxation (Held, Wolfe, Crowder, Validation of subgradient optimization,
  *          Mathematical Programming 6, 1974: step (1)), with smoothed directions
  * Differs  Prices are rounded to parts, and the bound is computed in whole numbers from them. */
@@ -45,7 +45,9 @@ static bool evaluate(mpl_residency *r, const double *exact, mpl_prices *q, uint6
         cost += own;
         mpl_residency_load(r, b, q->fast, q->kept, 1, true, true, q->load);
     }
-    own = q->sum[p->n_steps] * r->capacity;
+    own = 0;
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        own += q->price[s] * r->room[s];
     *bound = cost <= own ? 0 : (cost - own + MPL_PRICE_PARTS - 1) / MPL_PRICE_PARTS;
     return true;
 }
@@ -59,7 +61,7 @@ static void step(const mpl_residency *r, double share, uint64_t goal, uint64_t b
     double norm = 0, length;
 
     for (uint32_t s = 0; s < r->p->n_steps; s++) {
-        double over = (double)q->load[s] - (double)r->capacity, old = 0.7 * q->slope[s];
+        double over = (double)q->load[s] - (double)r->room[s], old = 0.7 * q->slope[s];
         double now = 0.3 * over, square;
 
         q->slope[s] = now + old;

@@ -5,8 +5,6 @@
  * each buffer has one place, from its first bytes there to the last ones read. */
 #include "planners/residency/residency_priv.h"
 
-#include <stdlib.h>
-
 #define PLACE_TICKS UINT64_C(2000000) /* of the exact planner */
 
 /* A problem of n pieces in one pool. */
@@ -62,8 +60,23 @@ static mpl_status run_planner(mpl_residency *r, const char *name, uint64_t ticks
     return st == MPL_ELIMIT ? MPL_OK : st;
 }
 
+/* What may be under way holds its place. */
+static void lengthen(uint32_t n_moves, const mpl_timed *move, const uint32_t *piece_of,
+                     mpl_problem *q)
+{
+    for (uint32_t k = 0; k < n_moves; k++) {
+        uint32_t piece = piece_of[move[k].use];
+
+        if (move[k].to_fast && move[k].from < q->birth[piece])
+            q->birth[piece] = move[k].from;
+        if (!move[k].to_fast && move[k].until > q->death[piece])
+            q->death[piece] = move[k].until;
+    }
+}
+
 mpl_status mpl_residency_place(mpl_residency *r, const uint8_t *fast, const uint8_t *kept,
-                               uint64_t *place, mpl_placed *placed)
+                               uint32_t n_moves, const mpl_timed *move, uint64_t *place,
+                               mpl_placed *placed)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = r->run->ctx;
@@ -78,6 +91,7 @@ mpl_status mpl_residency_place(mpl_residency *r, const uint8_t *fast, const uint
     MPL_TRY(pieces_new(r, n, MPL_NO_CAPACITY, &q));
     MPL_TRY(mpl_new(ctx, piece_of, r->n_uses));
     fill_pieces(r, fast, kept, q, piece_of);
+    lengthen(n_moves, move, piece_of, q);
     MPL_TRY(run_planner(r, "greedy_size", UINT64_MAX, q, &plan, &done));
     placed->least = plan->peak_bytes;
     if (plan->peak_bytes > r->p->capacity) {
@@ -100,36 +114,29 @@ out:
 
 /* ---- slow memory and moves ---- */
 
-/* Appends the moves of a buffer in order of its uses; extends its life in slow memory. */
-static void moves_of(const mpl_residency *r, mpl_buffer b, mpl_residency_plan *plan,
-                     uint32_t *birth, uint32_t *death)
+/* When each buffer is in slow memory: from its first bytes there to the last use or return. */
+static void lives_in_slow(const mpl_residency *r, const mpl_residency_plan *plan, uint32_t n,
+                          const mpl_timed *move, uint32_t *birth, uint32_t *death)
 {
-    const mpl_residency_problem *p = r->p;
-    bool dirty = false;
+    memset(birth, 0xff, r->p->n * sizeof *birth);
+    for (uint32_t i = 0; i < r->n_uses; i++) {
+        mpl_buffer b = r->owner[i];
 
-    *birth = MPL_NONE;
-    for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++) {
-        uint32_t s = p->at[i], away = i > p->begin[b] ? p->at[i - 1] + 1 : 0;
-        bool leaves = i > p->begin[b] && plan->fast[i - 1] && !plan->kept[i - 1];
-        bool comes = i > p->begin[b] && plan->fast[i] && (leaves || !plan->fast[i - 1]);
+        if (plan->fast[i])
+            continue;
+        birth[b] = birth[b] < r->p->at[i] ? birth[b] : r->p->at[i];
+        death[b] = r->p->at[i] + 1;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        mpl_buffer b = r->owner[move[k].use];
+        uint32_t last = r->p->at[move[k].use] + 1;
 
-        if (leaves && dirty)
-            plan->move[plan->n_moves++] =
-                (mpl_move){.step = away, .buffer = b, .fast_at = plan->place[i - 1]};
-        if (leaves && dirty && *birth == MPL_NONE)
-            *birth = away;
-        if (comes)
-            plan->move[plan->n_moves++] =
-                (mpl_move){.step = s, .buffer = b, .to_fast = 1, .fast_at = plan->place[i]};
-        if (!plan->fast[i] && *birth == MPL_NONE)
-            *birth = s;
-        if (comes || !plan->fast[i])
-            *death = s + 1;
-        dirty = plan->fast[i] && (p->writes[i] || (dirty && !leaves));
+        if (!move[k].to_fast)
+            birth[b] = birth[b] < move[k].from ? birth[b] : move[k].from;
+        else
+            death[b] = death[b] > last ? death[b] : last;
     }
 }
-
-MPL_ORDER_BY(by_time, mpl_move, MPL_RISING(step) MPL_RISING(to_fast) MPL_RISING(buffer))
 
 /* Offsets in slow memory of the buffers that are ever there. */
 static mpl_status place_slow(mpl_residency *r, uint32_t n, const uint32_t *birth,
@@ -161,27 +168,34 @@ out:
     return st;
 }
 
-mpl_status mpl_residency_finish(mpl_residency *r, mpl_residency_plan *plan)
+mpl_status mpl_residency_finish(mpl_residency *r, uint32_t n, const mpl_timed *move,
+                                mpl_residency_plan *plan)
 {
     mpl_status st = MPL_OK;
     const mpl_residency_problem *p = r->p;
-    uint32_t *birth = NULL, *death = NULL, n = 0;
+    uint32_t *birth = NULL, *death = NULL, n_slow = 0;
     uint64_t *at = NULL;
 
     plan->moved_bytes = plan->slow_bytes = plan->cost = 0;
-    MPL_TRY(mpl_new(r->run->ctx, plan->move, (size_t)r->n_uses * 2));
+    plan->n_moves = n;
+    MPL_TRY(mpl_new(r->run->ctx, plan->move, n));
     MPL_TRY(mpl_new_each(r->run->ctx, p->n, birth, death));
     MPL_TRY(mpl_new(r->run->ctx, at, p->n));
+    lives_in_slow(r, plan, n, move, birth, death);
     for (mpl_buffer b = 0; b < p->n; b++) {
         plan->cost +=
             mpl_residency_cost(p, b, plan->fast, plan->kept, &plan->moved_bytes, &plan->slow_bytes);
-        moves_of(r, b, plan, &birth[b], &death[b]);
-        n += birth[b] != MPL_NONE;
+        n_slow += birth[b] != MPL_NONE;
     }
-    MPL_TRY(place_slow(r, n, birth, death, at, plan));
-    for (uint32_t k = 0; k < plan->n_moves; k++)
-        plan->move[k].slow_at = at[plan->move[k].buffer];
-    qsort(plan->move, plan->n_moves, sizeof *plan->move, by_time);
+    MPL_TRY(place_slow(r, n_slow, birth, death, at, plan));
+    for (uint32_t k = 0; k < n; k++)
+        plan->move[k] = (mpl_move){.from = move[k].from,
+                                   .step = move[k].until,
+                                   .start_ns = move[k].start_ns,
+                                   .buffer = r->owner[move[k].use],
+                                   .to_fast = move[k].to_fast,
+                                   .fast_at = plan->place[move[k].use],
+                                   .slow_at = at[r->owner[move[k].use]]};
     for (uint32_t i = 0; i < r->n_uses; i++) {
         uint64_t end = plan->place[i] + p->bytes[r->owner[i]];
 

@@ -32,7 +32,7 @@ void mpl_residency_operands(const mpl_residency *r, uint64_t capacity, uint8_t *
 
 /* A sweep over the steps. */
 typedef struct sweep {
-    mpl_residency r;
+    mpl_residency *r;
     uint8_t *fast, *kept;
     uint32_t *last; /* [n] last use so far, of buffers in fast memory; MPL_NONE: not there */
     uint64_t used;  /* of fast memory [byte] */
@@ -41,13 +41,14 @@ typedef struct sweep {
 /* The buffer in fast memory, of no use at this step, whose next use is furthest. */
 static mpl_buffer furthest(const sweep *v, uint32_t step)
 {
-    const mpl_residency_problem *p = v->r.p;
+    const mpl_residency_problem *p = v->r->p;
     mpl_buffer best = MPL_NONE;
 
     for (mpl_buffer b = 0; b < p->n; b++)
         if (v->last[b] != MPL_NONE && p->at[v->last[b] + 1] != step &&
             (best == MPL_NONE || p->at[v->last[b] + 1] > p->at[v->last[best] + 1] ||
-             (p->at[v->last[b] + 1] == p->at[v->last[best] + 1] && v->r.size[b] > v->r.size[best])))
+             (p->at[v->last[b] + 1] == p->at[v->last[best] + 1] &&
+              v->r->size[b] > v->r->size[best])))
             best = b;
     return best;
 }
@@ -56,55 +57,49 @@ static void leave(sweep *v, mpl_buffer b)
 {
     v->kept[v->last[b]] = 0;
     v->last[b] = MPL_NONE;
-    v->used -= v->r.size[b];
+    v->used -= v->r->size[b];
 }
 
 /* Operands come where they are not yet, after others have left for them. */
 static void sweep_step(sweep *v, uint32_t step)
 {
-    const mpl_residency_problem *p = v->r.p;
-    const uint32_t *begin = v->r.step_begin, *item = v->r.step_use;
+    const mpl_residency_problem *p = v->r->p;
+    const uint32_t *begin = v->r->step_begin, *item = v->r->step_use;
     uint64_t coming = 0;
 
     for (uint32_t k = begin[step]; k < begin[step + 1]; k++) {
-        mpl_buffer b = v->r.owner[item[k]];
+        mpl_buffer b = v->r->owner[item[k]];
 
         if (v->last[b] != MPL_NONE && !v->fast[item[k]])
             leave(v, b);
-        coming += v->fast[item[k]] && v->last[b] == MPL_NONE ? v->r.size[b] : 0;
+        coming += v->fast[item[k]] && v->last[b] == MPL_NONE ? v->r->size[b] : 0;
     }
-    while (v->used + coming > v->r.capacity)
+    while (v->used + coming > v->r->capacity)
         leave(v, furthest(v, step));
     v->used += coming;
     for (uint32_t k = begin[step]; k < begin[step + 1]; k++) {
         uint32_t i = item[k];
-        mpl_buffer b = v->r.owner[i];
+        mpl_buffer b = v->r->owner[i];
         bool stays = v->fast[i] && i + 1 < p->begin[b + 1];
 
         v->kept[i] = stays;
         v->last[b] = stays ? i : MPL_NONE;
-        v->used -= v->fast[i] && !stays ? v->r.size[b] : 0;
+        v->used -= v->fast[i] && !stays ? v->r->size[b] : 0;
     }
 }
 
-mpl_status mpl_residency_belady(mpl_ctx *ctx, const mpl_residency_problem *p, uint64_t *cost)
+mpl_status mpl_residency_belady_ways(mpl_residency *r, uint8_t *fast, uint8_t *kept)
 {
-    mpl_status st = MPL_OK;
-    mpl_run run = mpl_run_default(ctx);
-    sweep v = {.r = {.run = &run}};
+    const mpl_residency_problem *p = r->p;
+    sweep v = {.r = r, .fast = fast, .kept = kept};
 
-    MPL_TRY(mpl_residency_init(&run, p, &v.r));
-    MPL_TRY(mpl_new_each(ctx, v.r.n_uses, v.fast, v.kept));
-    MPL_TRY(mpl_new(ctx, v.last, p->n));
+    MPL_PASS(mpl_new(r->run->ctx, v.last, p->n));
     memset(v.last, 0xff, p->n * sizeof *v.last);
-    mpl_residency_operands(&v.r, v.r.capacity, v.fast);
+    mpl_residency_operands(r, r->capacity, fast);
     for (uint32_t s = 0; s < p->n_steps; s++)
         sweep_step(&v, s);
-    *cost = mpl_residency_total(&v.r, v.fast, v.kept);
-out:
-    mpl_free_each(ctx, v.fast, v.kept, v.last);
-    mpl_residency_fini(&v.r);
-    return st;
+    mpl_free(r->run->ctx, v.last);
+    return MPL_OK;
 }
 
 /* ---- by density ---- */
@@ -148,35 +143,83 @@ out:
     return st;
 }
 
-mpl_status mpl_residency_greedy(mpl_ctx *ctx, const mpl_residency_problem *p, uint64_t *cost)
+mpl_status mpl_residency_greedy_ways(mpl_residency *r, uint8_t *fast, uint8_t *kept)
+{
+    mpl_status st = MPL_OK;
+    const mpl_residency_problem *p = r->p;
+    int64_t *room = NULL;
+    mpl_buffer *order = NULL;
+
+    MPL_TRY(mpl_new(r->run->ctx, room, p->n_steps));
+    MPL_TRY(mpl_new(r->run->ctx, order, p->n));
+    mpl_residency_operands(r, r->capacity, fast);
+    memset(kept, 0, r->n_uses);
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        room[s] = (int64_t)r->capacity;
+    for (mpl_buffer b = 0; b < p->n; b++)
+        mpl_residency_load(r, b, fast, kept, -1, true, false, room);
+    MPL_TRY(dense_first(r, order));
+    for (uint32_t k = 0; k < p->n; k++) {
+        uint32_t begin = p->begin[order[k]], end = p->begin[order[k] + 1] - 1;
+
+        if (begin < end && !take_stays(r, begin, end, fast, room, kept))
+            for (uint32_t i = begin; i < end; i++)
+                (void)take_stays(r, i, i + 1, fast, room, kept);
+    }
+out:
+    mpl_free_each(r->run->ctx, room, order);
+    return st;
+}
+
+/* ---- what they cost ---- */
+
+/* The stall of ways whose moves begin as early as room allows, wherever offsets would be. */
+static mpl_status stall_of(mpl_residency *r, const uint8_t *fast, const uint8_t *kept,
+                           uint64_t *stall_ns)
+{
+    mpl_status st = MPL_OK;
+    mpl_timed *move = NULL;
+    uint32_t n;
+
+    MPL_TRY(mpl_new(r->run->ctx, r->slow_ns, r->p->n_steps));
+    MPL_TRY(mpl_new(r->run->ctx, move, 2 * (size_t)r->n_uses));
+    n = mpl_residency_moves(r, fast, kept, move);
+    MPL_TRY(mpl_residency_issue(r, fast, kept, r->capacity, n, move));
+    *stall_ns = mpl_residency_time(r, fast, n, move);
+out:
+    mpl_free(r->run->ctx, move);
+    return st;
+}
+
+static mpl_status by_rule(mpl_ctx *ctx, const mpl_residency_problem *p,
+                          mpl_status (*rule)(mpl_residency *, uint8_t *, uint8_t *), uint64_t *cost,
+                          uint64_t *stall_ns)
 {
     mpl_status st = MPL_OK;
     mpl_run run = mpl_run_default(ctx);
     mpl_residency r = {.run = &run};
     uint8_t *fast = NULL, *kept = NULL;
-    int64_t *room = NULL;
-    mpl_buffer *order = NULL;
 
     MPL_TRY(mpl_residency_init(&run, p, &r));
     MPL_TRY(mpl_new_each(ctx, r.n_uses, fast, kept));
-    MPL_TRY(mpl_new(ctx, room, p->n_steps));
-    MPL_TRY(mpl_new(ctx, order, p->n));
-    mpl_residency_operands(&r, r.capacity, fast);
-    for (uint32_t s = 0; s < p->n_steps; s++)
-        room[s] = (int64_t)r.capacity;
-    for (mpl_buffer b = 0; b < p->n; b++)
-        mpl_residency_load(&r, b, fast, kept, -1, true, false, room);
-    MPL_TRY(dense_first(&r, order));
-    for (uint32_t k = 0; k < p->n; k++) {
-        uint32_t begin = p->begin[order[k]], end = p->begin[order[k] + 1] - 1;
-
-        if (begin < end && !take_stays(&r, begin, end, fast, room, kept))
-            for (uint32_t i = begin; i < end; i++)
-                (void)take_stays(&r, i, i + 1, fast, room, kept);
-    }
+    MPL_TRY(rule(&r, fast, kept));
     *cost = mpl_residency_total(&r, fast, kept);
+    if (p->bandwidth > 0 && stall_ns != NULL)
+        MPL_TRY(stall_of(&r, fast, kept, stall_ns));
 out:
-    mpl_free_each(ctx, fast, kept, room, order);
+    mpl_free_each(ctx, fast, kept);
     mpl_residency_fini(&r);
     return st;
+}
+
+mpl_status mpl_residency_belady(mpl_ctx *ctx, const mpl_residency_problem *p, uint64_t *cost,
+                                uint64_t *stall_ns)
+{
+    return by_rule(ctx, p, mpl_residency_belady_ways, cost, stall_ns);
+}
+
+mpl_status mpl_residency_greedy(mpl_ctx *ctx, const mpl_residency_problem *p, uint64_t *cost,
+                                uint64_t *stall_ns)
+{
+    return by_rule(ctx, p, mpl_residency_greedy_ways, cost, stall_ns);
 }

@@ -223,7 +223,7 @@ static uint32_t worst_step(const search *v, const mpl_prices *q)
 static bool pick_unpaid(const search *v, const mpl_prices *q, item *out)
 {
     for (uint32_t s = 0; s < v->r->p->n_steps; s++)
-        if (q->price[s] > 0 && q->load[s] < (int64_t)v->r->capacity &&
+        if (q->price[s] > 0 && q->load[s] < (int64_t)v->r->room[s] &&
             pick(v, q->fast, q->kept, s, true, out))
             return true;
     return false;
@@ -251,7 +251,7 @@ static bool pick_any(const search *v, const mpl_prices *q, item *out)
 static mpl_status try_ways(search *v, const mpl_prices *q, uint64_t cost, mpl_placed *placed)
 {
     *placed = (mpl_placed){0};
-    MPL_PASS(mpl_residency_place(v->r, q->fast, q->kept, v->place, placed));
+    MPL_PASS(mpl_residency_place(v->r, q->fast, q->kept, 0, NULL, v->place, placed));
     if (!placed->fits)
         return MPL_OK;
     v->best->cost = cost;
@@ -327,6 +327,7 @@ mpl_status mpl_residency_search(mpl_residency *r, const mpl_prices *root, uint64
     if (bound > plan->bound) {
         plan->bound = bound;
         plan->searched = true;
+        plan->programmed = false;
     }
 out:
     mpl_free(r->run->ctx, v.place);

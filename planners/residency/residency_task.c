@@ -23,5 +23,5 @@ mpl_status mpl_residency_init(mpl_run *run, const mpl_residency_problem *p, mpl_
 void mpl_residency_fini(mpl_residency *r)
 {
     mpl_free_each(r->run->ctx, r->size, r->owner, r->use, r->stay, r->state, r->step_begin,
-                  r->step_use);
+                  r->step_use, r->room, r->slow_ns);
 }

@@ -18,11 +18,14 @@ typedef struct checker {
     mpl_ctx *ctx;
     const mpl_residency_problem *p;
     const mpl_residency_plan *plan;
-    memory memory[2];  /* slow, fast */
-    uint32_t *version; /* [n] of the newest contents */
-    uint32_t *next;    /* [n] use that comes next */
+    memory memory[2];     /* slow, fast */
+    uint32_t *version;    /* [n] of the newest contents */
+    uint32_t *next;       /* [n] use that comes next */
+    uint32_t begun, over; /* moves so far */
     uint64_t moved, slow;
 } checker;
+
+#define UNDER_WAY UINT32_MAX /* the version of what has not come yet */
 
 static const char *label(const checker *c, mpl_buffer b)
 {
@@ -59,22 +62,22 @@ static mpl_status forget(checker *c, memory *m, uint64_t from, uint64_t to)
     return MPL_OK;
 }
 
-static mpl_status store(checker *c, memory *m, uint64_t at, mpl_buffer b)
+static mpl_status store(checker *c, memory *m, uint64_t at, mpl_buffer b, uint32_t version)
 {
     MPL_PASS(forget(c, m, at, at + c->p->bytes[b]));
     MPL_PASS(mpl_reserve(c->ctx, m->item, m->room, m->n + 1));
-    m->item[m->n++] = (range){at, at + c->p->bytes[b], b, at, c->version[b]};
+    m->item[m->n++] = (range){at, at + c->p->bytes[b], b, at, version};
     return MPL_OK;
 }
 
-/* Whether all bytes of b at `at` are its newest ones. */
-static bool holds(const checker *c, const memory *m, uint64_t at, mpl_buffer b)
+/* Whether all bytes of b at `at` are of that version. */
+static bool holds(const checker *c, const memory *m, uint64_t at, mpl_buffer b, uint32_t version)
 {
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < m->n; i++)
-        if (m->item[i].buffer == b && m->item[i].base == at &&
-            m->item[i].version == c->version[b] && m->item[i].from >= at)
+        if (m->item[i].buffer == b && m->item[i].base == at && m->item[i].version == version &&
+            m->item[i].from >= at)
             bytes += m->item[i].to - m->item[i].from;
     return bytes == c->p->bytes[b];
 }
@@ -91,18 +94,52 @@ static bool is_place(const checker *c, bool fast, uint64_t at, mpl_buffer b)
 
 /* ---- steps ---- */
 
-static mpl_status check_move(checker *c, const mpl_move *m)
+static uint64_t place_of(const mpl_move *m, bool fast)
 {
-    memory *from = &c->memory[!m->to_fast], *to = &c->memory[m->to_fast != 0];
-    uint64_t at = m->to_fast ? m->slow_at : m->fast_at;
+    return fast ? m->fast_at : m->slow_at;
+}
+
+/* A move takes its place: what was there is gone. Its bytes may still be under way: on one channel
+ * they have come when it begins. */
+static mpl_status begin_move(checker *c, const mpl_move *m)
+{
     mpl_buffer b = m->buffer;
 
     if (!is_place(c, true, m->fast_at, b) || !is_place(c, false, m->slow_at, b))
         return BAD(c, m->step, b, "it moves from or to a place outside of a memory");
-    if (!holds(c, from, at, b))
+    if (!holds(c, &c->memory[!m->to_fast], place_of(m, !m->to_fast), b, c->version[b]) &&
+        !holds(c, &c->memory[!m->to_fast], place_of(m, !m->to_fast), b, UNDER_WAY))
         return BAD(c, m->step, b, "it moves from where its newest contents are not, or not whole");
+    return store(c, &c->memory[m->to_fast != 0], place_of(m, m->to_fast), b, UNDER_WAY);
+}
+
+/* A move is over: all the while its bytes were there, and its place was its own. */
+static mpl_status end_move(checker *c, const mpl_move *m)
+{
+    memory *to = &c->memory[m->to_fast != 0];
+    mpl_buffer b = m->buffer;
+
+    if (!holds(c, &c->memory[!m->to_fast], place_of(m, !m->to_fast), b, c->version[b]))
+        return BAD(c, m->step, b, "while it moves, its contents change, or are written over");
+    if (!holds(c, to, place_of(m, m->to_fast), b, UNDER_WAY))
+        return BAD(c, m->step, b, "while it moves, its place is used");
     c->moved += c->p->bytes[b];
-    return store(c, to, m->to_fast ? m->fast_at : m->slow_at, b);
+    return store(c, to, place_of(m, m->to_fast), b, c->version[b]);
+}
+
+/* The moves that end or begin between two steps, in the channel's order. */
+static mpl_status check_moves(checker *c, uint32_t step)
+{
+    const mpl_move *move = c->plan->move;
+
+    for (;;) {
+        if (c->over < c->begun && move[c->over].step == step)
+            MPL_PASS(end_move(c, &move[c->over++]));
+        else if (c->begun < c->plan->n_moves && move[c->begun].from == step)
+            MPL_PASS(begin_move(c, &move[c->begun++]));
+        else
+            return MPL_OK;
+    }
 }
 
 /* The use of b at this step; MPL_NONE: none. */
@@ -120,7 +157,7 @@ static mpl_status check_operand(checker *c, mpl_buffer b, uint32_t step, uint32_
         return BAD(c, step, b, "its place is not aligned, or outside of the memory");
     if (!fast && c->p->slow_price == 0)
         return BAD(c, step, b, "it is used in slow memory, which has no price");
-    if (use > c->p->begin[b] && !holds(c, &c->memory[fast], c->plan->place[use], b))
+    if (use > c->p->begin[b] && !holds(c, &c->memory[fast], c->plan->place[use], b, c->version[b]))
         return BAD(c, step, b, "its newest contents are not where it is used, or not whole");
     c->slow += fast ? 0 : c->p->bytes[b];
     return MPL_OK;
@@ -152,7 +189,8 @@ static mpl_status check_step(checker *c, uint32_t step, uint32_t n, const mpl_bu
         if (!c->p->writes[use])
             continue;
         c->version[b]++;
-        MPL_PASS(store(c, &c->memory[c->plan->fast[use] != 0], c->plan->place[use], b));
+        MPL_PASS(
+            store(c, &c->memory[c->plan->fast[use] != 0], c->plan->place[use], b, c->version[b]));
     }
     return MPL_OK;
 }
@@ -161,7 +199,7 @@ static mpl_status check_run(checker *c)
 {
     mpl_status st = MPL_OK;
     const mpl_residency_problem *p = c->p;
-    uint32_t *begin = NULL, *use = NULL, *owner = NULL, k = 0;
+    uint32_t *begin = NULL, *use = NULL, *owner = NULL;
 
     MPL_TRY(mpl_new(c->ctx, owner, p->begin[p->n]));
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -169,14 +207,92 @@ static mpl_status check_run(checker *c)
             owner[i] = b;
     MPL_TRY(mpl_lists_new(c->ctx, p->n_steps, p->begin[p->n], p->at, owner, &begin, &use));
     for (uint32_t s = 0; s < p->n_steps; s++) {
-        for (; k < c->plan->n_moves && c->plan->move[k].step == s; k++)
-            MPL_TRY(check_move(c, &c->plan->move[k]));
+        MPL_TRY(check_moves(c, s));
         MPL_TRY(check_step(c, s, begin[s + 1] - begin[s], use + begin[s]));
     }
-    if (k < c->plan->n_moves)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "move %" PRIu32 " stands behind a later one, or the end", k);
+    if (c->over < c->plan->n_moves)
+        MPL_FAIL(c->ctx, MPL_EINVALID, "move %" PRIu32 " stands behind a later one, or the end",
+                 c->over);
 out:
     mpl_free_each(c->ctx, owner, begin, use);
+    return st;
+}
+
+/* ---- time ---- */
+
+/* A run of the clock: steps before `step` are over at `now`. */
+typedef struct clock_run {
+    const checker *c;
+    uint32_t step;
+    uint64_t now, channel, stall;
+    uint64_t *need; /* [n_steps] when what a step waits for has ended */
+} clock_run;
+
+static void run_until(clock_run *k, uint32_t step)
+{
+    for (; k->step < step; k->step++) {
+        uint64_t wait = k->need[k->step] > k->now ? k->need[k->step] - k->now : 0;
+
+        k->stall += wait;
+        k->now += wait + k->c->p->step_ns[k->step];
+    }
+}
+
+/* One passage of the channel; returns its beginning. */
+static uint64_t pass(clock_run *k, uint64_t bytes, uint32_t from, uint32_t step)
+{
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t begin, rate = k->c->p->bandwidth;
+
+    run_until(k, from);
+    begin = k->channel > k->now ? k->channel : k->now;
+    k->channel = begin + (uint64_t)(((wide)bytes * 1000000000 + rate - 1) / rate);
+    k->need[step] = k->channel; /* the last one ends last */
+    return begin;
+}
+
+/* What step s uses in slow memory, operand by operand. */
+static void pass_slow(clock_run *k, uint32_t s)
+{
+    const mpl_residency_problem *p = k->c->p;
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++)
+            if (p->at[i] == s && !k->c->plan->fast[i])
+                (void)pass(k, p->bytes[b], s, s);
+}
+
+static mpl_status check_time(checker *c)
+{
+    mpl_status st = MPL_OK;
+    const mpl_residency_plan *plan = c->plan;
+    clock_run k = {.c = c};
+    uint32_t s = 0;
+
+    MPL_TRY(mpl_new(c->ctx, k.need, c->p->n_steps));
+    for (uint32_t i = 0; i < plan->n_moves; i++) {
+        const mpl_move *m = &plan->move[i];
+        uint64_t begin;
+
+        if (m->from > m->step || (i > 0 && (m->from < m[-1].from || m->step < m[-1].step)))
+            MPL_FAIL(c->ctx, MPL_EINVALID, "move %" PRIu32 " is not in the channel's order", i);
+        for (; s < c->p->n_steps && m->from >= s && m->step > s; s++)
+            pass_slow(&k, s);
+        begin = pass(&k, c->p->bytes[m->buffer], m->from, m->step);
+        if (begin != m->start_ns)
+            MPL_FAIL(c->ctx, MPL_EINVALID,
+                     "move %" PRIu32 " begins at %" PRIu64 " ns; the plan says %" PRIu64, i, begin,
+                     m->start_ns);
+    }
+    for (; s < c->p->n_steps; s++)
+        pass_slow(&k, s);
+    run_until(&k, c->p->n_steps);
+    if (k.stall != plan->stall_ns || plan->stall_bound > k.stall)
+        MPL_FAIL(c->ctx, MPL_EINVALID,
+                 "steps wait %" PRIu64 " ns; the plan says %" PRIu64 ", and %" PRIu64 " at least",
+                 k.stall, plan->stall_ns, plan->stall_bound);
+out:
+    mpl_free(c->ctx, k.need);
     return st;
 }
 
@@ -214,11 +330,41 @@ static bool cheapest(const mpl_residency_problem *p, mpl_buffer b, const uint64_
     return *cost < none;
 }
 
+/* Bytes of fast memory that whole buffers can fill at step s, or a few more: the least capacity
+ * within which all sums are that are within the true one. Sizes count in units, rounded down. */
+static uint64_t fillable(const mpl_residency_problem *p, uint32_t s, bool *is_sum)
+{
+    uint64_t whole = mpl_align_up(p->capacity, p->align), unit = 1, rest = 0, needed = 0, n;
+
+    for (mpl_buffer b = 0; p->slow_price == 0 && b < p->n; b++)
+        for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++)
+            needed += p->at[i] == s ? mpl_align_up(p->bytes[b], p->align) : 0;
+    while ((whole - needed) / unit > MPL_ROOM_UNITS)
+        unit *= 2;
+    n = (whole - needed) / unit;
+    memset(is_sum, 0, n + 1);
+    is_sum[0] = true;
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        uint64_t size = mpl_align_up(p->bytes[b], p->align);
+        bool there = p->at[p->begin[b]] <= s && p->at[p->begin[b + 1] - 1] >= s;
+
+        for (uint32_t i = p->begin[b]; p->slow_price == 0 && i < p->begin[b + 1]; i++)
+            there &= p->at[i] != s;
+        rest += there ? size % unit : 0;
+        for (uint64_t k = n + 1; there && size >= unit && k-- > size / unit;)
+            is_sum[k] |= is_sum[k - size / unit];
+    }
+    while (!is_sum[n])
+        n--;
+    return mpl_min_u64(whole, needed + n * unit + rest);
+}
+
 static mpl_status check_bound(mpl_ctx *ctx, const mpl_residency_problem *p,
                               const mpl_residency_plan *plan)
 {
     mpl_status st = MPL_OK;
-    uint64_t *sum = NULL, cost = 0, own, rent, proved;
+    uint64_t *sum = NULL, cost = 0, own, rent = 0, proved;
+    bool *is_sum = NULL;
     uint64_t most = 4 * MPL_PRICE_PARTS * mpl_max_u64(p->move_price, p->slow_price);
 
     if (plan->bound > plan->cost)
@@ -228,24 +374,26 @@ static mpl_status check_bound(mpl_ctx *ctx, const mpl_residency_problem *p,
     if (plan->searched)
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, sum, (size_t)p->n_steps + 1));
+    MPL_TRY(mpl_new(ctx, is_sum, MPL_ROOM_UNITS + 1));
     for (uint32_t s = 0; s < p->n_steps; s++) {
         if (plan->step_price[s] > most)
             MPL_FAIL(ctx, MPL_EINVALID, "the price of step %" PRIu32 " is above %" PRIu64, s, most);
         sum[s + 1] = sum[s] + plan->step_price[s];
+        if (plan->step_price[s] > 0)
+            rent += plan->step_price[s] * fillable(p, s, is_sum);
     }
     for (mpl_buffer b = 0; b < p->n; b++) {
         if (!cheapest(p, b, sum, &own))
             MPL_FAIL(ctx, MPL_EINVALID, "buffer %" PRIu32 " has no way", b);
         cost += own;
     }
-    rent = sum[p->n_steps] * mpl_align_up(p->capacity, p->align);
     proved = cost <= rent ? 0 : (cost - rent + MPL_PRICE_PARTS - 1) / MPL_PRICE_PARTS;
     if (proved < plan->bound)
         MPL_FAIL(ctx, MPL_EINVALID,
                  "the prices of the steps prove a cost of %" PRIu64 " or more, not of %" PRIu64,
                  proved, plan->bound);
 out:
-    mpl_free(ctx, sum);
+    mpl_free_each(ctx, sum, is_sum);
     return st;
 }
 
@@ -264,6 +412,8 @@ mpl_status mpl_verify_residency(mpl_ctx *ctx, const mpl_residency_problem *p,
     MPL_TRY(mpl_new_each(ctx, p->n, c.version, c.next));
     memcpy(c.next, p->begin, p->n * sizeof *c.next);
     MPL_TRY(check_run(&c));
+    if (p->bandwidth > 0)
+        MPL_TRY(check_time(&c));
     if (c.moved != plan->moved_bytes || c.slow != plan->slow_bytes ||
         plan->cost != c.moved * p->move_price + c.slow * p->slow_price)
         MPL_FAIL(ctx, MPL_EINVALID,

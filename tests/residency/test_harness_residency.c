@@ -121,7 +121,7 @@ TEST(what_cannot_be_is_refused)
         {"plan mlp --residency --memories fast:0%%:1,slow:inf:8", "1% to 100%"},
         {"plan mlp --residency --memories fast:1KiB:0,slow:inf:8", "price '0'"},
         {"plan mlp --residency --memories fast:1KiB:1,slow:inf:x", "price 'x'"},
-        {"plan mlp --residency --memories fast:1KiB:1,slow:inf:8,bandwidth=1", "bandwidth="},
+        {"plan mlp --residency --memories fast:1KiB:1,slow:inf:8,bandwidth=0", "bandwidth"},
         {"plan mlp --residency --memories fast:64:1,slow:inf:-", "slow:inf:8"},
         {"plan mlp --residency --memories fast:50%%:1,slow:inf:8 -p exact", "--planner"},
         {"plan mlp --residency --memories fast:50%%:1,slow:inf:8 --pin none", "pinned"},

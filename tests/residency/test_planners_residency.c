@@ -1,7 +1,8 @@
 /* Residency in time: on small random problems the plan's cost equals that of all ways of all
  * buffers, each placed by a naive search; the verifier accepts it and refuses what was changed in
- * it; the simple rules are never below; longer problems stay within bound and capacity; what cannot
- * be is refused in one line; clean if any allocation fails. */
+ * it; with a bandwidth its stall equals that of all ways, orders and windows, timed by relaxation;
+ * the simple rules are never below; longer problems stay within bound and capacity; what cannot be
+ * is refused in one line; clean if any allocation fails. */
 #include "tests/support/small_problem.h"
 
 #include "planners/residency/residency.h"
@@ -172,8 +173,8 @@ TEST(small_ones_equal_all_ways)
         assert_ok(ctx, mpl_verify_residency(ctx, p, plan));
         assert_int_equal(plan->cost, w.best);
         assert_int_equal(plan->bound, w.best);
-        assert_ok(ctx, mpl_residency_belady(ctx, p, &belady));
-        assert_ok(ctx, mpl_residency_greedy(ctx, p, &greedy));
+        assert_ok(ctx, mpl_residency_belady(ctx, p, &belady, NULL));
+        assert_ok(ctx, mpl_residency_greedy(ctx, p, &greedy, NULL));
         round++;
         n_moved += plan->moved_bytes > 0;
         n_slow += plan->slow_bytes > 0;
@@ -186,17 +187,258 @@ TEST(small_ones_equal_all_ways)
                 n_above > draws(1000) / 50);
 }
 
+/* ---- all orders and windows of all ways ---- */
+
+typedef struct moving_one {
+    uint32_t use, bytes, first, last, from, until;
+    bool to_fast, taken;
+} moving_one;
+
+typedef struct timed_ways {
+    ways w;
+    uint64_t (*ns)(const problem *p, uint64_t bytes);
+    uint32_t n;
+    moving_one all[24], order[24];
+} timed_ways;
+
+static mpl_buffer owner_of(const problem *p, uint32_t use)
+{
+    mpl_buffer b = 0;
+
+    while (p->begin[b + 1] <= use)
+        b++;
+    return b;
+}
+
+/* Times by relaxation until nothing changes: what a step or a passage waits for ends before it. */
+static uint64_t relax(const timed_ways *t, uint32_t n)
+{
+    const problem *p = t->w.p;
+    uint64_t begin[16] = {0}, end[16] = {0}, stall = 0;
+    bool more = true;
+
+    while (more) {
+        uint64_t channel = 0;
+        uint32_t k = 0;
+
+        more = false;
+        for (uint32_t s = 0; s < p->n_steps; s++) {
+            uint64_t now = s > 0 ? end[s - 1] : 0, wait = now, slow = 0;
+
+            for (uint32_t i = 0; i < p->begin[p->n]; i++)
+                if (p->at[i] == s && !t->w.fast[i])
+                    slow += t->ns(p, p->bytes[owner_of(p, i)]);
+            for (uint32_t part = 0; part < 2; part++) {
+                for (; k < n && t->order[k].from <= s && (part == 1 || t->order[k].until <= s);
+                     k++) {
+                    uint64_t from = t->order[k].from > 0 ? end[t->order[k].from - 1] : 0;
+
+                    channel = (channel > from ? channel : from) + t->ns(p, t->order[k].bytes);
+                    for (uint32_t x = t->order[k].until; x < p->n_steps; x++)
+                        if (begin[x] < channel)
+                            begin[x] = channel, more = true;
+                }
+                if (part == 0 && slow > 0) {
+                    channel = (channel > now ? channel : now) + slow;
+                    wait = channel;
+                }
+            }
+            wait = wait > begin[s] ? wait : begin[s];
+            if (begin[s] != wait || end[s] != wait + p->step_ns[s])
+                begin[s] = wait, end[s] = wait + p->step_ns[s], more = true;
+        }
+    }
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        stall += begin[s] - (s > 0 ? end[s - 1] : 0);
+    return stall;
+}
+
+static bool windows_fit(const timed_ways *t)
+{
+    const problem *p = t->w.p;
+    small s = {0};
+    uint32_t piece[64] = {0};
+
+    for (mpl_buffer b = 0; b < p->n; b++)
+        for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++) {
+            if (!t->w.fast[i])
+                continue;
+            if (i == p->begin[b] || !t->w.kept[i - 1]) {
+                s.birth[s.n] = p->at[i];
+                s.size[s.n] = (uint32_t)p->bytes[b];
+                s.align[s.n] = p->align;
+                s.fixed[s.n++] = -1;
+            }
+            piece[i] = s.n - 1;
+            s.death[s.n - 1] = p->at[i] + 1;
+        }
+    for (uint32_t k = 0; k < t->n; k++) {
+        const moving_one *m = &t->order[k];
+
+        if (m->to_fast && s.birth[piece[m->use]] > m->from)
+            s.birth[piece[m->use]] = m->from;
+        if (!m->to_fast && s.death[piece[m->use]] < m->until)
+            s.death[piece[m->use]] = m->until;
+    }
+    return brute_fits(&s, (uint32_t)p->capacity);
+}
+
+static void try_orders(timed_ways *t, uint32_t depth)
+{
+    uint32_t from = depth > 0 ? t->order[depth - 1].from : 0;
+    uint32_t until = depth > 0 ? t->order[depth - 1].until : 0;
+
+    if (relax(t, depth) >= t->w.best)
+        return;
+    if (depth == t->n) {
+        if (windows_fit(t))
+            t->w.best = relax(t, depth);
+        return;
+    }
+    for (uint32_t k = 0; k < t->n; k++) {
+        moving_one *m = &t->all[k];
+        bool waits = false;
+
+        for (uint32_t i = 0; i < t->n; i++) /* what comes back has left */
+            waits |=
+                m->to_fast && !t->all[i].to_fast && t->all[i].use + 1 == m->use && !t->all[i].taken;
+        if (m->taken || waits)
+            continue;
+        m->taken = true;
+        for (uint32_t a = m->first > from ? m->first : from; a <= m->last; a++)
+            for (uint32_t b = a > until ? a : until; b <= m->last; b++) {
+                t->order[depth] = *m;
+                t->order[depth].from = a;
+                t->order[depth].until = b;
+                try_orders(t, depth + 1);
+            }
+        m->taken = false;
+    }
+}
+
+static void list_moves(timed_ways *t)
+{
+    const problem *p = t->w.p;
+
+    t->n = 0;
+    for (mpl_buffer b = 0; b < p->n; b++) {
+        bool in_slow = false;
+
+        for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++) {
+            bool stays = i > p->begin[b] && t->w.kept[i - 1];
+            moving_one m = {.bytes = (uint32_t)p->bytes[b], .last = p->at[i]};
+
+            m.first = i > p->begin[b] ? p->at[i - 1] + 1 : 0;
+            if (i > p->begin[b] && t->w.fast[i - 1] && !stays && !in_slow) {
+                m.use = i - 1;
+                t->all[t->n++] = m;
+                in_slow = true;
+            }
+            if (i > p->begin[b] && t->w.fast[i] && !stays) {
+                m.use = i;
+                m.to_fast = true;
+                t->all[t->n++] = m;
+            }
+            if (p->writes[i])
+                in_slow = !t->w.fast[i];
+        }
+    }
+}
+
+static void try_timed(timed_ways *t, uint32_t i)
+{
+    const problem *p = t->w.p;
+    bool first = i < p->begin[p->n] && i == p->begin[owner_of(p, i)];
+
+    if (i == p->begin[p->n]) {
+        list_moves(t);
+        try_orders(t, 0);
+        return;
+    }
+    for (uint8_t fast = p->slow_price > 0 ? 0 : 1; fast < 2; fast++)
+        for (uint8_t kept = 0; kept < 2; kept++) {
+            if (kept && (first || !fast || !t->w.fast[i - 1]))
+                continue;
+            t->w.fast[i] = fast;
+            t->w.kept[i] = 0;
+            if (!first)
+                t->w.kept[i - 1] = kept;
+            try_timed(t, i + 1);
+        }
+}
+
+static uint64_t time_of(const problem *p, uint64_t bytes)
+{
+    return bytes * (1000000000 / p->bandwidth);
+}
+
+static void add_times(mpl_ctx *ctx, mpl_rng *rng, problem *p)
+{
+    p->bandwidth = 1000000000 >> below(rng, 3); /* whole times for each byte */
+    assert_ok(ctx, mpl_new(ctx, p->step_ns, p->n_steps));
+    for (uint32_t s = 0; s < p->n_steps; s++)
+        p->step_ns[s] = below(rng, 12);
+}
+
+TEST(least_stall_equals_all_orders_and_windows)
+{
+    mpl_rng rng = mpl_rng_of(7);
+    uint32_t n_stall = 0, n_above = 0, n_hidden = 0, n_slow = 0;
+
+    for (uint32_t round = 0; round < draws(1000);) {
+        problem *p = random_problem(ctx, &rng, 2 + below(&rng, 3), 4 + below(&rng, 2), 3, 6);
+        timed_ways t = {.w = {.p = p, .best = UINT64_MAX}, .ns = time_of};
+        mpl_residency_plan *plan = NULL;
+        mpl_run run = mpl_run_default(ctx);
+        mpl_status st;
+        uint64_t belady, greedy, cost;
+
+        make_tight(&rng, p);
+        add_times(ctx, &rng, p);
+        if (p->begin[p->n] > 6) {
+            mpl_residency_problem_free(ctx, p);
+            continue;
+        }
+        try_timed(&t, 0);
+        st = mpl_residency_solve(&run, p, &plan);
+        if (t.w.best == UINT64_MAX || st != MPL_OK) {
+            assert_int_equal(t.w.best, UINT64_MAX);
+            assert_true(st == MPL_ELIMIT || st == MPL_EINPUT);
+            mpl_residency_problem_free(ctx, p);
+            continue;
+        }
+        assert_ok(ctx, mpl_verify_residency(ctx, p, plan));
+        assert_int_equal(plan->stall_ns, t.w.best);
+        assert_int_equal(plan->stall_bound, t.w.best);
+        assert_ok(ctx, mpl_residency_belady(ctx, p, &cost, &belady));
+        assert_ok(ctx, mpl_residency_greedy(ctx, p, &cost, &greedy));
+        round++;
+        n_stall += plan->stall_ns > 0;
+        n_hidden += plan->stall_ns < time_of(p, plan->moved_bytes + plan->slow_bytes);
+        n_slow += plan->slow_bytes > 0;
+        n_above += belady > t.w.best && greedy > t.w.best;
+        mpl_residency_plan_free(ctx, plan);
+        mpl_residency_problem_free(ctx, p);
+    }
+    print_message("stall %u, hidden %u, slow %u, both rules above %u\n", n_stall, n_hidden, n_slow,
+                  n_above);
+    assert_true(n_stall > draws(1000) / 5 && n_hidden > draws(1000) / 50 &&
+                n_slow > draws(1000) / 20 && n_above > draws(1000) / 100);
+}
+
 /* A plan of a longer problem with moves in it, and room to forge. */
-static problem *moving(mpl_ctx *ctx, mpl_rng *rng, mpl_residency_plan **plan)
+static problem *moving(mpl_ctx *ctx, mpl_rng *rng, uint32_t n, mpl_residency_plan **plan)
 {
     for (;;) {
-        problem *p = random_problem(ctx, rng, 8, 16, 5, 20);
+        problem *p = random_problem(ctx, rng, n, 2 * n, 5, 20);
         mpl_run run = mpl_run_default(ctx);
         mpl_status st;
 
         make_tight(rng, p);
         p->capacity = mpl_align_up(p->capacity, p->align);
         p->slow_price = below(rng, 2) * 3;
+        if (below(rng, 2) == 0)
+            add_times(ctx, rng, p);
         run.budget_ticks = 20000;
         *plan = NULL;
         st = mpl_residency_solve(&run, p, plan);
@@ -236,7 +478,7 @@ static bool early_evict(problem *p, mpl_residency_plan *plan, mpl_rng *rng)
     (void)p;
     for (uint32_t i = p->begin[m->buffer]; !m->to_fast && i < p->begin[m->buffer + 1]; i++)
         if (p->at[i] + 1 == m->step && p->writes[i] && m == plan->move) {
-            m->step--; /* before what is to be saved is made */
+            m->step--, m->from--; /* before what is to be saved is made */
             return true;
         }
     return false;
@@ -317,18 +559,53 @@ static bool off_align(problem *p, mpl_residency_plan *plan, mpl_rng *rng)
     return true;
 }
 
+static bool other_start(problem *p, mpl_residency_plan *plan, mpl_rng *rng)
+{
+    plan->move[below(rng, plan->n_moves)].start_ns++;
+    return p->bandwidth > 0;
+}
+
+static bool less_stall(problem *p, mpl_residency_plan *plan, mpl_rng *rng)
+{
+    (void)rng;
+    if (plan->stall_ns > 0)
+        plan->stall_ns--;
+    else
+        plan->stall_bound++;
+    return p->bandwidth > 0;
+}
+
+static bool faster(problem *p, mpl_residency_plan *plan, mpl_rng *rng)
+{
+    (void)rng;
+    for (uint32_t s = 0; p->bandwidth > 0 && s < plan->move[0].from; s++)
+        p->step_ns[s]++;
+    return p->bandwidth > 0 && plan->move[0].from > 0;
+}
+
+/* A window that ends later: its place is another's by then, or the moves behind it end before. */
+static bool longer_window(problem *p, mpl_residency_plan *plan, mpl_rng *rng)
+{
+    mpl_move *m = &plan->move[below(rng, plan->n_moves)];
+
+    (void)p;
+    m->step = p->n_steps;
+    return true;
+}
+
 TEST(forged_plans_are_refused)
 {
     static bool (*const forge[])(problem *, mpl_residency_plan *, mpl_rng *) = {
-        drop_move,     late_move,   early_evict,  other_place,   other_memory, other_source,
-        less_capacity, fewer_bytes, higher_bound, higher_prices, off_align};
+        drop_move,    late_move,     early_evict, other_place,  other_memory,
+        other_source, less_capacity, fewer_bytes, higher_bound, higher_prices,
+        off_align,    other_start,   less_stall,  faster,       longer_window};
     uint32_t refused[sizeof forge / sizeof *forge] = {0};
     mpl_rng rng = mpl_rng_of(3);
 
-    for (uint32_t round = 0; round < draws(330); round++) {
+    for (uint32_t round = 0; round < draws(150); round++) {
         uint32_t kind = round % (sizeof forge / sizeof *forge);
         mpl_residency_plan *plan;
-        problem *p = moving(ctx, &rng, &plan);
+        problem *p = moving(ctx, &rng, 5, &plan);
 
         assert_ok(ctx, mpl_verify_residency(ctx, p, plan));
         if (forge[kind](p, plan, &rng)) {
@@ -363,8 +640,8 @@ TEST(longer_ones_stay_within_bound_and_capacity)
         run.budget_ticks = 100000;
         assert_ok(ctx, mpl_residency_solve(&run, p, &plan));
         assert_ok(ctx, mpl_verify_residency(ctx, p, plan));
-        assert_ok(ctx, mpl_residency_belady(ctx, p, &belady));
-        assert_ok(ctx, mpl_residency_greedy(ctx, p, &greedy));
+        assert_ok(ctx, mpl_residency_belady(ctx, p, &belady, NULL));
+        assert_ok(ctx, mpl_residency_greedy(ctx, p, &greedy, NULL));
         assert_true(plan->fast_bytes <= p->capacity && plan->bound <= plan->cost);
         assert_true(plan->bound <= belady && plan->bound <= greedy);
         mpl_residency_plan_free(ctx, plan);
@@ -404,7 +681,7 @@ TEST(clean_if_any_allocation_fails)
 {
     mpl_rng rng = mpl_rng_of(5);
     mpl_residency_plan *found;
-    problem *p = moving(ctx, &rng, &found);
+    problem *p = moving(ctx, &rng, 4, &found);
     uint64_t cost = found->cost;
 
     mpl_residency_plan_free(ctx, found);
@@ -422,6 +699,6 @@ TEST(clean_if_any_allocation_fails)
     mpl_residency_problem_free(ctx, p);
 }
 
-TESTS(small_ones_equal_all_ways, forged_plans_are_refused,
-      longer_ones_stay_within_bound_and_capacity, what_cannot_be_is_refused,
-      clean_if_any_allocation_fails)
+TESTS(small_ones_equal_all_ways, least_stall_equals_all_orders_and_windows,
+      forged_plans_are_refused, longer_ones_stay_within_bound_and_capacity,
+      what_cannot_be_is_refused, clean_if_any_allocation_fails)
