@@ -22,6 +22,7 @@ TEST(planned_certified_and_run)
         {"unet:levels=2,channels=8,image=32", "fast:45%:1,slow:inf:8", "cpu", true},
         {"resnet18:image=32,mode=train,batch=2", "fast:60%:1,slow:inf:-", "cpu", false},
         {"mlp:mode=train", "fast:40%:3,slow:inf:4", "ref", true},
+        {"unet:levels=2,channels=8,image=32", "fast:60%:1,slow:inf:8,bandwidth=1GiB", "cpu", true},
         {"densenet121:image=32", "fast:40%:1,slow:inf:2", "ref", true},
         {"bert:layers=1,hidden=32,heads=2,vocab=50,seq=8,batch=1,mode=train",
          "fast:60%:1,slow:inf:8", "cpu", true},
