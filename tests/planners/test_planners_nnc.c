@@ -219,8 +219,8 @@ TEST(worked_by_hand)
     assert_int_equal(plan->offset[1], plan->offset[0]);
 }
 
-static mpl_plan *plan_with(mpl_ctx *ctx, const mpl_problem *p, const char *key, const char *value,
-                           const char *pairs)
+static mpl_plan *plan_of_pairs(mpl_ctx *ctx, const mpl_problem *p, const char *key,
+                               const char *value, const char *pairs)
 {
     const char *keys[] = {key, "pairs"}, *values[] = {value, pairs};
     mpl_plan *plan = NULL;
@@ -236,7 +236,7 @@ static mpl_plan *plan_with(mpl_ctx *ctx, const mpl_problem *p, const char *key, 
 static uint64_t planned_with(mpl_ctx *ctx, const mpl_problem *p, const char *key, const char *value,
                              const char *pairs)
 {
-    owned_plan *plan = plan_with(ctx, p, key, value, pairs);
+    owned_plan *plan = plan_of_pairs(ctx, p, key, value, pairs);
 
     return plan->peak_bytes;
 }
@@ -297,7 +297,7 @@ TEST(keys_by_hand)
     p->before = o;
     memcpy(p->bytes, (uint64_t[]){1, 4, 2, 1, 1, 1}, 6 * sizeof *p->bytes);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        owned_plan *plan = plan_with(ctx, p, "keys", rows[i].keys, "on");
+        owned_plan *plan = plan_of_pairs(ctx, p, "keys", rows[i].keys, "on");
 
         assert_int_equal(plan->block[0], plan->block[rows[i].with]);
         assert_int_not_equal(plan->block[0], plan->block[3 - rows[i].with]);
