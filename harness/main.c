@@ -9,7 +9,6 @@
 #include "harness/cli/command.h"
 #include "harness/rows/record.h"
 #include "harness/cli/version.h"
-#include "harness/foreign/operators.h"
 
 static int find(const char *name)
 {
@@ -52,12 +51,10 @@ static mpl_status dispatch(mpl_ctx *ctx, int argc, char **argv, mpl_options *opt
     if (command < 0)
         MPL_TRY(no_command(ctx, argv[1]));
     MPL_TRY(mpl_options_parse(ctx, (mpl_command_id)command, argc - 1, argv + 1, options));
-    if (!options->help)
-        MPL_TRY(mpl_operators_load(ctx, &options->operators));
     if (options->help)
         mpl_help_command(stdout, (mpl_command_id)command);
     else
-        st = mpl_command_runs[command](ctx, options);
+        st = mpl_command_start(ctx, (mpl_command_id)command, options);
 out:
     return st;
 }

@@ -18,7 +18,10 @@ typedef struct mpl_command {
 } mpl_command;
 
 extern const mpl_command mpl_commands[MPL_N_COMMANDS];
-extern mpl_command_run *const mpl_command_runs[MPL_N_COMMANDS]; /* commands.c */
+
+/* Loads the operators that the options name, then runs the command. MPL_EINPUT: a library is not
+ * usable; otherwise the command's own status. */
+mpl_status mpl_command_start(mpl_ctx *ctx, mpl_command_id command, mpl_options *options);
 
 #define COMMAND(name, args, fewest, most, about, example) mpl_command_run mpl_cmd_##name;
 #include "harness/cli/commands.def"

@@ -83,7 +83,7 @@ static mpl_status attempt(mpl_ctx *ctx, const char *words, int64_t k, int64_t *a
     dup2(null, 1);
     st = mpl_options_parse(ctx, (mpl_command_id)command, argc, argv, &options);
     if (st == MPL_OK)
-        st = mpl_command_runs[command](ctx, &options);
+        st = mpl_command_start(ctx, (mpl_command_id)command, &options);
     mpl_options_fini(ctx, &options);
     fflush(stdout);
     dup2(out, 1);
