@@ -637,5 +637,9 @@ SELECT graph_name AS graph, mib(fast_capacity) AS "fast MiB",
   mib(moved_bytes) AS "moved MiB", mib(slow_used_bytes) AS "used in slow MiB",
   gap(cost, cost_bound) AS "above bound", cost_proof AS "bound by",
   percent(ratio(cost_furthest, cost) - 1, 1) AS "furthest use",
-  percent(ratio(cost_density, cost) - 1, 1) AS density, outputs, ms(plan_ns) AS "~plan ms"
+  percent(ratio(cost_density, cost) - 1, 1) AS density,
+  fixed(bandwidth / 1073741824.0, 2) AS "GiB a s", fixed(stall_ns / 1e6, 3) AS "stall ms",
+  fixed(stall_bound_ns / 1e6, 3) AS "stall at least ms",
+  fixed(min(stall_furthest_ns, stall_density_ns) / 1e6, 3) AS "rules stall ms", outputs,
+  ms(plan_ns) AS "~plan ms"
 FROM rows ORDER BY id;
