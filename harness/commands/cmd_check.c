@@ -173,12 +173,13 @@ static verdict judge(const gate *g)
 }
 
 /* The optimum of pool k: solves the same problem with that pool first, since planners minimise the
- * first pool. */
+ * first pool; reserved ranges and chunks, which are the first pool's, are left out. */
 static mpl_status find_pool_optimum(gate *g, uint32_t k, mpl_optimum *out)
 {
     mpl_status st = MPL_OK;
     const mpl_problem *p = g->made.job.problem;
     mpl_problem swapped = *p;
+    mpl_constraints constraints;
     mpl_job job = g->made.job;
     uint32_t *pool = NULL;
     uint64_t *capacity = NULL;
@@ -191,6 +192,11 @@ static mpl_status find_pool_optimum(gate *g, uint32_t k, mpl_optimum *out)
         capacity[i] = p->pool_capacity[i == k ? 0 : i == 0 ? k : i];
     swapped.pool = pool;
     swapped.pool_capacity = capacity;
+    if (p->constraints != NULL) {
+        constraints = *p->constraints;
+        constraints.n_reserved = 0, constraints.chunk_bytes = 0;
+        swapped.constraints = &constraints;
+    }
     job.problem = &swapped;
     job.bound_kind = p->before != NULL ? "antichain" : "peak_live";
     MPL_TRY(mpl_lower_bound(g->ctx, p, k, &job.bound_bytes, NULL));

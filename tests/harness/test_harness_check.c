@@ -153,6 +153,9 @@ TEST(verdicts)
         {"check --plan tests/data/wasted_pool.plan.json", "1", "pool 'workspace', 96 bytes",
          "100.00 % above the optimum of 48"},
         {"check --plan tests/data/wasted_pool.plan.json --tolerance 100%", "0", "check: ok", ""},
+        /* bytes reserved of the first pool are none of the second's */
+        {"check --plan " DATA "small.dsa_solver.json", "1", "pool 'L0B', 40 bytes",
+         "25.00 % above the optimum of 32"},
         {"check mlp -p spill:capacities=2KiB/-,cost=1/3", "4", "several memories", "certify"},
         {"check mlp --plan @/own.json", "0", "check: ok: mlp by pool: 4096 bytes",
          "at the optimum"},
