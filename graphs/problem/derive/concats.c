@@ -7,13 +7,16 @@
  *          the peak that saves least becomes a copy. In the end the copies are retried, largest
  *          first.
  * Source   this project
- * Cost     2^concats problems, or about 2 * concats of them. */
+ * Cost     2^concats problems, or about 2 * concats of them. Of a graph so large that these would
+ *          take minutes, only as many as MOST_WORK allows: what is undecided then copies. */
 #include "graphs/problem/derive/concats.h"
 
 #include "graphs/problem/alias.h"
 #include "graphs/problem/bounds/bounds.h"
 
 enum { MOST_TRIED = 12, MOST_TRIED_PARALLEL = 9 }; /* most concats to try every choice of */
+/* Most operations in all problems of the greedy choice together: seconds. */
+static const uint64_t MOST_WORK = UINT64_C(1) << 20;
 
 typedef struct chooser {
     mpl_ctx *ctx;
@@ -24,6 +27,7 @@ typedef struct chooser {
     mpl_concats *found;
     uint8_t *shared;  /* [n_ops] the current choice */
     uint64_t copying; /* bound when all of them copy [byte] */
+    uint64_t work;    /* operations in the problems made so far */
     mpl_problem *p;   /* of the current choice */
     mpl_value_map *map;
 } chooser;
@@ -34,6 +38,7 @@ static mpl_status try_choice(chooser *c, uint64_t *bound, uint32_t *step)
 {
     mpl_problem_free(c->ctx, c->p), c->p = NULL;
     mpl_value_map_free(c->ctx, c->map), c->map = NULL;
+    c->work += c->g->n_ops;
     MPL_PASS(mpl_problem_build(c->ctx, c->g, c->order, c->options, c->shared, &c->p, &c->map));
     return c->p->before == NULL ? mpl_peak_live(c->ctx, c->p, 0, bound, NULL, step)
                                 : mpl_lower_bound(c->ctx, c->p, 0, bound, NULL);
@@ -141,7 +146,7 @@ static mpl_status share_again(chooser *c)
     mpl_op op = MPL_NONE;
     uint64_t bound;
 
-    while ((op = next_copying(c, op)) != MPL_NONE) {
+    while (c->work < MOST_WORK && (op = next_copying(c, op)) != MPL_NONE) {
         c->shared[op] = 1;
         MPL_PASS(try_choice(c, &bound, NULL));
         c->shared[op] = bound <= c->copying;
@@ -163,6 +168,10 @@ static mpl_status give_up(chooser *c)
         MPL_PASS(try_choice(c, &bound, &step));
         if (bound <= c->copying)
             break;
+        if (c->work >= MOST_WORK) {
+            memset(c->shared, 0, c->g->n_ops);
+            break;
+        }
         MPL_PASS(least_counted(c, step, &op));
         mpl_assert(op != MPL_NONE);
         c->shared[op] = 0;
