@@ -178,7 +178,7 @@ TEST(random_problems)
     static const char *const names[] = {"nnc_2018", "nnc_2019", "nnc_arena"};
     mpl_rng rng = mpl_rng_of(7);
 
-    for (int round = 0; round < 300; round++) {
+    for (uint32_t round = 0; round < draws(300); round++) {
         owned_problem *p = random_problem(ctx, &rng);
         uint64_t bound, got[3];
 
