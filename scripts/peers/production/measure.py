@@ -108,7 +108,8 @@ def of_dump(args, path):
                           text=True, check=False)
     row = json.loads(done.stdout.splitlines()[0]) if done.stdout else {}
     if row.get("status") != "ok":
-        return {"refused": (row.get("reason") or done.stderr.strip())[:300]}
+        why = row.get("reason") or done.stderr.strip()
+        return {"refused": why.replace(os.path.dirname(path) + "/", "")[:300]}
     made = {key: row.get(key) for key in ("planned_bytes", "optimum_bytes", "bound_bytes", "verdict")}
     shown = subprocess.run([args.memplan, "export", "--plan", path, "--format", "csv"], capture_output=True, text=True, check=False)
     made["buffers"] = list_of(shown.stdout) if shown.returncode == 0 else []
