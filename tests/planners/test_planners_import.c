@@ -54,6 +54,8 @@ static const struct {
      5, 0},
     /* the pool with reserved bytes is the first; `within` lies in the gap of `loop` */
     {"small.dsa_solver.json", "dsa_solver", false, 5, 8, 0, 0, 0, 64, 32, "loop", 0, 0, 7, 16},
+    /* three largest sets: sid_3 sid_1 sid_2, sid_2 sid_4, the constants */
+    {"small.usmp.json", "tvm_usmp", false, 6, 3, 0, 0, 0, 192, 192, "sid_4", 5, 1, 2, 0},
 };
 enum { N_GOOD = sizeof good / sizeof *good };
 
@@ -327,6 +329,30 @@ static const struct {
      "problem is not 1", ""},
     {"small.dsa_solver.json", "\"placements\": [", "\"placements\": 3, \"x\": [", MPL_EINPUT,
      "'placements'", "no list"},
+
+    {"small.usmp.json", "\"byte_offset\": 160", "\"byte_offset\": 144", MPL_EINVALID, "'sid_1'",
+     "'sid_2'"},
+    {"small.usmp.json", "\"byte_offset\": 32", "\"byte_offset\": 16", MPL_EINVALID, "'const_1'",
+     "'const_2'"},
+    {"small.usmp.json", "\"byte_offset\": 64", "\"byte_offset\": 72", MPL_EINVALID, "'sid_1'",
+     "16"},
+    {"small.usmp.json", "\"byte_offset\": 64", "\"byte_offset\": -64", MPL_EINPUT, "buffer 2",
+     "'byte_offset'"},
+    {"small.usmp.json", "[3, 0, 2]", "[3, 0, 6]", MPL_EINPUT, "buffer 2", "no buffer of the 6"},
+    {"small.usmp.json", "[3, 0, 2]", "[3, 0, \"sid_1\"]", MPL_EINPUT, "buffer 2", "conflict 2"},
+    {"small.usmp.json", "[3, 0, 2]", "[3, 2]", MPL_EINPUT, "buffer 0 conflicts with buffer 2",
+     "not the reverse"},
+    {"small.usmp.json", "[3, 0, 2]", "3", MPL_EINPUT, "buffer 2", "'conflicts'"},
+    {"small.usmp.json", "\"alignment\": 16", "\"alignment\": 24", MPL_EINPUT, "buffer 0",
+     "'alignment' is 24"},
+    {"small.usmp.json", "\"size_bytes\": 64", "\"size_bytes\": 0", MPL_EINPUT, "'sid_3'",
+     "0 bytes"},
+    {"small.usmp.json", "\"size_bytes\": 64", "\"size\": 64", MPL_EINPUT, "buffer 0",
+     "'size_bytes'"},
+    {"small.usmp.json", "\"pool_name\": \"global_c", "\"pool\": \"global_c", MPL_EINPUT, "buffer 1",
+     "'pool_name'"},
+    {"small.usmp.json", "\"usmp\": 1", "\"usmp\": 2", MPL_EINPUT, "'usmp' is not 1", ""},
+    {"small.usmp.json", "\"buffers\"", "\"buffer\"", MPL_EINPUT, "0 'buffers'", ""},
 };
 
 /* Messages that single changed bytes of a program of ExecuTorch lead to. */
