@@ -368,7 +368,7 @@ TEST(host_memory_fails_at_every_allocation)
 {
     mpl_status st = MPL_EMEM;
 
-    for (int64_t k = 0; st == MPL_EMEM; k++) {
+    for (int64_t k = 0; st == MPL_EMEM; k = next_place(k)) {
         bench b;
 
         begin(&b, &small_streams);

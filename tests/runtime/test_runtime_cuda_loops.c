@@ -273,7 +273,7 @@ TEST(failures_leave_nothing)
     for (int what = 0; what < N_FAILURES; what++) {
         bool failed = true;
 
-        for (uint64_t k = 0; failed; k++) {
+        for (uint64_t k = 0; failed; k = (uint64_t)next_place((int64_t)k)) {
             bench b = {0};
             mpl_status st;
 

@@ -253,13 +253,20 @@ static inline int mpl_run_tests(const char *names, size_t n, mpl_test *const *te
     }
 #define TESTS(...) TESTS_WITHIN(NULL, NULL, __VA_ARGS__)
 
+/* The place after the k-th at which something fails: each, under a sanitizer every sixth from the
+ * 30th on. */
+static inline int64_t next_place(int64_t k)
+{
+    return k + (k < 30 ? 1 : 6 / draws(6));
+}
+
 /* EACH_ALLOCATION_FAILS (ctx, st) { .. } repeats the block with the k-th allocation failing, for k
- * = 0, 1, .. until none fails; under a sanitizer every sixth from the 30th on. The block sets `st`,
- * to MPL_EMEM or finally MPL_OK, and frees what it made. */
+ * = 0, next_place(0), .. until none fails. The block sets `st`, to MPL_EMEM or finally MPL_OK, and
+ * frees what it made. */
 #define EACH_ALLOCATION_FAILS(ctx, st)                                                             \
     for (mpl_status st = MPL_EMEM; st == MPL_EMEM;)                                                \
         for (int64_t k_ = 0, live_ = (ctx)->n_live; test_fails(ctx, k_, live_, &st);               \
-             k_ += k_ < 30 ? 1 : 6 / draws(6))
+             k_ = next_place(k_))
 
 /* Ends a round and begins the k-th one, unless the last succeeded. */
 static inline bool test_fails(mpl_ctx *ctx, int64_t k, int64_t live, mpl_status *st)
