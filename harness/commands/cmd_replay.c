@@ -400,8 +400,8 @@ mpl_status mpl_cmd_replay(mpl_ctx *ctx, mpl_options *options)
     replay r = {.ctx = ctx, .options = options, .apart = {.socket = -1}, .file = {.fd = -1}};
     mpl_status st;
 
-    options->in_place = false; /* an online allocator cannot know that a buffer may be overwritten
-                                */
+    /* an online allocator cannot know that a buffer may be overwritten */
+    options->in_place = false;
     st = run(&r);
     apart_end(&r.apart);
     if (r.file.fd >= 0)

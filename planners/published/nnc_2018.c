@@ -12,8 +12,8 @@
  *          interferences first, would have them the other way round (keys=edges+size); with one key
  *          alone (keys=size, keys=edges) the rest is ties.
  * Cost     O(n) a round, and O(usable edges + larger buffers) for each buffer of most interferences
- *          whose best tuple is looked for anew, which are few: what fits an edge, and
- * interferences, only become fewer until a block is opened, so the tuple found before is a bound.
+ *          whose best tuple is looked for anew. Those are few: until a block is opened fewer and
+ *          fewer buffers fit an edge, so the tuple found before is a bound.
  *          n^2 / 4 bytes, and up to 64 MiB of kept edges.
  * Limits   The third member of a tuple, a loop-carry companion, needs loops. */
 #include "planners/published/nnc_graph.h"

@@ -3,10 +3,9 @@
  * Strips of columns come one after the other, and within a strip patches from top to bottom; if
  * they go across, strips of rows, and within them from left to right. Comments say it for the
  * former. What a patch needs is found backwards, each axis by itself; forwards, each operation
- * makes what is needed and not there yet. Rows that a later patch needs stay behind as a value of
- * their own
- * (`tail`) when the last reader of the patch is done; the next patch puts them and its new rows
- * together. */
+ * makes what is needed and not there yet. When the last reader of a patch is done, rows that a
+ * later patch needs are kept as a value of their own (`tail`); the next patch puts them and its new
+ * rows together. */
 #include "graphs/passes/tile/tile_priv.h"
 
 typedef struct walk {

@@ -1,11 +1,10 @@
 /* concats.c -- decides which concats copy, and which have their operands inside their results. See
  * concats.h.
  *
- * Idea     Sharing raises the peak where a result lives longer than its operands would. Few
- * concats:
- *          tries every choice. Many: all share at first. While that raises the peak, the concat at
- *          the peak that saves least becomes a copy. In the end the copies are retried, largest
- *          first.
+ * Idea     Sharing raises the peak where a result lives longer than its operands would. Of a few
+ *          concats every choice is tried. Of many, all share at first; while that raises the peak,
+ *          the concat at the peak that saves least becomes a copy. In the end the copies are
+ *          retried, largest first.
  * Source   this project
  * Cost     2^concats problems, or about 2 * concats of them. Of a graph so large that these would
  *          take minutes, only as many as MOST_WORK allows: what is undecided then copies. */

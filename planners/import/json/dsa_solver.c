@@ -1,14 +1,15 @@
 /* dsa_solver.c -- dsa-solver's structured problem and its solution, schema 1.
  *
- * Source   tonibohnlein/dsa-solver, schemas/dsa-problem-v1 and dsa-solution-v1, validator.cpp
- * there. The problem has pools (id, capacity, reserved_ranges), buffers (id, name, size, alignment,
- * allowed_pools, live_intervals of lower and upper, half-open) and constraints; the solution,
- * placements (buffer, pool, offset). Accepted the solution NAME.solution.json beside the problem
- * NAME.json; or both in one file. Lives    Several intervals are a life with gaps. A pin that is
- * exclusive for all time lives all the time. Limits   One pool a buffer, one pool with reserved
- * ranges, alignments that are powers of two; colocations, temporal exclusions, and objectives of
- * more than bytes are refused. What tells where a problem comes from (metadata, pypto_structure) is
- * left out. */
+ * Source   tonibohnlein/dsa-solver, schemas/dsa-problem-v1 and dsa-solution-v1, validator.cpp. The
+ *          problem has pools (id, capacity, reserved_ranges), buffers (id, name, size, alignment,
+ *          allowed_pools, live_intervals of lower and upper, half-open) and constraints; the
+ *          solution has placements (buffer, pool, offset). One file holds both, in either order:
+ *          the solution alone has no sizes, and the problem no offsets.
+ * Lives    Several intervals are a life with gaps. A pin that is exclusive for all time lives all
+ *          the time.
+ * Limits   One pool a buffer, one pool with reserved ranges, alignments that are powers of two.
+ *          Colocations, temporal exclusions and objectives of more than bytes are refused. What
+ *          tells where a problem comes from (metadata, pypto_structure) is left out. */
 #include <stdlib.h>
 
 #include "graphs/core/text.h"

@@ -8,13 +8,14 @@
  *          have no such bytes. "model_run" begins and ends a run.
  * Lives    Node i of the first run is step i. What a node adds is its outputs, each a buffer where
  *          their sizes tell, else one; what is gone before the next node starts dies there. Which
- *          of the live buffers that is follows from sizes: those of inputs of the node first, as
- * few as possible, of equal ones the newest. What is alive behind the run, and what a second run
- * takes beside the pattern, are the graph's outputs: left out. Places   The file has none. Where a
- * second run starts, the pattern's block is there already: its bytes are the arena. The offsets are
- * those of the planner ort_pattern; if its arena is not as large as the block, the note says so.
- * One run alone: those of ort_bfc. Limits   One run after the other on one thread; a node that runs
- * graphs of its own counts as one, with what it leaves behind. */
+ *          of the live buffers that is follows from sizes: inputs of the node first, as few as
+ *          possible, of equal ones the newest. What is alive after the run, and what a second run
+ *          takes beside the pattern, are the graph's outputs: left out.
+ * Places   The file has none. Where a second run starts, the pattern's block is there already: its
+ *          bytes are the arena. The offsets are those of the planner ort_pattern; if its arena is
+ *          not as large as the block, the note says so. With one run alone, those of ort_bfc.
+ * Limits   One run after the other on one thread. A node that runs graphs of its own counts as one,
+ *          with what it leaves alive. */
 #include <math.h>
 #include <stdlib.h>
 
