@@ -77,6 +77,8 @@ say "$(scripts/origins.sh)"
 code() { sources "$@" | grep -E '\.(c|h|cu|def)$' | grep -v '/example/'; }
 say "$(code graphs planners runtime harness tests | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 25 { print $2 ":0: " $1 " source files; 25 are the most" }')"
 say "$(code graphs planners runtime harness tests | LC_ALL=C.UTF-8 xargs grep -nE '^.{101,}' | sed 's#$#   [over 100 columns]#')"
+# A line of a head that was too long has been filled anew, sections and all.
+say "$(code graphs planners runtime harness | xargs grep -nE '^ \* .*[.a-z)] +(Idea|Source|Differs|Lives|Places|Cost|Limits)   +[A-Za-z]' | sed 's#$#   [a section of the head begins inside a line]#')"
 say "$(code graphs planners runtime harness | grep '\.c$' | awk -F / 'seen[$NF] { print $0 ":0: the name of " seen[$NF] } { seen[$NF] = $0 }')"
 
 # Names in backquotes and links that look like a file of the tree. What a page tells its reader to write is a block that it names.

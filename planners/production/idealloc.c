@@ -7,13 +7,15 @@
  *          parameters are chosen (an epsilon for which the heights end nearest to each other, a
  *          dummy job of 2216.54 least heights where there is none), what is done with the boxes,
  *          and the start, largest first. Buffers of one size are only coloured. Buchsbaum, Karloff,
- * Kenyon, Reingold, Thorup, "OPT versus LOAD in dynamic storage allocation", SIAM J. Comput. 33,
- * 2004: Lemma 1, Theorems 2 and 16, Corollary 15. Differs  Lives are half-open; sizes are rounded
- * up to the pool's largest alignment before they are boxed, those of all pools together. A fixed
- * number of tries (lives=N) that did not help ends it, as there, or the budget; the random critical
- * points come from memplan's generator, and beyond 64 levels of Theorem 2 what is left is coloured.
- * Never worse than its start. Cost A try: O(n log n) for each epsilon, and n times rows for the
- * colouring. Limits   No bound on the distance to the optimum for the heights of real lists. */
+ *          Kenyon, Reingold, Thorup, "OPT versus LOAD in dynamic storage allocation", SIAM J.
+ *          Comput. 33, 2004: Lemma 1, Theorems 2 and 16, Corollary 15.
+ * Differs  Lives are half-open; sizes are rounded up to the pool's largest alignment before they
+ *          are boxed, those of all pools together. A fixed number of tries (lives=N) that did not
+ *          help ends it, as there, or the budget; the random critical points come from memplan's
+ *          generator, and beyond 64 levels of Theorem 2 what is left is coloured. Never worse than
+ *          its start.
+ * Cost     A try: O(n log n) for each epsilon, and n times rows for the colouring.
+ * Limits   No bound on the distance to the optimum for the heights of real lists. */
 #include <math.h>
 #include <stdlib.h>
 

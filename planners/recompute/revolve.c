@@ -1,13 +1,14 @@
 /* revolve.c -- which states of a loop are kept, and which rounds run again. See revolve.h.
  *
  * Idea     From the state of round p, with free slots left, advance to a round q, keep its state,
- * go back through the rounds from q on with one slot less, then through those before q. Without a
- * free slot, each round is reached from p anew. Source   A. Griewank, A. Walther, "Algorithm 799:
- * revolve", ACM TOMS 26(1), 2000: t(l, c) = r l - C(c + r, c + 1) rounds are the least, and any q
- * with C(c + r - 2, c) <= q - p <= C(c + r - 1, c) and C(c + r - 2, c - 1) <= l - (q - p) <= C(c +
- * r - 1, c - 1) has them. sqrt: Chen and others, "Training Deep Nets with Sublinear Memory Cost",
- * 2016. Differs  The smallest such q. A list of actions, made at once instead of on request. Cost
- * O(actions * r). */
+ *          go back through the rounds from q on with one slot less, then through those before q.
+ *          Without a free slot, each round is reached from p anew.
+ * Source   A. Griewank, A. Walther, "Algorithm 799: revolve", ACM TOMS 26(1), 2000: t(l, c) = r l -
+ *          C(c + r, c + 1) rounds are the least, and any q with C(c + r - 2, c) <= q - p <= C(c + r
+ *          - 1, c) and C(c + r - 2, c - 1) <= l - (q - p) <= C(c + r - 1, c - 1) has them. sqrt:
+ *          Chen and others, "Training Deep Nets with Sublinear Memory Cost", 2016.
+ * Differs  The smallest such q. A list of actions, made at once instead of on request.
+ * Cost     O(actions * r). */
 #include "planners/recompute/revolve.h"
 
 #include "graphs/orders/work.h"

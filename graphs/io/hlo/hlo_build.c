@@ -2,9 +2,10 @@
  *
  * Idea     The entry's instructions, in the order of the text, become operations: arrays of a tuple
  *          are values of their own; a call's computation stands in its place; a condition and a
- * body become the body of a `while`, with the test between them; branches of a conditional see its
- * operands. Everything else is opaque. Source   this project. Cost     O(text) without calls;
- * computations that are called often are copied, up to a limit. */
+ *          body become the body of a `while`, with the test between them; branches of a conditional
+ *          see its operands. Everything else is opaque.
+ * Source   this project.
+ * Cost     O(text) without calls; computations that are called often are copied, up to a limit. */
 #include "graphs/io/hlo/hlo_emit.h"
 
 enum { MOST_NESTED = 100, MOST_ARRAYS = 1 << 20 };

@@ -1,11 +1,11 @@
 /* onnx_linear.c -- LinearAttention: a loop over the tokens that carries one matrix a head.
  *
  * Idea     S is what the keys so far say of the values, [batch, groups, key, value]. A step fades
- * it, adds the outer product of a key and a value, or of what the value has beyond S's answer to
- * that key, and asks it with all queries of the group. Nothing grows with the tokens but the
- * operands and the result. A single token, as in decoding, needs no loop. Source   ONNX,
- * docs/Operators.md: LinearAttention; the rules are named as there Limits   S has at least 32 bits,
- * also where operands have 16. No products of several steps. */
+ *          it, adds the outer product of a key and a value, or of what the value has beyond S's
+ *          answer to that key, and asks it with all queries of the group. Nothing grows with the
+ *          tokens but the operands and the result. A single token, as in decoding, needs no loop.
+ * Source   ONNX, docs/Operators.md: LinearAttention; the rules are named as there.
+ * Limits   S has at least 32 bits, also where operands have 16. No products of several steps. */
 #include "graphs/io/onnx/onnx_priv.h"
 
 #include <math.h>

@@ -1,11 +1,12 @@
 /* tflite_offsets.c -- the offsets that the producer of a model gave its tensors.
  *
  * Source   tflite-micro, docs/memory_management.md: the metadata "OfflineMemoryAllocation" is a
- * list of 32-bit integers: version, subgraph, n, then n offsets, -1 for "at run time". Vela writes
- * the number of subgraphs in the place of the subgraph, so 1 is taken for the first where there is
- * no second. Lives    As tflite-micro has them (micro_allocation_info.cc): inputs come at step 0,
- * operator i runs at step i + 1; from the operator that makes a tensor to the last that reads it,
- * outputs to the last one. An input that no operator reads is there at step 0 alone. */
+ *          list of 32-bit integers: version, subgraph, n, then n offsets, -1 for "at run time".
+ *          Vela writes the number of subgraphs in the place of the subgraph, so 1 is taken for the
+ *          first where there is no second.
+ * Lives    As tflite-micro has them (micro_allocation_info.cc): inputs come at step 0, operator i
+ *          runs at step i + 1; from the operator that makes a tensor to the last that reads it,
+ *          outputs to the last one. An input that no operator reads is there at step 0 alone. */
 #include "graphs/io/tflite/tflite_priv.h"
 
 enum { HEAD = 3 };

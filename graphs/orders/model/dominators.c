@@ -1,7 +1,8 @@
 /* dominators.c -- trees of dominators of an acyclic graph. See dominators.h.
  *
  * Idea     In topological order, the parent of v is the nearest common ancestor of what is before
- * v. Source   jump pointers: E. Myers, "An applicative random-access stack", 1983. */
+ *          v.
+ * Source   Jump pointers: E. Myers, "An applicative random-access stack", 1983. */
 #include "graphs/orders/model/dominators.h"
 
 static uint32_t common_ancestor(const mpl_dominators *d, uint32_t u, uint32_t v)
