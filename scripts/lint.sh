@@ -14,6 +14,7 @@
 #   folders   at most 25 source files in a folder, and no base name of a .c file twice
 #   named     a file that a document names exists: as it stands, beside the document, or in a folder below that
 #   columns   a line of source ends at column 100
+#   heads     a section of a file's head (Idea, Source, Cost, ..) begins its line
 #   length    a function of the four rooms has at most 80 lines
 #   exits     a function that cleans up at out: returns failures by no other way (MPL_PASS would leak)
 # Exit status 1 when anything is found.
