@@ -167,6 +167,23 @@ out:
     return st;
 }
 
+mpl_status mpl_before_copy(mpl_ctx *ctx, const mpl_before *from, mpl_before **out)
+{
+    mpl_status st = MPL_OK;
+    mpl_before *o = NULL;
+    uint32_t n_arcs = from->red_begin[from->n];
+
+    MPL_TRY(new_before(ctx, from->n, NULL, &o));
+    MPL_TRY(mpl_new(ctx, o->red_item, n_arcs));
+    memcpy(o->row, from->row, (size_t)from->n * from->n_words * sizeof *o->row);
+    memcpy(o->red_begin, from->red_begin, ((size_t)from->n + 1) * sizeof *o->red_begin);
+    memcpy(o->red_item, from->red_item, n_arcs * sizeof *o->red_item);
+    *out = o, o = NULL;
+out:
+    mpl_before_free(ctx, o);
+    return st;
+}
+
 mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const uint32_t *from,
                                 const uint32_t *to, mpl_before **out)
 {
@@ -233,17 +250,34 @@ out:
     return st;
 }
 
+/* Transposes 64 rows of one word: exchanges halves of rows 32 apart, then quarters 16 apart, .. */
+static void transpose_block(uint64_t block[64])
+{
+    uint64_t mask = UINT32_MAX;
+
+    for (uint32_t half = 32; half > 0; half /= 2, mask ^= mask << half)
+        for (uint32_t i = 0; i < 64; i = ((i | half) + 1) & ~half) {
+            uint64_t differs = (block[i] >> half ^ block[i | half]) & mask;
+
+            block[i] ^= differs << half;
+            block[i | half] ^= differs;
+        }
+}
+
 mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t **rows)
 {
-    uint64_t *turned = NULL;
+    uint64_t *turned = NULL, block[64];
+    uint32_t n = before->n, n_words = before->n_words;
 
-    MPL_PASS(mpl_new(ctx, turned, (size_t)before->n * before->n_words));
-    for (uint32_t a = 0; a < before->n; a++)
-        for (uint32_t w = 0; w < before->n_words; w++)
-            for (uint64_t bits = row_of(before, a)[w]; bits != 0; bits &= bits - 1)
-                mpl_bit_add(turned + (size_t)(w * 64 + (uint32_t)__builtin_ctzll(bits)) *
-                                         before->n_words,
-                            a);
+    MPL_PASS(mpl_new(ctx, turned, (size_t)n * n_words));
+    for (uint32_t top = 0; top < n_words; top++)
+        for (uint32_t w = 0; w < n_words; w++) {
+            for (uint32_t i = 0; i < 64; i++)
+                block[i] = top * 64 + i < n ? row_of(before, top * 64 + i)[w] : 0;
+            transpose_block(block);
+            for (uint32_t i = 0; i < 64 && w * 64 + i < n; i++)
+                turned[(size_t)(w * 64 + i) * n_words + top] = block[i];
+        }
     *rows = turned;
     return MPL_OK;
 }
@@ -273,6 +307,17 @@ out:
     return st;
 }
 
+/* Bit i: buffer `first` + i, of the next 64, is born at `step` or later. */
+static uint64_t born_from(const mpl_problem *p, uint32_t step, uint32_t first)
+{
+    uint32_t n = p->n - first < 64 ? p->n - first : 64;
+    uint64_t bits = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        bits |= (uint64_t)(step <= p->birth[first + i]) << i;
+    return bits;
+}
+
 mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p)
 {
     mpl_status st = MPL_OK;
@@ -283,9 +328,8 @@ mpl_status mpl_problem_as_parallel(mpl_ctx *ctx, mpl_problem *p)
     mpl_assert(p->before == NULL);
     MPL_TRY(mpl_new(ctx, rows, (size_t)p->n * n_words));
     for (uint32_t a = 0; a < p->n; a++)
-        for (uint32_t b = 0; b < p->n; b++)
-            if (p->death[a] <= p->birth[b])
-                mpl_bit_add(rows + (size_t)a * n_words, b);
+        for (uint32_t w = 0; w < n_words; w++)
+            rows[(size_t)a * n_words + w] = born_from(p, p->death[a], w * 64);
     MPL_TRY(mpl_before_from_rows_take(ctx, p->n, &rows, &before));
     p->before = before;
     p->n_steps = 0;

@@ -23,6 +23,8 @@ mpl_status mpl_before_from_access(mpl_ctx *ctx, uint32_t n, const mpl_access *ac
  * (n + 63) / 64 words, bit b of row a: a before b) and sets it to NULL. */
 mpl_status mpl_before_from_rows_take(mpl_ctx *ctx, uint32_t n, uint64_t **rows, mpl_before **out);
 
+mpl_status mpl_before_copy(mpl_ctx *ctx, const mpl_before *from, mpl_before **out);
+
 /* The transposed relation: row b of *rows has bit a set when a is before b. The caller owns *rows
  * (n * n_words words). */
 mpl_status mpl_before_transpose(mpl_ctx *ctx, const mpl_before *before, uint64_t **rows);

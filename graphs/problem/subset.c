@@ -103,38 +103,64 @@ static mpl_status keep_gaps(subset *s)
     return MPL_OK;
 }
 
+/* Whether the new buffers are the old ones. */
+static bool keeps_all(const subset *s)
+{
+    bool same = s->made->n == s->from->n;
+
+    for (uint32_t i = 0; same && i < s->made->n; i++)
+        same = first_of(s, i) == i && last_of(s, i) == i;
+    return same;
+}
+
+/* Row of new buffer i: the new buffers all of whose members come after all members of i. Leaves
+ * `met` zero. */
+static void fill_row(const subset *s, uint32_t i, uint64_t *common, uint32_t *met, uint64_t *row)
+{
+    const mpl_before *old = s->from->before;
+    const mpl_members *members = s->members;
+    mpl_buffer b;
+
+    memset(common, 0xff, old->n_words * sizeof *common);
+    for (uint32_t k = members->begin[i]; k < members->begin[i + 1]; k++)
+        for (uint32_t w = 0; w < old->n_words; w++)
+            common[w] &= old->row[(size_t)members->item[k] * old->n_words + w];
+    for (uint32_t w = 0; w < old->n_words; w++)
+        for (uint64_t bits = common[w]; bits != 0; bits &= bits - 1) {
+            b = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (s->into[b] != MPL_NONE)
+                met[s->into[b]]++;
+        }
+    for (uint32_t j = 0; j < s->made->n; j++) {
+        row[j / 64] |= (uint64_t)(met[j] == members->begin[j + 1] - members->begin[j]) << (j % 64);
+        met[j] = 0;
+    }
+}
+
 /* A new buffer is before another when each of its members is before each member of the other. */
 static mpl_status keep_before(subset *s)
 {
     mpl_status st = MPL_OK;
     const mpl_before *old = s->from->before;
-    const mpl_members *members = s->members;
-    uint32_t n = s->made->n, n_words = n / 64 + (n % 64 != 0);
-    uint64_t *rows = NULL, *common = NULL;
     mpl_before *before = NULL;
+    uint32_t n = s->made->n, n_words = n / 64 + (n % 64 != 0), *met = NULL;
+    uint64_t *rows = NULL, *common = NULL;
 
     if (old == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_new(s->ctx, rows, (size_t)n * n_words));
-    MPL_TRY(mpl_new(s->ctx, common, old->n_words));
-    for (uint32_t i = 0; i < n; i++) {
-        memset(common, 0xff, old->n_words * sizeof *common);
-        for (uint32_t k = members->begin[i]; k < members->begin[i + 1]; k++)
-            for (uint32_t w = 0; w < old->n_words; w++)
-                common[w] &= old->row[(size_t)members->item[k] * old->n_words + w];
-        for (uint32_t j = 0; j < n; j++) {
-            uint32_t k = members->begin[j];
-
-            while (k < members->begin[j + 1] && mpl_bit_has(common, members->item[k]))
-                k++;
-            if (k == members->begin[j + 1])
-                mpl_bit_add(rows + (size_t)i * n_words, j);
-        }
+    if (keeps_all(s)) {
+        MPL_TRY(mpl_before_copy(s->ctx, old, &before));
+    } else {
+        MPL_TRY(mpl_new(s->ctx, rows, (size_t)n * n_words));
+        MPL_TRY(mpl_new(s->ctx, common, old->n_words));
+        MPL_TRY(mpl_new(s->ctx, met, n));
+        for (uint32_t i = 0; i < n; i++)
+            fill_row(s, i, common, met, rows + (size_t)i * n_words);
+        MPL_TRY(mpl_before_from_rows_take(s->ctx, n, &rows, &before));
     }
-    MPL_TRY(mpl_before_from_rows_take(s->ctx, n, &rows, &before));
     s->made->before = before;
 out:
-    mpl_free_each(s->ctx, rows, common);
+    mpl_free_each(s->ctx, rows, common, met);
     return st;
 }
 

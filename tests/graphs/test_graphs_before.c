@@ -4,6 +4,7 @@
 #include "tests/support/test.h"
 
 #include "graphs/problem/fold_pairs.h"
+#include "graphs/problem/subset.h"
 
 enum { MOST = 14 };
 
@@ -254,6 +255,75 @@ TEST(intervals_become_an_order)
     }
 }
 
+/* Buffers in groups of one to three, in any order, a few left out; or each for itself, in the order
+ * given or in any. */
+static mpl_members draw_members(mpl_rng *rng, uint32_t n, uint32_t *begin, mpl_buffer *item)
+{
+    uint32_t kind = (uint32_t)mpl_rng_below(rng, 4);
+    bool all = kind < 2;
+    uint32_t n_groups = 0, left = n;
+
+    count_up(n, item);
+    for (uint32_t i = n; kind > 0 && i > 1; i--) {
+        uint32_t k = (uint32_t)mpl_rng_below(rng, i), held = item[i - 1];
+
+        item[i - 1] = item[k];
+        item[k] = held;
+    }
+    for (begin[0] = 0; left > 0 && (all || left > 3); n_groups++) {
+        begin[n_groups + 1] = begin[n_groups] + (all ? 1 : 1 + (uint32_t)mpl_rng_below(rng, 3));
+        left = n - begin[n_groups + 1];
+    }
+    return (mpl_members){n_groups, begin, item};
+}
+
+static bool all_before(const mpl_problem *p, const mpl_members *m, uint32_t i, uint32_t k)
+{
+    bool all = true;
+
+    for (uint32_t a = m->begin[i]; a < m->begin[i + 1]; a++)
+        for (uint32_t b = m->begin[k]; b < m->begin[k + 1]; b++)
+            all &= mpl_is_before(p->before, m->item[a], m->item[b]);
+    return all;
+}
+
+/* Relations of more elements than a word has bits, of intervals, whose order is known: as they are,
+ * transposed, and of groups. */
+TEST(relations_of_several_words)
+{
+    mpl_rng rng = mpl_rng_of(9);
+
+    for (uint32_t round = 0; round < draws(60); round++) {
+        uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 200), born[200], dead[200], begin[201];
+        mpl_buffer item[200];
+        mpl_members members = draw_members(&rng, n, begin, item);
+        owned_problem *p = NULL, *some = NULL;
+        owned_memory uint64_t *after = NULL;
+
+        assert_ok(ctx, mpl_problem_new(ctx, "words", n, &p));
+        p->n_steps = 400;
+        for (uint32_t b = 0; b < n; b++) {
+            p->bytes[b] = 1;
+            born[b] = p->birth[b] = (uint32_t)mpl_rng_below(&rng, 300);
+            dead[b] = p->death[b] = born[b] + 1 + (uint32_t)mpl_rng_below(&rng, 100);
+        }
+        assert_ok(ctx, mpl_problem_as_parallel(ctx, p));
+        assert_ok(ctx, mpl_before_transpose(ctx, p->before, &after));
+        for (uint32_t a = 0; a < n; a++)
+            for (uint32_t b = 0; b < n; b++) {
+                assert_int_equal(mpl_is_before(p->before, a, b), dead[a] <= born[b]);
+                assert_int_equal(mpl_bit_has(after + (size_t)b * p->before->n_words, a),
+                                 dead[a] <= born[b]);
+            }
+        assert_ok(ctx, mpl_problem_subset(ctx, p, &members, MPL_KEEP_ORDER, NULL, &some));
+        for (uint32_t i = 0; i < members.n; i++)
+            for (uint32_t k = 0; k < members.n; k++)
+                assert_int_equal(mpl_is_before(some->before, i, k), all_before(p, &members, i, k));
+        if (members.n == n)
+            assert_int_equal(some->before->red_begin[n], p->before->red_begin[n]);
+    }
+}
+
 /* Any failing allocation gives a clean status and no leak. */
 TEST(allocation_failures)
 {
@@ -269,4 +339,4 @@ TEST(allocation_failures)
 
 TESTS(closure_and_reduction, cycles_are_refused, antichain_is_heaviest,
       sums_past_a_double_are_refused, folding_merges_chains, access_gives_the_order,
-      intervals_become_an_order, allocation_failures)
+      intervals_become_an_order, relations_of_several_words, allocation_failures)
