@@ -733,7 +733,7 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
     if (p->halves != NULL)
         return mpl_halves_run(dev, p->halves, call);
     if (p->quant != NULL)
-        return mpl_cpu_quant_run(dev->ctx, dev->library->stream, p->quant, call);
+        return mpl_cpu_quant_run(dev->ctx, dev->library->stream, p->quant, call, dev->n_threads);
     if (p->rescale != NULL)
         return p->rescale(dev->ctx, call);
     if (p->resample != NULL)

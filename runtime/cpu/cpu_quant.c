@@ -2,14 +2,15 @@
 #include "runtime/cpu/cpu_quant.h"
 
 #include "graphs/ops/matrix/window_priv.h"
-#include "graphs/ops/quant/quant_priv.h"
-#include "runtime/cpu/loops/byte_loops.h"
+#include "runtime/cpu/cpu_words.h"
+#include "runtime/cpu/sums.h"
 
 enum { LINE = 64 };
 
 /* x is [batch, in_channels, in_pixels], or with channels last; the sums [batch, pixels, channels].
  * A product: one image, rows as pixels, terms as input channels, already last. */
 struct mpl_cpu_quant {
+    mpl_words *words; /* computes it all; NULL: oneDNN does */
     int64_t batch, in_channels, in_pixels, channels, pixels;
     bool turned;   /* channels first: x and the sums change their order */
     bool constant; /* the weight: packed once */
@@ -50,6 +51,7 @@ static bool is_no_zero(const mpl_graph *g, mpl_op op, uint32_t i)
     return true;
 }
 
+/* Whether oneDNN might compute it. */
 static bool fits(const mpl_graph *g, mpl_op op)
 {
     mpl_value x = mpl_op_input(g, op, Q_X), w = mpl_op_input(g, op, Q_W);
@@ -265,22 +267,17 @@ static dnnl_status_t make(mpl_cpu_quant *q, dnnl_engine_t engine, const parts *p
     return code;
 }
 
-mpl_status mpl_cpu_quant_new(mpl_ctx *ctx, dnnl_engine_t engine, const mpl_graph *g, mpl_op op,
-                             mpl_cpu_quant **out, uint64_t *workspace_bytes, const char **how)
+/* By oneDNN; *made is false if it has no code for it. */
+static mpl_status describe(mpl_ctx *ctx, mpl_cpu_quant *q, dnnl_engine_t engine, const mpl_graph *g,
+                           mpl_op op, uint64_t *workspace_bytes, bool *made)
 {
     mpl_status st = MPL_OK;
-    mpl_cpu_quant *q = NULL;
     const char *name = "";
     parts p = {.pd = NULL};
-    bool conv = g->op_kind[op] == MPL_OP_qconv, zero;
+    bool zero = !is_no_zero(g, op, Q_X_ZERO);
 
-    *out = NULL;
-    if ((!conv && g->op_kind[op] != MPL_OP_qmatmul) || !is_exact_here() || !fits(g, op))
-        return MPL_OK;
-    zero = !is_no_zero(g, op, Q_X_ZERO);
-    MPL_TRY(mpl_new(ctx, q, 1));
     q->constant = g->value_role[mpl_op_input(g, op, Q_W)] == MPL_WEIGHT;
-    if (conv)
+    if (g->op_kind[op] == MPL_OP_qconv)
         MPL_TRY(describe_conv(ctx, q, engine, g, op, zero, &p));
     else
         describe_product(q, engine, g, op, zero, &p);
@@ -288,13 +285,50 @@ mpl_status mpl_cpu_quant_new(mpl_ctx *ctx, dnnl_engine_t engine, const mpl_graph
         goto out;
     dnnl_primitive_desc_query(p.pd, dnnl_query_impl_info_str, 0, &name);
     snprintf(q->how, sizeof q->how, "int8: %s", name);
-    if (make(q, engine, &p, zero, workspace_bytes) != dnnl_success)
-        goto out;
-    *how = q->how;
-    *out = q, q = NULL;
+    *made = make(q, engine, &p, zero, workspace_bytes) == dnnl_success;
 out:
     if (p.pd != NULL)
         dnnl_primitive_desc_destroy(p.pd);
+    return st;
+}
+
+/* What oneDNN has made; q keeps nothing of it. */
+static void forget(mpl_cpu_quant *q)
+{
+    dnnl_memory_t memory[] = {q->src, q->plain, q->weights, q->dst, q->scratch, q->zero};
+
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        if (memory[i] != NULL)
+            dnnl_memory_destroy(memory[i]);
+    if (q->primitive != NULL)
+        dnnl_primitive_destroy(q->primitive);
+    if (q->pack != NULL)
+        dnnl_primitive_destroy(q->pack);
+    *q = (mpl_cpu_quant){0};
+}
+
+mpl_status mpl_cpu_quant_new(mpl_ctx *ctx, dnnl_engine_t engine, const mpl_graph *g, mpl_op op,
+                             mpl_cpu_quant **out, uint64_t *workspace_bytes, const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_cpu_quant *q = NULL;
+    bool made = false;
+
+    *out = NULL;
+    if (g->op_kind[op] != MPL_OP_qconv && g->op_kind[op] != MPL_OP_qmatmul)
+        return MPL_OK;
+    MPL_TRY(mpl_new(ctx, q, 1));
+    if (is_exact_here() && fits(g, op))
+        MPL_TRY(describe(ctx, q, engine, g, op, workspace_bytes, &made));
+    if (made) {
+        *how = q->how;
+    } else {
+        forget(q);
+        MPL_TRY(mpl_words_new(ctx, g, op, MPL_WORDS_PIECE, false, &q->words, workspace_bytes, how));
+    }
+    if (made || q->words != NULL)
+        *out = q, q = NULL;
+out:
     mpl_cpu_quant_free(ctx, q);
     return st;
 }
@@ -303,148 +337,34 @@ void mpl_cpu_quant_free(mpl_ctx *ctx, mpl_cpu_quant *q)
 {
     if (q == NULL)
         return;
-    for (int i = 0; i < 6; i++) {
-        dnnl_memory_t m =
-            ((dnnl_memory_t[]){q->src, q->plain, q->weights, q->dst, q->scratch, q->zero})[i];
-
-        if (m != NULL)
-            dnnl_memory_destroy(m);
-    }
-    if (q->primitive != NULL)
-        dnnl_primitive_destroy(q->primitive);
-    if (q->pack != NULL)
-        dnnl_primitive_destroy(q->pack);
+    mpl_words_free(ctx, q->words);
+    forget(q);
     mpl_free(ctx, q);
 }
 
 uint64_t mpl_cpu_quant_packed_bytes(const mpl_cpu_quant *q)
 {
+    if (q->words != NULL)
+        return mpl_words_packed_bytes(q->words);
     return q->constant ? q->packed_bytes : 0;
 }
 
 /* ---- running ---- */
 
-/* One channel, or one row of a product: what its sums are scaled by. */
-typedef struct scaling {
-    float scale;
-    double bias, zero;
-} scaling;
-
-static scaling scaling_of(const mpl_op_call *call, int64_t row, int64_t channel)
-{
-    return (scaling){(float)mpl_q_at(call, Q_X_SCALE, row, 1) *
-                         (float)mpl_q_at(call, Q_W_SCALE, channel, 1) /
-                         (float)mpl_q_at(call, Q_Y_SCALE, row, 1),
-                     mpl_q_at(call, Q_BIAS, channel, 0), mpl_q_at(call, Q_Y_ZERO, row, 0)};
-}
-
-static void put_sum(const mpl_requant *r, mpl_type type, void *out, int64_t to, int32_t sum,
-                    const scaling *s)
-{
-    if (type == MPL_TYPE_i32)
-        ((int32_t *)out)[to] = (int32_t)(uint32_t)((int64_t)sum + (int64_t)s->bias);
-    else if (r->whole)
-        mpl_requant_put(r, out, to, (float)((double)sum + s->bias) * s->scale, s->zero);
-    else
-        mpl_put(type, out, to, (double)((float)sum * s->scale) + s->bias);
-}
-
-enum { TILE = 64 }; /* channels whose scales, and pixels whose bytes, are ready at once */
-
-/* What the sums of up to TILE channels are scaled by. */
-typedef struct tile {
-    int64_t n;
-    float scale[TILE];
-    double bias[TILE];
-} tile;
-
-static tile tile_of(const mpl_op_call *call, int64_t channel, int64_t n)
-{
-    tile t;
-
-    t.n = n;
-    for (int64_t c = 0; c < n; c++) {
-        scaling s = scaling_of(call, 0, channel + c);
-
-        t.scale[c] = s.scale, t.bias[c] = s.bias;
-    }
-    return t;
-}
-
-/* Sums [pixels, channels] of one image, or rows of a product, to the output: those of one tile,
- * pixels [from, to). */
-static void put_tile(const mpl_cpu_quant *q, const mpl_op_call *call, const mpl_byte_range *r,
-                     const tile *t, const int32_t *sum, int64_t base, int64_t channel, int64_t from,
-                     int64_t to)
-{
-    const mpl_byte_loops *loops = mpl_byte_loops_here();
-    uint8_t bytes[TILE * TILE], *out = call->out[0].data;
-
-    for (int64_t i = from; i < to; i++) {
-        const int32_t *row = sum + i * q->channels + channel;
-        int64_t at = base + i * q->channels + channel;
-
-        if (call->out[0].type == MPL_TYPE_f32)
-            loops->sums_to_floats((float *)call->out[0].data + at, row, t->bias, t->scale, t->n);
-        else
-            loops->sums_to_bytes(q->turned ? bytes + (i - from) * TILE : out + at, row, t->bias,
-                                 t->scale, r, t->n);
-    }
-    if (q->turned)
-        mpl_turn_bytes(bytes, TILE, out + base + channel * q->pixels + from, q->pixels, to - from,
-                       t->n);
-}
-
-/* Whether put_tile takes the operation: one scale and zero for all rows. */
-static bool is_tiled(const mpl_cpu_quant *q, const mpl_op_call *call)
-{
-    static const uint32_t of_rows[] = {Q_X_SCALE, Q_Y_SCALE, Q_Y_ZERO};
-    mpl_type type = call->out[0].type;
-
-    for (int k = 0; k < 3; k++)
-        if (of_rows[k] < call->n_in && call->in[of_rows[k]].data != NULL &&
-            mpl_count(&call->in[of_rows[k]].shape) != 1)
-            return false;
-    return type == MPL_TYPE_u8 || type == MPL_TYPE_i8 || (type == MPL_TYPE_f32 && !q->turned);
-}
-
-static void put_slowly(const mpl_cpu_quant *q, const mpl_op_call *call, const mpl_requant *r,
-                       const int32_t *sum, int64_t base)
-{
-    const mpl_shape *y = &call->out[0].shape;
-    bool rows = call->graph->op_kind[call->op] == MPL_OP_qmatmul;
-
-    for (int64_t i = 0; i < q->pixels; i++)
-        for (int64_t c = 0; c < q->channels; c++) {
-            scaling s = scaling_of(call, rows ? i % y->dim[y->rank - 2] : 0, c);
-
-            put_sum(r, call->out[0].type, call->out[0].data,
-                    base + (q->turned ? c * q->pixels + i : i * q->channels + c),
-                    sum[i * q->channels + c], &s);
-        }
-}
-
 static void put_sums(const mpl_cpu_quant *q, const mpl_op_call *call, const int32_t *sum)
 {
-    mpl_requant r = mpl_requant_of(call);
-    mpl_byte_range range = {(float)r.low, (float)r.high, (float)mpl_q_at(call, Q_Y_ZERO, 0, 0)};
-    int64_t each = q->pixels * q->channels;
+    mpl_sums s = mpl_sums_of(call, q->pixels, q->channels, q->turned);
 
-    for (int64_t b = 0; b < q->batch; b++) {
-        if (!is_tiled(q, call)) {
-            put_slowly(q, call, &r, sum + b * each, b * each);
-            continue;
+    for (int64_t b = 0; b < q->batch; b++)
+        for (int64_t c = 0; c < q->channels; c += MPL_SUMS_TILE) {
+            mpl_sums_scales scales =
+                mpl_sums_scales_of(&s, c, mpl_least(q->channels - c, MPL_SUMS_TILE));
+
+            for (int64_t i = 0; i < q->pixels; i += MPL_SUMS_TILE)
+                mpl_sums_put(&s, &scales, sum + (b * q->pixels + i) * q->channels + c, q->channels,
+                             b * q->pixels * q->channels, i,
+                             mpl_least(q->pixels - i, MPL_SUMS_TILE));
         }
-        for (int64_t c = 0; c < q->channels; c += TILE) {
-            tile t = tile_of(call, c, q->channels - c < TILE ? q->channels - c : TILE);
-
-            for (int64_t i = 0; i < q->pixels; i += TILE) {
-                int64_t end = q->pixels - i < TILE ? q->pixels : i + TILE;
-
-                put_tile(q, call, &range, &t, sum + b * each, b * each, c, i, end);
-            }
-        }
-    }
 }
 
 /* Whether sums are the output as they are. */
@@ -489,7 +409,7 @@ static dnnl_status_t execute(mpl_cpu_quant *q, dnnl_stream_t stream, const mpl_o
 }
 
 mpl_status mpl_cpu_quant_run(mpl_ctx *ctx, dnnl_stream_t stream, mpl_cpu_quant *q,
-                             const mpl_op_call *call)
+                             const mpl_op_call *call, uint32_t n_threads)
 {
     const uint8_t *x = call->in[Q_X].data;
     uint8_t *turned = (uint8_t *)call->workspace + q->x_at;
@@ -497,6 +417,10 @@ mpl_status mpl_cpu_quant_run(mpl_ctx *ctx, dnnl_stream_t stream, mpl_cpu_quant *
     void *sum = (char *)call->workspace + q->sum_at;
     dnnl_status_t code;
 
+    if (q->words != NULL) {
+        mpl_words_run(q->words, call, n_threads);
+        return MPL_OK;
+    }
     q->zero_point = (int32_t)mpl_q_at(call, Q_X_ZERO, 0, 0);
     for (int64_t b = 0; b < q->batch && q->turned; b++)
         mpl_turn_bytes(x + b * image_bytes, q->in_pixels, turned + b * image_bytes, q->in_channels,

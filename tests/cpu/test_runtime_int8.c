@@ -1,10 +1,11 @@
 /* Convolutions and products of integers on the backend `cpu` against the plain loops, bit for bit:
- * random dims, windows, groups, strides, zero points, scales an output channel, channels first and
- * last, every kind of result. */
+ * random dims, windows, groups, strides, zero points, scales an output channel or a row, channels
+ * first and last, stacks, every kind of result; whole, and in pieces of a few rows. */
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
 #include "runtime/backend.h"
+#include "runtime/cpu/cpu_words.h"
 
 enum { OPERANDS = 9, MOST = 150 };
 
@@ -42,23 +43,33 @@ static mpl_value constant(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, const char *
     return v;
 }
 
-/* Scales and zero points behind x and w: as sums of i32, as floats, or as integers. */
-static void add_rest(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_type type, int64_t channels,
-                     mpl_value *in)
+/* The type of the weight: i8 more often, as oneDNN takes no other. */
+static mpl_type draw_weight(mpl_rng *rng)
 {
+    return mpl_rng_below(rng, 3) == 0 ? MPL_TYPE_u8 : MPL_TYPE_i8;
+}
+
+/* Scales and zero points behind x and w: as sums of i32, as floats, or as integers. rows: of a
+ * product; 1: all rows have the same. */
+static void add_rest(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_type type, mpl_type w_type,
+                     int64_t channels, int64_t rows, mpl_value *in)
+{
+    static const mpl_type of_output[] = {MPL_TYPE_u8, MPL_TYPE_i8, MPL_TYPE_u8, MPL_TYPE_i8,
+                                         MPL_TYPE_i16};
     int kind = (int)mpl_rng_below(rng, 3);
 
     if (mpl_rng_below(rng, 4) != 0)
-        in[3] = constant(ctx, g, rng, "x_zero", type, 1);
+        in[3] = constant(ctx, g, rng, "x_zero", type, rows);
+    if (mpl_rng_below(rng, 3) == 0)
+        in[5] = constant(ctx, g, rng, "w_zero", w_type, mpl_rng_below(rng, 2) != 0 ? channels : 1);
     if (kind > 0) {
-        in[2] = constant(ctx, g, rng, "x_scale", MPL_TYPE_f32, 1);
+        in[2] = constant(ctx, g, rng, "x_scale", MPL_TYPE_f32, rows);
         in[4] = constant(ctx, g, rng, "w_scale", MPL_TYPE_f32,
                          mpl_rng_below(rng, 2) != 0 ? channels : 1);
     }
     if (kind > 1) {
         in[6] = constant(ctx, g, rng, "y_scale", MPL_TYPE_f32, 1);
-        in[7] =
-            constant(ctx, g, rng, "y_zero", mpl_rng_below(rng, 2) ? MPL_TYPE_u8 : MPL_TYPE_i8, 1);
+        in[7] = constant(ctx, g, rng, "y_zero", of_output[mpl_rng_below(rng, 5)], 1);
     }
     if (mpl_rng_below(rng, 2) != 0)
         in[8] = constant(ctx, g, rng, "bias", kind == 1 ? MPL_TYPE_f32 : MPL_TYPE_i32, channels);
@@ -94,6 +105,12 @@ static mpl_op_kind add_conv(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_type t
     int64_t x[5] = {between(rng, 1, 2), group * between(rng, 1, 5)};
     int64_t w[5] = {group * between(rng, 1, 5), x[1] / group};
     bool last = mpl_rng_below(rng, 2) != 0;
+    mpl_type w_type = draw_weight(rng);
+
+    if (mpl_rng_below(rng, 6) == 0) /* depthwise; a tile of channels and more */
+        group = x[1] = w[0] = between(rng, 1, 70), w[1] = 1;
+    else if (mpl_rng_below(rng, 6) == 0)
+        w[0] = group * between(rng, 60, 70) / (group > 1 ? 4 : 1) / group * group;
 
     for (uint32_t i = 0; i < n; i++) {
         numbers[i] = between(rng, 1, 3);     /* strides */
@@ -109,10 +126,10 @@ static mpl_op_kind add_conv(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_type t
     numbers[20] = group, numbers[21] = last;
     attr[(*n_attr)++] = (mpl_attr)MPL_INTS(group, 1, numbers + 20);
     attr[(*n_attr)++] = (mpl_attr)MPL_INTS(channels_last, 1, numbers + 21);
-    add_rest(ctx, g, rng, type, w[0], in);
+    add_rest(ctx, g, rng, type, w_type, w[0], 1, in);
     lay(x, rank, last), lay(w, rank, last);
     in[0] = add_input(ctx, g, "x", MPL_INPUT, type, rank, x);
-    in[1] = add_input(ctx, g, "w", role, MPL_TYPE_i8, rank, w);
+    in[1] = add_input(ctx, g, "w", role, w_type, rank, w);
     return MPL_OP_qconv;
 }
 
@@ -121,16 +138,18 @@ static mpl_op_kind add_product(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_typ
                                int64_t *numbers)
 {
     int64_t a[3] = {between(rng, 1, 3), between(rng, 1, 20), between(rng, 1, 70)};
-    int64_t b[2] = {a[2], between(rng, 1, MOST)}, columns = b[1];
-    bool turned = mpl_rng_below(rng, 2) != 0;
+    int64_t columns = between(rng, 1, MOST), rows = mpl_rng_below(rng, 4) == 0 ? a[1] : 1;
+    int64_t b[3] = {mpl_rng_below(rng, 2) != 0 ? a[0] : 1, a[2], columns};
+    bool turned = mpl_rng_below(rng, 2) != 0, stacked = mpl_rng_below(rng, 3) == 0;
+    mpl_type w_type = draw_weight(rng);
 
     if (turned)
-        b[0] = columns, b[1] = a[2];
+        b[1] = columns, b[2] = a[2];
     numbers[0] = turned;
     attr[(*n_attr)++] = (mpl_attr)MPL_INTS(trans_b, 1, numbers);
-    add_rest(ctx, g, rng, type, columns, in);
+    add_rest(ctx, g, rng, type, w_type, columns, rows, in);
     in[0] = add_input(ctx, g, "x", MPL_INPUT, type, 3, a);
-    in[1] = add_input(ctx, g, "w", role, MPL_TYPE_i8, 2, b);
+    in[1] = add_input(ctx, g, "w", role, w_type, stacked ? 3 : 2, stacked ? b : b + 1);
     return MPL_OP_qmatmul;
 }
 
@@ -169,20 +188,63 @@ static void *tensor(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, mpl_tensor *t
     return t->data;
 }
 
+/* What computes it: the backend, or words in pieces of so many, by fast or plain loops. */
+typedef struct computed_by {
+    const mpl_backend *cpu;
+    mpl_device *dev;
+    int64_t piece_words; /* 0: the backend */
+    bool plain;
+    mpl_prepared *p;
+    mpl_words *words;
+    uint64_t bytes;
+    const char *how;
+} computed_by;
+
+static void prepare(mpl_ctx *ctx, const drawn *d, computed_by *c)
+{
+    if (c->piece_words == 0)
+        assert_ok(ctx, c->cpu->prepare(c->dev, d->g, 0, &c->p, &c->bytes, &c->how));
+    else
+        assert_ok(ctx, mpl_words_new(ctx, d->g, 0, c->piece_words, c->plain, &c->words, &c->bytes,
+                                     &c->how));
+}
+
+static void run(mpl_ctx *ctx, drawn *d, computed_by *c, void *workspace)
+{
+    mpl_op_call call = {d->g, 0, d->n_in, 1, d->in, &d->got, workspace};
+
+    if (c->words != NULL) {
+        mpl_words_run(c->words, &call, 1);
+        return;
+    }
+    assert_ok(ctx, c->cpu->run_op(c->dev, c->p, &call));
+    assert_ok(ctx, c->cpu->wait(c->dev));
+}
+
+/* New bytes of the inputs, and in the first run of weights. */
+static void fill(drawn *d, mpl_rng *rng, int round)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        for (int64_t k = 0;
+             (round == 0 || d->g->value_role[mpl_op_input(d->g, 0, i)] == MPL_INPUT) &&
+             k < mpl_count(&d->in[i].shape);
+             k++)
+            ((uint8_t *)d->in[i].data)[k] = (uint8_t)mpl_rng_next(rng);
+}
+
 /* Two runs, with other inputs: a weight is packed by the first. Returns whether oneDNN did it. */
-static bool check(mpl_ctx *ctx, const mpl_backend *cpu, mpl_device *dev, uint64_t seed)
+static bool check(mpl_ctx *ctx, computed_by by, uint64_t seed)
 {
     drawn d = {0};
-    mpl_prepared *p = NULL;
-    const char *how = NULL;
-    uint64_t bytes = 0;
     mpl_rng rng;
     bool by_library;
 
     draw(ctx, seed, &d);
-    assert_ok(ctx, cpu->prepare(dev, d.g, 0, &p, &bytes, &how));
-    by_library = strncmp(how, "int8: ", 6) == 0;
-    void *workspace = aligned_alloc(64, (bytes + 64) & ~(uint64_t)63);
+    prepare(ctx, &d, &by);
+    by_library = strncmp(by.how, "int8: ", 6) == 0;
+    if (!by_library && strncmp(by.how, "words", 5) != 0)
+        fail_msg("seed %" PRIu64 ": by %s", seed, by.how);
+    void *workspace = aligned_alloc(64, (by.bytes + 64) & ~(uint64_t)63);
     assert_non_null(workspace);
     d.n_in = mpl_op_n_in(d.g, 0);
     for (uint32_t i = 0; i < d.n_in; i++)
@@ -190,23 +252,16 @@ static bool check(mpl_ctx *ctx, const mpl_backend *cpu, mpl_device *dev, uint64_
     tensor(ctx, d.g, mpl_op_output(d.g, 0, 0), &d.got);
     tensor(ctx, d.g, mpl_op_output(d.g, 0, 0), &d.want);
     rng = mpl_rng_of(seed);
-    for (int run = 0; run < 2; run++) {
-        mpl_value y = mpl_op_output(d.g, 0, 0);
-
-        for (uint32_t i = 0; i < 2; i++)
-            for (int64_t k = 0;
-                 (run == 0 || d.g->value_role[mpl_op_input(d.g, 0, i)] == MPL_INPUT) &&
-                 k < mpl_count(&d.in[i].shape);
-                 k++)
-                ((uint8_t *)d.in[i].data)[k] = (uint8_t)mpl_rng_next(&rng);
+    for (int round = 0; round < 2; round++) {
+        fill(&d, &rng, round);
         assert_ok(ctx, mpl_eval(ctx, &(mpl_op_call){d.g, 0, d.n_in, 1, d.in, &d.want, NULL}));
-        assert_ok(ctx,
-                  cpu->run_op(dev, p, &(mpl_op_call){d.g, 0, d.n_in, 1, d.in, &d.got, workspace}));
-        assert_ok(ctx, cpu->wait(dev));
-        if (memcmp(d.got.data, d.want.data, d.g->value_bytes[y]) != 0)
-            fail_msg("seed %" PRIu64 ", run %d (%s): not as the plain loops", seed, run, how);
+        run(ctx, &d, &by, workspace);
+        if (memcmp(d.got.data, d.want.data, d.g->value_bytes[mpl_op_output(d.g, 0, 0)]) != 0)
+            fail_msg("seed %" PRIu64 ", run %d (%s): not as the plain loops", seed, round, by.how);
     }
-    cpu->release(dev, p);
+    if (by.p != NULL)
+        by.cpu->release(by.dev, by.p);
+    mpl_words_free(ctx, by.words);
     for (uint32_t i = 0; i < d.n_in; i++)
         mpl_free(ctx, d.in[i].data);
     mpl_free_each(ctx, d.got.data, d.want.data);
@@ -217,23 +272,75 @@ static bool check(mpl_ctx *ctx, const mpl_backend *cpu, mpl_device *dev, uint64_
 
 TEST(sums_of_integers_are_exact)
 {
-    const mpl_backend *cpu = mpl_backend_find("cpu");
-    mpl_device *dev;
+    computed_by by = {.cpu = mpl_backend_find("cpu")};
     unsigned n = draws(1200), by_library = 0;
 
-    if (mpl_backend_absent(cpu) != NULL) {
-        print_message("skip: cpu: %s\n", mpl_backend_absent(cpu));
+    if (mpl_backend_absent(by.cpu) != NULL) {
+        print_message("skip: cpu: %s\n", mpl_backend_absent(by.cpu));
         skip();
     }
-    assert_ok(ctx, cpu->open(ctx, &(mpl_device_options){.n_threads = 2}, &dev));
+    assert_ok(ctx, by.cpu->open(ctx, &(mpl_device_options){.n_threads = 2}, &by.dev));
     for (uint64_t seed = 0; seed < n; seed++)
-        by_library += check(ctx, cpu, dev, seed);
-    cpu->close(dev);
+        by_library += check(ctx, by, seed);
+    by.cpu->close(by.dev);
     print_message("%u of %u by oneDNN\n", by_library, n);
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512vnni"))
-        assert_true(by_library > n / 2);
+        assert_true(by_library > n / 4);
 #endif
 }
 
-TESTS(sums_of_integers_are_exact)
+TEST(pieces_and_vectors_do_not_change_a_result)
+{
+    for (uint64_t seed = 0; seed < draws(800); seed++)
+        check(ctx,
+              (computed_by){.piece_words = 1 + (int64_t)seed % 5 * 300, .plain = seed % 2 != 0},
+              seed);
+}
+
+/* One row of n bytes 255 times a column of n: the largest sum that 32 bits hold, and one more. */
+static bool largest(mpl_ctx *ctx, int64_t n, bool plain, int32_t *sum)
+{
+    drawn d = {.n_in = 2};
+    mpl_value in[2], y;
+    computed_by by = {.piece_words = 1, .plain = plain};
+    bool made;
+
+    assert_ok(ctx, mpl_graph_new(ctx, "largest", &d.g));
+    in[0] = add_input(ctx, d.g, "x", MPL_INPUT, MPL_TYPE_u8, 2, (int64_t[]){1, n});
+    in[1] = add_input(ctx, d.g, "w", MPL_INPUT, MPL_TYPE_u8, 2, (int64_t[]){n, 1});
+    assert_ok(ctx, mpl_graph_add_op(ctx, d.g, MPL_OP_qmatmul, "q", 2, in, 0, NULL, 1,
+                                    (const char *[]){"y"}, &y));
+    assert_ok(ctx, mpl_graph_add_output(ctx, d.g, y));
+    assert_ok(ctx, mpl_graph_finish(ctx, d.g));
+    prepare(ctx, &d, &by);
+    made = by.words != NULL;
+    if (made) {
+        void *workspace = aligned_alloc(64, (by.bytes + 64) & ~(uint64_t)63);
+
+        for (uint32_t i = 0; i < 2; i++)
+            memset(tensor(ctx, d.g, in[i], &d.in[i]), 255, (size_t)n);
+        tensor(ctx, d.g, y, &d.got);
+        run(ctx, &d, &by, workspace);
+        *sum = *(int32_t *)d.got.data;
+        mpl_free_each(ctx, d.in[0].data, d.in[1].data, d.got.data);
+        free(workspace);
+    }
+    mpl_words_free(ctx, by.words);
+    mpl_graph_free(ctx, d.g);
+    return made;
+}
+
+TEST(sums_that_might_overflow_are_left_to_the_plain_loops)
+{
+    for (int plain = 0; plain < 2; plain++) {
+        int32_t sum = 0;
+
+        assert_true(largest(ctx, 33025, plain, &sum));
+        assert_int_equal(sum, 33025 * 255 * 255);
+        assert_false(largest(ctx, 33026, plain, &sum));
+    }
+}
+
+TESTS(sums_of_integers_are_exact, pieces_and_vectors_do_not_change_a_result,
+      sums_that_might_overflow_are_left_to_the_plain_loops)

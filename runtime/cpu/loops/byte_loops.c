@@ -197,3 +197,11 @@ void mpl_turn_bytes(const uint8_t *from, int64_t from_apart, uint8_t *to, int64_
         for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; i++)
             to[j * to_apart + i] = from[i * from_apart + j];
 }
+
+void mpl_turn_words(const int32_t *from, int64_t from_apart, int32_t *to, int64_t to_apart,
+                    int64_t rows, int64_t columns)
+{
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++)
+            to[j * to_apart + i] = from[i * from_apart + j];
+}

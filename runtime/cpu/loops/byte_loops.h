@@ -36,5 +36,8 @@ const mpl_byte_loops *mpl_byte_loops_here(void);
 /* Bytes [rows, columns] to [columns, rows]; rows of `from` and `to` begin so many bytes apart. */
 void mpl_turn_bytes(const uint8_t *from, int64_t from_apart, uint8_t *to, int64_t to_apart,
                     int64_t rows, int64_t columns);
+/* The same for words of 32 bits. */
+void mpl_turn_words(const int32_t *from, int64_t from_apart, int32_t *to, int64_t to_apart,
+                    int64_t rows, int64_t columns);
 
 #endif

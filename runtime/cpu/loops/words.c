@@ -1,0 +1,203 @@
+/* words.c -- see words.h. */
+#include "runtime/cpu/loops/words.h"
+#include "runtime/cpu/loops/chain_priv.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+enum { PANEL = MPL_WORDS_PANEL };
+
+INLINE void widen_body(int16_t *restrict y, const uint8_t *restrict x, bool is_signed, int16_t zero,
+                       int64_t n)
+{
+    if (is_signed)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (int16_t)((int8_t)x[i] - zero);
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (int16_t)(x[i] - zero);
+}
+
+/* ---- any processor ---- */
+
+static void widen_plain(int16_t *y, const uint8_t *x, bool is_signed, int16_t zero, int64_t n)
+{
+    widen_body(y, x, is_signed, zero, n);
+}
+
+static void products_plain(const mpl_word_tile *t)
+{
+    for (int64_t p = 0; p < t->n_panels; p++)
+        for (int64_t i = 0; i < t->n; i++) {
+            const int16_t *filter = t->filter + p * t->n_taps * t->run * PANEL;
+            int32_t sum[PANEL] = {0};
+
+            for (int64_t k = 0; k < t->n_taps; k++)
+                for (int64_t r = 0; r < t->run; r += 2, filter += 2 * PANEL) {
+                    int32_t a = t->at[i][t->tap[k] + r], b = t->at[i][t->tap[k] + r + 1];
+
+                    for (int64_t j = 0; j < PANEL; j++)
+                        sum[j] += a * filter[2 * j] + b * filter[2 * j + 1];
+                }
+            for (int64_t j = 0; j < PANEL; j++)
+                t->sum[i * t->apart + p * PANEL + j] = sum[j];
+        }
+}
+
+static void channels_plain(const mpl_word_tile *t)
+{
+    for (int64_t p = 0; p < t->n_panels; p++)
+        for (int64_t i = 0; i < t->n; i++) {
+            const int16_t *filter = t->filter + p * ((t->n_taps + 1) & ~INT64_C(1)) * PANEL;
+            int32_t sum[PANEL] = {0};
+
+            for (int64_t k = 0; k < t->n_taps; k++)
+                for (int64_t j = 0; j < PANEL; j++)
+                    sum[j] += t->at[i][t->tap[k] + p * PANEL + j] *
+                              filter[(k / 2 * PANEL + j) * 2 + k % 2];
+            for (int64_t j = 0; j < PANEL; j++)
+                t->sum[i * t->apart + p * PANEL + j] = sum[j];
+        }
+}
+
+static const mpl_word_loops plain = {"words", products_plain, channels_plain, widen_plain};
+
+/* ---- AVX2 ---- */
+
+#if defined(__x86_64__)
+#define AVX2 __attribute__((target("avx2")))
+
+enum { ROWS = 6, FEW = 4 }; /* pixels whose sums stay in registers */
+
+INLINE AVX2 __m256i load(const int16_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+/* Two neighbouring words, in each place. */
+INLINE AVX2 __m256i spread(const int16_t *p)
+{
+    int32_t both;
+
+    __builtin_memcpy(&both, p, sizeof both);
+    return _mm256_set1_epi32(both);
+}
+
+INLINE AVX2 void store(int32_t *to, __m256i sum)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, sum);
+}
+
+AVX2 static void widen_avx2(int16_t *y, const uint8_t *x, bool is_signed, int16_t zero, int64_t n)
+{
+    widen_body(y, x, is_signed, zero, n);
+}
+
+/* The products of `rows` pixels from i on with one panel. */
+INLINE AVX2 void rows_of(const mpl_word_tile *t, int64_t i, int64_t panel, const int rows)
+{
+    const int16_t *filter = t->filter + panel * t->n_taps * t->run * PANEL;
+    __m256i sum[ROWS][2];
+
+    UNROLL for (int m = 0; m < rows; m++) sum[m][0] = sum[m][1] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < t->n_taps; k++) {
+        const int16_t *x[ROWS];
+
+        UNROLL for (int m = 0; m < rows; m++) x[m] = t->at[i + m] + t->tap[k];
+        for (int64_t r = 0; r < t->run; r += 2, filter += 2 * PANEL) {
+            __m256i f0 = load(filter), f1 = load(filter + PANEL);
+
+            UNROLL for (int m = 0; m < rows; m++)
+            {
+                __m256i both = spread(x[m] + r);
+
+                sum[m][0] = _mm256_add_epi32(sum[m][0], _mm256_madd_epi16(both, f0));
+                sum[m][1] = _mm256_add_epi32(sum[m][1], _mm256_madd_epi16(both, f1));
+            }
+        }
+    }
+    UNROLL for (int m = 0; m < rows; m++)
+    {
+        store(t->sum + (i + m) * t->apart + panel * PANEL, sum[m][0]);
+        store(t->sum + (i + m) * t->apart + panel * PANEL + 8, sum[m][1]);
+    }
+}
+
+AVX2 static void products_avx2(const mpl_word_tile *t)
+{
+    for (int64_t p = 0; p < t->n_panels; p++) {
+        int64_t i = 0;
+
+        for (; i + ROWS <= t->n; i += ROWS)
+            rows_of(t, i, p, ROWS);
+        if (t->n - i >= 3)
+            rows_of(t, i, p, 3), i += 3;
+        if (t->n - i == 2)
+            rows_of(t, i, p, 2);
+        else if (t->n - i == 1)
+            rows_of(t, i, p, 1);
+    }
+}
+
+/* Two taps of `rows` pixels from i on, with as many channels as a panel has. */
+INLINE AVX2 void channels_of(const mpl_word_tile *t, int64_t i, int64_t panel, const int rows)
+{
+    const int16_t *filter = t->filter + panel * ((t->n_taps + 1) & ~INT64_C(1)) * PANEL;
+    __m256i sum[FEW][2];
+
+    UNROLL for (int m = 0; m < rows; m++) sum[m][0] = sum[m][1] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < t->n_taps; k += 2, filter += 2 * PANEL) {
+        int64_t a = t->tap[k] + panel * PANEL;
+        int64_t b = t->tap[k + 1 < t->n_taps ? k + 1 : k] + panel * PANEL;
+        __m256i f0 = load(filter), f1 = load(filter + PANEL);
+        /* As the words of two taps are interleaved: channels 0-3, 8-11; 4-7, 12-15. */
+        __m256i low = _mm256_permute2x128_si256(f0, f1, 0x20);
+        __m256i high = _mm256_permute2x128_si256(f0, f1, 0x31);
+
+        UNROLL for (int m = 0; m < rows; m++)
+        {
+            __m256i x = load(t->at[i + m] + a), y = load(t->at[i + m] + b);
+
+            sum[m][0] =
+                _mm256_add_epi32(sum[m][0], _mm256_madd_epi16(_mm256_unpacklo_epi16(x, y), low));
+            sum[m][1] =
+                _mm256_add_epi32(sum[m][1], _mm256_madd_epi16(_mm256_unpackhi_epi16(x, y), high));
+        }
+    }
+    UNROLL for (int m = 0; m < rows; m++)
+    {
+        int32_t *to = t->sum + (i + m) * t->apart + panel * PANEL;
+
+        store(to, _mm256_permute2x128_si256(sum[m][0], sum[m][1], 0x20));
+        store(to + 8, _mm256_permute2x128_si256(sum[m][0], sum[m][1], 0x31));
+    }
+}
+
+AVX2 static void channels_avx2(const mpl_word_tile *t)
+{
+    for (int64_t p = 0; p < t->n_panels; p++) {
+        int64_t i = 0;
+
+        for (; i + FEW <= t->n; i += FEW)
+            channels_of(t, i, p, FEW);
+        for (; i < t->n; i++)
+            channels_of(t, i, p, 1);
+    }
+}
+
+static const mpl_word_loops avx2 = {"words:avx2", products_avx2, channels_avx2, widen_avx2};
+#endif
+
+const mpl_word_loops *mpl_word_loops_here(bool is_plain)
+{
+#if defined(__x86_64__)
+    if (!is_plain && mpl_chain_widest() != MPL_CHAIN_PLAIN)
+        return &avx2;
+#endif
+    (void)is_plain;
+    return &plain;
+}

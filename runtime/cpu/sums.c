@@ -1,0 +1,125 @@
+/* sums.c -- see sums.h. */
+#include "runtime/cpu/sums.h"
+
+/* ---- one element at a time ---- */
+
+/* What the sum of one channel in one row is scaled by. */
+typedef struct scaling {
+    float scale;
+    double bias, zero;
+} scaling;
+
+static scaling scaling_of(const mpl_op_call *call, int64_t row, int64_t channel)
+{
+    return (scaling){(float)mpl_q_at(call, Q_X_SCALE, row, 1) *
+                         (float)mpl_q_at(call, Q_W_SCALE, channel, 1) /
+                         (float)mpl_q_at(call, Q_Y_SCALE, row, 1),
+                     mpl_q_at(call, Q_BIAS, channel, 0), mpl_q_at(call, Q_Y_ZERO, row, 0)};
+}
+
+static void put_sum(const mpl_sums *s, int64_t to, int32_t sum, const scaling *by)
+{
+    mpl_type type = s->call->out[0].type;
+    void *out = s->call->out[0].data;
+
+    if (type == MPL_TYPE_i32)
+        ((int32_t *)out)[to] = (int32_t)(uint32_t)((int64_t)sum + (int64_t)by->bias);
+    else if (s->how.whole)
+        mpl_requant_put(&s->how, out, to, (float)((double)sum + by->bias) * by->scale, by->zero);
+    else
+        mpl_put(type, out, to, (double)((float)sum * by->scale) + by->bias);
+}
+
+static void put_slowly(const mpl_sums *s, int64_t channel, int64_t n_channels, const int32_t *sum,
+                       int64_t apart, int64_t image, int64_t from, int64_t n)
+{
+    const mpl_shape *y = &s->call->out[0].shape;
+    bool rows = s->call->graph->op_kind[s->call->op] == MPL_OP_qmatmul;
+
+    for (int64_t i = from; i < from + n; i++)
+        for (int64_t c = channel; c < channel + n_channels; c++) {
+            scaling by = scaling_of(s->call, rows ? i % y->dim[y->rank - 2] : 0, c);
+
+            put_sum(s, image + (s->turned ? c * s->pixels + i : i * s->channels + c),
+                    sum[(i - from) * apart + c - channel], &by);
+        }
+}
+
+/* ---- a tile at a time ---- */
+
+/* Whether one scale and zero point is for all rows. */
+static bool is_even(const mpl_op_call *call)
+{
+    static const uint32_t of_rows[] = {Q_X_SCALE, Q_Y_SCALE, Q_Y_ZERO};
+
+    for (int k = 0; k < 3; k++)
+        if (of_rows[k] < call->n_in && call->in[of_rows[k]].data != NULL &&
+            mpl_count(&call->in[of_rows[k]].shape) != 1)
+            return false;
+    return true;
+}
+
+mpl_sums mpl_sums_of(const mpl_op_call *call, int64_t pixels, int64_t channels, bool turned)
+{
+    mpl_sums s = {.call = call, .pixels = pixels, .channels = channels, .turned = turned};
+    mpl_type type = call->out[0].type;
+
+    s.how = mpl_requant_of(call);
+    s.range = (mpl_byte_range){(float)s.how.low, (float)s.how.high,
+                               (float)mpl_q_at(call, Q_Y_ZERO, 0, 0)};
+    s.even = is_even(call) && (type == MPL_TYPE_u8 || type == MPL_TYPE_i8 || type == MPL_TYPE_f32 ||
+                               type == MPL_TYPE_i32);
+    return s;
+}
+
+mpl_sums_scales mpl_sums_scales_of(const mpl_sums *s, int64_t channel, int64_t n)
+{
+    mpl_sums_scales t;
+
+    t.channel = channel, t.n = n;
+    for (int64_t c = 0; c < n; c++) {
+        scaling by = scaling_of(s->call, 0, channel + c);
+
+        t.scale[c] = by.scale, t.bias[c] = by.bias;
+    }
+    return t;
+}
+
+static void add_bias(int32_t *to, const int32_t *sum, const double *bias, int64_t n)
+{
+    for (int64_t c = 0; c < n; c++)
+        to[c] = (int32_t)((uint32_t)sum[c] + (uint32_t)(int64_t)bias[c]);
+}
+
+void mpl_sums_put(const mpl_sums *s, const mpl_sums_scales *by, const int32_t *sum, int64_t apart,
+                  int64_t image, int64_t from, int64_t n)
+{
+    const mpl_byte_loops *loops = mpl_byte_loops_here();
+    mpl_type type = s->call->out[0].type;
+    uint64_t size = type == MPL_TYPE_f32 || type == MPL_TYPE_i32 ? 4 : 1;
+    int32_t tile[MPL_SUMS_TILE * MPL_SUMS_TILE];
+    char *out = s->call->out[0].data;
+
+    if (!s->even) {
+        put_slowly(s, by->channel, by->n, sum, apart, image, from, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = s->turned ? i * MPL_SUMS_TILE : image + (from + i) * s->channels + by->channel;
+        void *to = (s->turned ? (char *)tile : out) + (uint64_t)at * size;
+
+        if (type == MPL_TYPE_f32)
+            loops->sums_to_floats(to, sum + i * apart, by->bias, by->scale, by->n);
+        else if (type == MPL_TYPE_i32)
+            add_bias(to, sum + i * apart, by->bias, by->n);
+        else
+            loops->sums_to_bytes(to, sum + i * apart, by->bias, by->scale, &s->range, by->n);
+    }
+    if (!s->turned)
+        return;
+    out += (uint64_t)(image + by->channel * s->pixels + from) * size;
+    if (size == 1)
+        mpl_turn_bytes((uint8_t *)tile, MPL_SUMS_TILE, (uint8_t *)out, s->pixels, n, by->n);
+    else
+        mpl_turn_words(tile, MPL_SUMS_TILE, (int32_t *)(void *)out, s->pixels, n, by->n);
+}
