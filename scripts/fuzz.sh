@@ -25,13 +25,19 @@ seeds() {
     template) pattern='*.template.json' ;;
     text) pattern='*.graph' ;;
     onnx) pattern='*.onnx' ;;
-    import) pattern='small.*' ;;
+    import) pattern='small*.*' ;;
+    readers) pattern= ;;
     *) pattern="*.$1" ;;
     esac
     find tests/data graphs/data "$(scripts/data.sh --where)/" /usr/share/libonnx-testdata -name "$pattern" -size -64k 2>/dev/null |
         while read -r file; do
             cp "$file" "$2/seed-$(echo "$file" | tr / _)"
         done
+    if [ "$1" = readers ]; then # in front of a file the letter by which the target chooses its reader
+        for file in tests/data/import/*.{dsa_solver,ort_profile,tflm,usmp}.*; do
+            { echo "$file" | sed 's/[^.]*\.\(.\).*/\1/' | tr -d '\n'; cat "$file"; } >"$2/seed-$(basename "$file")"
+        done
+    fi
     if [ "$1" = pb ]; then
         for type in '<f8' '<f4' '<i8' '|b1'; do npy "$type" >"$2/seed-${type:1}.npy"; done
     fi
@@ -44,7 +50,9 @@ npy() {
 }
 
 explore() {
-    "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 -max_len="${MAX_LEN:-4096}" \
+    local length=${MAX_LEN:-4096}
+    [ "$name" != readers ] || length=4096 # a profile is that long
+    "$target" "$limit" -print_final_stats=1 -rss_limit_mb=4096 -timeout=20 -verbosity=1 -max_len="$length" \
         -artifact_prefix="$folder/crashes/$name-" "$corpus"
 }
 

@@ -1,11 +1,7 @@
 /* fuzz_import.c -- plans of other allocators: any bytes, in every format detected by content, are
  * refused with one line, or give a valid problem and a plan that can be verified safely. Offset
  * files are read beside a list of four buffers. */
-#include "graphs/problem/bounds/bounds.h"
-#include "tests/fuzz/fuzz.h"
-
-#include "planners/import/import.h"
-#include "planners/verify/verify.h"
+#include "tests/fuzz/fuzz_imported.h"
 
 static mpl_problem *make_beside(mpl_ctx *ctx)
 {
@@ -22,19 +18,6 @@ static mpl_problem *make_beside(mpl_ctx *ctx)
     return p;
 }
 
-static void try_plan(mpl_ctx *ctx, const mpl_problem *p, const mpl_import *got)
-{
-    uint64_t live = 0, packed = 0;
-    bool adds_up = mpl_lower_bound(ctx, p, 0, &live, NULL) == MPL_OK;
-
-    must(mpl_problem_check(ctx, p) == MPL_OK, ctx);
-    must(got->plan->n == p->n && strchr(got->note, '\n') == NULL, ctx);
-    if (mpl_verify(ctx, p, got->plan) != MPL_OK)
-        return;
-    must(!adds_up || got->plan->peak_bytes >= live, ctx);
-    must(mpl_plan_packed(ctx, p, got->plan, &packed) == MPL_OK, ctx);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mpl_ctx ctx = mpl_ctx_default();
@@ -42,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mpl_problem *beside = make_beside(&ctx);
 
     if (mpl_plan_import(&ctx, fuzz_file(data, size), beside, &got) == MPL_OK)
-        try_plan(&ctx, got.problem != NULL ? got.problem : beside, &got);
+        must_be_plan(&ctx, got.problem != NULL ? got.problem : beside, &got);
     else
         must(strncmp(ctx.message, "/proc/self/fd/", 14) == 0 && strchr(ctx.message, '\n') == NULL,
              &ctx);

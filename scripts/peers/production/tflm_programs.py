@@ -7,6 +7,8 @@ The least is what `memplan export --format tflite` proves of the model; with tho
 was said of them. A model that it does not take, or of which that is not so, is named and left out.
 """
 
+import collections
+import hashlib
 import os
 import re
 import subprocess
@@ -19,19 +21,58 @@ import common  # noqa: E402
 MEMPLAN = os.environ.get("MEMPLAN", os.path.join(common.ROOT, "build", "memplan"))
 
 
-def allocate(path):
-    """The interpreter says its allocations on standard error; nothing is invoked."""
+Run = collections.namedtuple("Run", "head total outputs")
+
+
+def allocate(path, call=False):
+    """The interpreter says its allocations on standard error. Called, it gets random inputs, always the same; prints a digest of the outputs."""
     from tflite_micro.python.tflite_micro import runtime
 
-    runtime.Interpreter.from_file(path, arena_size=256 << 20).print_allocations()
+    interpreter = runtime.Interpreter.from_file(path, arena_size=256 << 20)
+    interpreter.print_allocations()
+    if call:
+        feed(interpreter)
+        interpreter.invoke()
+        outputs = [out.tobytes() for out in every(interpreter.get_output)]
+        if not outputs:
+            sys.exit("the interpreter has no outputs")
+        print("outputs", len(outputs), hashlib.sha256(b"".join(outputs)).hexdigest())
+
+
+def every(get):
+    """What get(0), get(1) .. give until there is none."""
+    found = []
+    while True:
+        try:
+            found.append(get(len(found)))
+        except (IndexError, RuntimeError, ValueError):
+            return found
+
+
+def feed(interpreter):
+    import numpy
+
+    rng = numpy.random.default_rng(1)
+    for i, details in enumerate(every(interpreter.get_input_details)):
+        kind, shape = numpy.dtype(details["dtype"]), tuple(details["shape"])
+        if kind.kind == "f":
+            value = rng.standard_normal(shape).astype(kind)
+        else:
+            value = rng.integers(numpy.iinfo(kind).min, numpy.iinfo(kind).max, shape, kind, endpoint=True)
+        interpreter.set_input(value, i)
+
+
+def run(path, *how):
+    done = common.command([sys.executable, os.path.abspath(__file__), *(how or ("--run",)), path])
+    text = done.stdout + done.stderr
+    head, total = (re.search(rf"Arena allocation {what} (\d+) bytes", text) for what in ("head", "total"))
+    if head is None or total is None:
+        raise common.Failed("the interpreter tells no allocations")
+    return Run(int(head.group(1)), int(total.group(1)), re.findall(r"outputs .*", text))
 
 
 def head(path):
-    done = common.command([sys.executable, os.path.abspath(__file__), "--one", path])
-    found = re.search(r"Arena allocation head (\d+) bytes", done.stdout + done.stderr)
-    if found is None:
-        raise common.Failed("the interpreter tells no allocations")
-    return int(found.group(1))
+    return run(path, "--one").head
 
 
 def one(path, folder):
@@ -53,8 +94,8 @@ def one(path, folder):
 
 
 def main():
-    if sys.argv[1:2] == ["--one"]:
-        return allocate(sys.argv[2])
+    if sys.argv[1:2] in (["--one"], ["--run"]):
+        return allocate(sys.argv[2], sys.argv[1] == "--run")
     folder, *paths = sys.argv[1:]
     os.makedirs(folder, exist_ok=True)
     for path in paths:
