@@ -10,7 +10,7 @@ set -eu
 
 build="gcc make pkg-config libigraph-dev libglpk-dev libhwloc-dev libdnnl-dev libprotobuf-c-dev
        protobuf-c-compiler protobuf-compiler libonnx-dev libjansson-dev zlib1g-dev libsqlite3-dev gnuplot-nox"
-test="libcmocka-dev libonnx-testdata clang libclang-rt-14-dev valgrind curl ca-certificates groff-base nodejs
+test="libcmocka-dev libonnx-testdata clang libclang-rt-14-dev valgrind curl ca-certificates groff-base nodejs python3-yaml
       slurmctld slurmd slurm-client munge parallel openssh-server openssh-client"
 
 case "${1-}" in

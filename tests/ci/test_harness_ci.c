@@ -104,6 +104,9 @@ static void put_time(const char *from, const char *to, const char *ns)
     folder_put_text(to, now);
 }
 
+/* Takes well over the millisecond that is noise. */
+#define SLOW "densenet121:mode=train -p hill_climb"
+
 /* Fault: times are not compared, the tolerance is that of bytes, or noise fails a build. */
 TEST(times_are_gated)
 {
@@ -123,6 +126,9 @@ TEST(times_are_gated)
         {"check mlp -p pool --against @/timed.json --max-slowdown 1000%", "0", "check: ok", ""},
         {"check mlp -p pool --against @/slow.json --max-slowdown 0%", "0", "check: ok",
          "| 900.000 |"},
+        {"check " SLOW " --against @/tiny.json --max-slowdown 1000%", "1",
+         "ms, 0.000 ms before (allowed 1000% more)", "| **slower** |"},
+        {"check " SLOW " --against @/tiny.json", "0", "check: ok", NULL},
         {"check mlp -p pool --against @/plain.json --max-slowdown 0%", "2",
          "baseline update --times", NULL},
         {"check mlp -p pool --max-slowdown 0%", "2", "the optimum has no time", NULL},
@@ -139,6 +145,10 @@ TEST(times_are_gated)
     assert_int_equal(run("baseline update mlp --planners pool -o @/plain.json"), 0);
     assert_int_equal(run("baseline update mlp --planners pool --times -o @/timed.json"), 0);
     put_time("timed.json", "slow.json", "900000000");
+    assert_int_equal(
+        run("baseline update densenet121:mode=train --planners hill_climb --times -o @/base.json"),
+        0);
+    put_time("base.json", "tiny.json", "1");
     RUN_ALL(table);
 }
 
@@ -183,6 +193,12 @@ TEST(the_action_gates_a_folder)
           "\n    memplan: check: beyond: wide"}},
         {"TOLERANCE=60%", "dumps", 0, {"| wide | minimalloc | - | 256 |", "| ok |", "| best |"}},
         {"AGAINST=dumps", "dumps", 0, {"held to dumps", "| 256 | 256 | 0 |", "| 160 | 160 | 0 |"}},
+        {"AGAINST=fast MAX_SLOWDOWN=50%",
+         "timed",
+         1,
+         {"held to fast", "| 10.000 | 20.000 | **slower** |",
+          "10.000 ms before (allowed 50% more)"}},
+        {"AGAINST=fast MAX_SLOWDOWN=100%", "timed", 0, {"| 10.000 | 20.000 | ok |", "", ""}},
         {"AGAINST=dumps TOLERANCE=1",
          "dumps/best.csv",
          2,
@@ -191,12 +207,16 @@ TEST(the_action_gates_a_folder)
         {"", "torn.csv missing.csv", 2, {"plans: 2", "missing.csv", "**bad input**"}},
         {"", "empty", 2, {"", "", ""}},
     };
+    static const char *const folders[] = {"dumps", "empty", "timed", "fast"};
     char path[400], body[4000], root[1000], link[1400];
 
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, i == 0 ? "dumps" : "empty");
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
         assert_int_equal(mkdir(path, 0700), 0);
     }
+    assert_int_equal(run("plan mlp -p pool -q -o @/plan.json"), 0);
+    put_time("plan.json", "timed/mlp.json", "20000000");
+    put_time("plan.json", "fast/mlp.json", "10000000");
     assert_non_null(getcwd(root, sizeof root));
     snprintf(link, sizeof link, "%s/root", folder);
     assert_int_equal(symlink(root, link), 0);

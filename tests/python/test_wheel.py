@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import memplan
+from test_gitlab import Gitlab  # noqa: F401  its tests run with these
 
 try:
     import numpy
