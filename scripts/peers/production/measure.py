@@ -4,6 +4,7 @@
   measure.py FOLDER [PRODUCER ..]   FOLDER/PRODUCER/ holds dumps; replaces those producers' rows in results/production.jsonl
   measure.py --again [PRODUCER ..]  plans the lists of the rows anew and compares: no dump is needed
   measure.py --table                results/tables/producers.tsv from the rows
+  measure.py --same                 plans of planners/production/ beside the producers' own, of the same lists: producers_same.tsv
 
 A dump is what `memplan check` reads, or NAME.csv, a list of buffers, with NAME.arena beside it: the bytes that the producer took.
 For the two online allocators, caching and bfc, it is a trace or a graph, whose requests memplan replays to its form of the allocator;
@@ -29,6 +30,7 @@ import common  # noqa: E402
 
 ROWS = os.path.join(common.ROOT, "results", "production.jsonl")
 TABLE = os.path.join(common.ROOT, "results", "tables", "producers.tsv")
+SAME = os.path.join(common.ROOT, "results", "tables", "producers_same.tsv")
 
 # Why a plan of it may stand above the optimum: what its planner does, by its source.
 PRODUCERS = {
@@ -45,6 +47,9 @@ PRODUCERS = {
     "caching": ("PyTorch's caching allocator, replayed", "online; requests rounded to 512 bytes, segments of 2 and 20 MiB"),
     "bfc": ("ONNX Runtime's BFC arena, replayed", "online; regions from 1 MiB that double"),
 }
+# The planner here that does as its producer does. XLA's lists are taken where they show all (no "hull").
+PLANNERS = {"xla_cpu": "xla_heap", "xla_gpu": "xla_heap", "executorch": "executorch", "inductor": "inductor_pool", "tflite": "greedy_size",
+            "ort_pattern": "ort_pattern"}
 ONLINE = {"caching": 20 << 20, "bfc": 1 << 20}  # least optimum that says more than the size of a first segment
 
 
@@ -216,6 +221,51 @@ def again(args):
     sys.exit(wrong > 0)
 
 
+def planned_here(args, buffers, planner):
+    """Bytes of the planner here, as the producer would count them: to the end of the alignment's last unit."""
+    if not buffers:
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "list.csv")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text_of(buffers))
+        row = common.memplan(args.memplan, "plan", path, "--planner", planner, "--in-place", "off")
+        return row["planned_bytes"]
+
+
+def parted(buffers):
+    """The list, and its parts below and above each place that no buffer lies across: pools lie one behind another."""
+    yield [buffers]
+    for cut in sorted({b[3] for b in buffers if not any(a[3] < b[3] < a[3] + a[2] for a in buffers)} - {0}):
+        yield [[b for b in buffers if b[3] < cut], [b for b in buffers if b[3] >= cut]]
+
+
+def difference(args, row, planner):
+    """Bytes that the producer's own plan needs more than the planner's here; 0 also where they differ by the padding at the end."""
+    buffers, least_apart = row["buffers"], None
+    for parts in parted(buffers) if row["producer"] == "inductor" else [[buffers]]:
+        ends = [planned_here(args, part, planner) for part in parts]
+        apart = row["planned_bytes"] - sum(map(padded, ends[:-1], parts)) - ends[-1]
+        apart = 0 if row["planned_bytes"] == padded(row["planned_bytes"] - apart, buffers) else apart
+        least_apart = apart if least_apart is None or abs(apart) < abs(least_apart) else least_apart
+        if apart == 0:
+            break
+    return least_apart
+
+
+def same(args):
+    lines = []
+    for key, planner in PLANNERS.items():
+        rows = [r for r in read_rows() if r["producer"] == key and "refused" not in r and not r.get("hull") and r["buffers"]]
+        apart = {r["program"]: difference(args, r, planner) for r in rows}
+        tuples = sum(0 < apart[r["program"]] <= r.get("tuple_bytes", 0) for r in rows)
+        others = [f"{r['program']} {100 * apart[r['program']] / r['planned_bytes']:+.2f} %" for r in rows
+                  if apart[r["program"]] and not 0 < apart[r["program"]] <= r.get("tuple_bytes", 0)]
+        lines.append([PRODUCERS[key][0], planner, len(rows), sum(a == 0 for a in apart.values()), tuples, ", ".join(others) or "-"])
+        common.say("\t".join(map(str, lines[-1])))
+    common.write_table(SAME, ["producer", "planner here", "programs", "equal bytes", "apart by tuples", "others, of its own plan"], lines)
+
+
 def gap(row):
     least_bytes = row["optimum_bytes"] if row["optimum_bytes"] is not None else row["bound_bytes"]
     return 100 * (row["planned_bytes"] / least_bytes - 1) if least_bytes else 0.0
@@ -253,6 +303,7 @@ def main():
     parser.add_argument("producers", nargs="*")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--same", action="store_true")
     parser.add_argument("--loud", action="store_true")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--memplan", default=os.path.join(common.ROOT, "build", "memplan"))
@@ -262,8 +313,10 @@ def main():
         again(args)
     if args.table:
         return table()
+    if args.same:
+        return same(args)
     if args.folder is None:
-        parser.error("FOLDER, --again or --table")
+        parser.error("FOLDER, --again, --table or --same")
     for producer in args.producers or [p for p in PRODUCERS if os.path.isdir(os.path.join(args.folder, p))]:
         made = list(measure(args, producer))
         write_rows([r for r in read_rows() if r["producer"] != producer] + made)
