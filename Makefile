@@ -15,9 +15,14 @@ PREFIX ?= /usr/local
 Q    := $(if $V,,@)
 
 FLAGS_release := -O2 -DMPL_CHECK=0
-FLAGS_debug   := -O1 -g -DMPL_CHECK=2
-FLAGS_asan    := -O1 -g -DMPL_CHECK=3 -fsanitize=address,undefined -fno-sanitize-recover=all
-FLAGS_tsan    := -O1 -g -DMPL_CHECK=2 -fsanitize=thread
+# DEBUG_INFO=-g1 compiles in three quarters of the time: lines for a sanitizer's report, no variables for gdb.
+DEBUG_INFO    ?= -g
+FLAGS_debug   := -O1 $(DEBUG_INFO) -DMPL_CHECK=2
+FLAGS_asan    := -O1 $(DEBUG_INFO) -DMPL_CHECK=3 -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_tsan    := -O1 $(DEBUG_INFO) -DMPL_CHECK=2 -fsanitize=thread
+# The undefined-behaviour sanitizer's tables hold 700,000 addresses: at a fixed place, none needs to be written at every start.
+LINK_asan     := -no-pie
+LINK          = $(LDFLAGS) $(LINK_$(MODE))
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
 # Position-independent, and hidden unless a header says otherwise: the same objects make the program and the libraries.
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fvisibility=hidden
@@ -55,13 +60,13 @@ $B/memplan: $O/memplan
 	$(Q)ln -sf $(MODE)/memplan $@
 
 $O/memplan: $(OBJ)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LINK) -o $@ $^ $(LDLIBS)
 
 $O/libmemplan.a: $(LIB)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $O/tests/test_%: $O/tests/test_%.o $O/libmemplan.a | build/data
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LINK) -o $@ $(filter-out %.so %.a,$^) $(filter %.a,$^) -lcmocka $(LDLIBS)
 
 $O/tests/test_harness_plugins $O/tests/test_graphs_user_ops: $(PLUGIN)
 $O/tests/test_planners_where $O/tests/test_planners_units: $O/tests/random_places.o
@@ -77,7 +82,7 @@ $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training
 
 # memplan once more, on the fake device: what its rows and statuses say of a GPU, tested without one.
 $O/tests/memplan_on_fake: $(filter-out $O/runtime/cuda/real.o $B/cuda/kernels%,$(OBJ)) $(FAKE) $O/tests/program_on_fake.o
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LINK) -o $@ $^ $(LDLIBS)
 $O/tests/test_harness_cuda: | $O/tests/memplan_on_fake
 
 # Planners and operators from outside: built as their authors would, against what `make install` puts there.
@@ -191,7 +196,8 @@ FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZBIN := $(FUZZ:tests/fuzz/%.c=$B/fuzz/%)
 FUZZOBJ := $(patsubst %.c,$B/fuzz/%.o,$(filter graphs/% planners/%,$(SRC))) $B/fuzz/gen/onnx.pb-c.o
 .SECONDARY: # objects stay: what is made anew from them is quick, and no list of them ends the output
-FUZZCC  := clang -std=c11 -O2 -g -DMPL_CHECK=2 -ffp-contract=off -fno-sanitize-recover=all
+FUZZOPT ?= -O2
+FUZZCC  := clang -std=c11 $(FUZZOPT) $(DEBUG_INFO) -DMPL_CHECK=2 -ffp-contract=off -fno-sanitize-recover=all
 RUNS ?= 1000000
 
 $B/fuzz/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)
@@ -329,7 +335,7 @@ bench-exact: $O/tests/bench_exact
 	$(Q)$O/tests/bench_exact $(ARGS)
 
 $O/tests/bench_%: $O/tests/bench_%.o $O/libmemplan.a | build/data
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LINK) -o $@ $^ $(LDLIBS)
 
 # Plan time against the number of buffers, of every planner of lists: a table and its figure.
 bench-speed: all $O/tests/bench_speed
@@ -343,10 +349,11 @@ cluster-test: deps-test $O/memplan
 follow-docs: deps
 	$(Q)MODE=$(MODE) scripts/follow-docs.sh $B/follow-docs
 
-# Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes.
+# Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes. PLAN_BUILD=build/release:
+# that build, which is there, instead of gcc -O3's.
 PLAN_RUNS ?= 100
 determinism: deps-test
-	$(Q)scripts/determinism.sh $B/determinism $(PLAN_RUNS)
+	$(Q)scripts/determinism.sh $B/determinism $(PLAN_RUNS) $(PLAN_BUILD)
 
 # ilp against exact: 1,000 problems of at most 20 buffers, a third above their bound, and 3,000 refutations.
 ilp-oracle: deps-test $O/tests/test_planners_ilp

@@ -296,6 +296,100 @@ cpsat() { # the table of scripts/peers/cpsat.py as it lies there
     column peers_cpsat.tsv less | awk '$1 == "CP-SAT" { worse++ } { n++ } END { printf "%d of %d lists\n", worse, n; exit !(n >= 10 && worse == 0) }'
 }
 
+modules() { # FOLDER PATTERN MOST_PERCENT: every file planned by exact in 60 s, proved or so near the bound
+    no_data "$1" && return 77
+    local file row n=0 far=0 proved=0 gap worst=0
+    for file in "$data/$1/"*$2; do
+        row=$(plan "$file" -p exact --time-limit 60) || return
+        gap=$(awk "BEGIN { print 100 * ($(of planned_bytes <<<"$row") / $(of bound_bytes <<<"$row") - 1) }")
+        n=$((n + 1))
+        [ "$(of claim <<<"$row")" = optimal ] && proved=$((proved + 1)) || worst=$(awk "BEGIN { print ($gap > $worst) ? $gap : $worst }")
+        true_that "$gap <= $3" || [ "$(of claim <<<"$row")" = optimal ] || far=$((far + 1))
+    done
+    echo "$n files, $proved proved, the rest at most $worst % above the bound"
+    [ $n -gt 0 ] && [ $far -eq 0 ]
+}
+
+models() { # WHAT: of the table of scripts/peers/models.py as it lies there
+    awk -F'\t' -v what="$1" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        {
+            n++
+            equal += $at["equal"] == "yes"
+            half += $at["planned over arena"] <= .5
+            if ($at["planned over arena"] > most) most = $at["planned over arena"]
+            r = $at["~run over ORT"]
+            if (r > 0) { timed++; sum += log(r); if (r > worst) { worst = r; who = $1 } }
+        }
+        END {
+            if (what == "loaded") { printf "%d networks, %d equal\n", n, equal; exit !(n >= 60 && equal >= .95 * n) }
+            if (what == "half") { printf "%d of %d, at most %.3f\n", half, n, most; exit !(half == n) }
+            printf "%.2f over %d networks, worst %.2f (%s)\n", exp(sum / timed), timed, worst, who
+            exit !(exp(sum / timed) <= 1.05 && worst <= 1.3)
+        }' results/tables/peers_models.tsv
+}
+
+patched() { # TIMES GRAPH: the least peak at no more than 1.5 times the work, of the rows that lie there
+    grep -F "\"graph\":\"$2\"" results/raw/tile.jsonl | awk -v times="$1" '
+        function field(name,    s) { s = $0; return sub(".*\"" name "\":", "", s) ? s + 0 : 0 }
+        /"tile":null/ { whole = field("planned_bytes") }
+        !/"tile":null/ && field("work_factor") <= 1.5 { b = field("planned_bytes"); if (least == 0 || b < least) { least = b; work = field("work_factor") } }
+        END { printf "%.2f times less at %.2f times the work\n", whole / least, work; exit !(whole >= times * least) }'
+}
+
+chain() { # WORK=BYTES ..: msf-CNN's chain by patches, planned anew
+    local each row said='' bad=0
+    for each in "$@"; do
+        row=$(plan mobilenet_v2:width=0.35,image=144,round=floor,residuals=off,dtype=int8 --tile "work:${each%%=*}x" -p greedy_size)
+        said="$said${said:+, }$(of planned_bytes <<<"$row") at $(printf %.3f "$(of work_factor <<<"$row")")"
+        true_that "$(of planned_bytes <<<"$row") <= ${each#*=} && $(of work_factor <<<"$row") <= ${each%%=*}" || bad=1
+    done
+    echo "$said"
+    return $bad
+}
+
+moved() { # of the rows of residency that lie there: cases with moves, each least or near its bound, and below both heuristics
+    awk 'function field(name,    s) { s = $0; return sub(".*\"" name "\":", "", s) ? s + 0 : 0 }
+        /"bandwidth":[0-9]/ || field("cost") == 0 { next }
+        {
+            n++
+            gap = 100 * (field("cost") / field("cost_bound") - 1)
+            if (gap > worst) worst = gap
+            if (!/"claim":"optimal"/ && (field("cost") >= field("cost_furthest") || field("cost") >= field("cost_density"))) no_better++
+            if (!/"outputs":"equal"/) unequal++
+        }
+        END { printf "%d cases, at most %.4f %% above the bound, %d not below both heuristics, %d not equal\n", n, worst, no_better, unequal
+              exit !(n >= 20 && worst <= 5 && !no_better && !unequal) }' results/raw/residency.jsonl
+}
+
+producers() {
+    sed -n 's/.*"producer":"\([^"]*\)".*/\1/p' results/production.jsonl | sort | uniq -c | awk '
+        { n++; sum += $1 } END { printf "%d producers, %d programs\n", n, sum; exit !(n >= 11 && sum >= 250) }'
+}
+
+library() {
+    awk -F'\t' 'NR > 1 { n++; open += $8 != "opt" && $8 != "best"; opt += $8 == "opt" }
+        END { printf "%d instances, %d proved\n", n, opt; exit !(n >= 400 && !open) }' results/instances.tsv
+}
+
+fuzzed() { # TARGET ..: of the table of reliability as it lies there
+    local each n least=1e18
+    for each in "$@"; do
+        n=$(grep -E "PARTS=$each\$" results/reliability.csv | awk -F, '$(NF - 3) == 0 { print $(NF - 4) }')
+        least=$(awk "BEGIN { print (${n:-0} < $least) ? ${n:-0} : $least }")
+    done
+    printf 'at least %d executions each, none failed\n' "$least"
+    true_that "$least >= 1e7"
+}
+
+within() { # SECONDS COMMAND ..: user and system time of its processes
+    local most=$1 spent
+    shift
+    spent=$( { TIMEFORMAT='%U %S'; time "$@" >"$work/log" 2>&1 </dev/null; } 2>&1 | awk '{ print $1 + $2 }')
+    echo "$spent s"
+    true_that "$spent <= $most"
+}
+in_turn() { "$@" >"$work/log" 2>&1; local status=$?; tail -1 "$work/log"; return $status; } # a command that judges itself
+
 gpu() { # all that is said of a GPU, on one
     local status=0
     MEMPLAN=$memplan MEMPLAN_TESTS=$tests scripts/gpu-check.sh "$work/gpu" >"$work/log" 2>&1 || status=$?
@@ -375,6 +469,33 @@ claim 'concats of inception_v3' '85 % fewer bytes, no more peak, less time' conc
 claim "arena beside one of glibc's malloc a buffer, its thresholds as they come" 'at most 1.00 of the time' beside_malloc 1 21 mnist_conv resnet18 resnet50 densenet121 \
     inception_v1 inception_v3 mobilenet_v1 mobilenet_v2 squeezenet lstm:layers=2,steps=32
 claim 'the same, runs of less than a millisecond' 'at most 1.00 of the time' beside_malloc 1 501 mlp mlp:batch=32 lstm:hidden=32,steps=4
+
+claim "XLA's modules" 'each proved or within 0.5 % in 60 s' modules hlo .hlo.gz 0.5
+claim "TensorFlow Lite's models" 'each proved' modules tflite .tflite 0
+claim 'exported networks beside ONNX Runtime: loaded, equal (make peers)' 'at least 60, 95 %' models loaded
+claim 'exported networks: planned bytes over the arena (make peers)' 'at most half, each' models half
+claim 'exported networks: time with one thread (make peers)' 'mean at most 1.05, worst 1.3' models time
+claim 'calls of several entry points in random sequences' 'equal; at most states and the largest entry' passes test_harness_entries
+claim 'a transformer of 5,206 operations: made, planned, verified' 'less than 0.5 s' within 0.5 "$memplan" plan gpt:layers=208 -p greedy_size
+
+claim 'production allocators: the table' 'at least 11 producers, 250 programs' producers
+claim 'the instance library' 'at least 400, each proved or best known' library
+claim 'a wheel in an empty environment, five lines, an optimal plan' 'passes' in_turn scripts/wheel-test.sh release
+
+claim "msf-CNN's chain by patches" '67,905 at 1.10, 15,340 at 1.38, 7,887 at 1.68' chain 1.10=67905 1.38=15340 1.68=7887
+claim 'mobilenet_v2 by patches' '3 times less at 1.5 times the work' patched 3 mobilenet_v2
+claim 'mobilenet_v2 of width 0.35 by patches' '3 times less at 1.5 times the work' patched 3 mobilenet_v2:width=0.35,image=144
+claim 'vgg16 by patches' '3 times less at 1.5 times the work' patched 3 vgg16
+claim 'resnet50 by patches' '2 times less at 1.5 times the work' patched 2 resnet50
+claim 'patches: chains of up to 12 layers beside exhaustive search' 'equal' passes test_graphs_tile
+claim 'residency: moved bytes' '20 cases, within 5 % of the bound, below both heuristics' moved
+claim 'residency: small problems beside brute force' 'equal' passes test_planners_residency
+
+claim 'nnc_2018 on 10,000 buffers' 'less than 2 s each' in_turn scripts/bench-nnc.sh "$memplan" 2
+claim '1,000 buffers near an older plan' 'less than 1 ms' in_turn scripts/bench-near.sh "$memplan" 1
+claim "operators of users: Owl's Delay among them" 'equal; bad ones refused' passes test_graphs_user_ops
+claim 'TensorSSA with loops and branches' 'equal to unrolled' passes test_graphs_ssa_blocks
+claim 'readers fuzzed' '10,000,000 executions each' fuzzed fuzz_hlo fuzz_tflite fuzz_import
 
 claim 'light models beside ONNX Runtime, one thread (make peers)' 'at most half of its arena, 1.2 of its latency' ort
 claim 'lists on which CP-SAT is lower than exact (make peers)' 'none' cpsat

@@ -2,11 +2,13 @@
 # Whether the bytes of plans depend on anything but the problem and the seed: every planner plans networks and lists by
 # programs from gcc -O0, gcc -O3 and clang, with address space randomised as it is, and 100 times by one of them.
 #
-#   scripts/determinism.sh FOLDER [RUNS]     builds into FOLDER; RUNS default 100
+#   scripts/determinism.sh FOLDER [RUNS [BUILD]]     builds into FOLDER; RUNS default 100; BUILD, say build/release, has a
+#                                                    program already, which then stands in the place of gcc -O3's
 set -u
 cd "$(dirname "$0")/.."
 folder=$1
 runs=${2:-100}
+there=${3:-}
 jobs=$(nproc)
 differ=0
 plans=0
@@ -15,7 +17,11 @@ build() { # build NAME COMPILER FLAGS: without CUDA, which plans need not, so th
     CUDA_HOME=/nonexistent make -s -j"$jobs" all MODE=release CC="$2" FLAGS_release="$3 -DMPL_CHECK=0" B="$folder/$1" || exit 2
 }
 build gcc-O0 gcc -O0
-build gcc-O3 gcc -O3
+if [ -n "$there" ]; then
+    ln -sfn "$(realpath "$there")" "$folder/gcc-O3"
+else
+    build gcc-O3 gcc -O3
+fi
 build clang clang -O2
 
 plan() { # plan PROGRAM-FOLDER OUTPUT ARGUMENTS..: exit status of the program; the plan where there is one

@@ -160,7 +160,7 @@ TEST(many_are_given_up)
  * peak. */
 TEST(what_is_undecided_copies)
 {
-    give_up_all(ctx, 600);
+    give_up_all(ctx, 400);
 }
 
 /* Moves the family of buffer x so that x lies `by` bytes after c; false if it cannot. */
