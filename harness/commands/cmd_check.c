@@ -58,8 +58,10 @@ static mpl_status open_subject(gate *g)
     const char *graph = o->args.n > 0 ? o->args.item[0] : NULL;
 
     if ((o->planner != NULL) == (o->plan != NULL))
-        MPL_FAIL(g->ctx, MPL_EINPUT, "check: one of --plan FILE and --planner P is needed%s",
-                 o->plan != NULL ? ", not both" : "");
+        MPL_FAIL(g->ctx, MPL_EINPUT, "check: %s",
+                 o->plan != NULL ? "one of --plan FILE and --planner P is needed, not both"
+                                 : "--plan FILE, --planner P beside a GRAPH, or a FOLDER that is "
+                                   "there is needed");
     if (o->plan != NULL) {
         snprintf(g->name, sizeof g->name, "%s", o->plan);
         MPL_TRY(mpl_gate_open_plan(g->ctx, o, graph, o->plan, g->name, &g->import, &g->made.row,

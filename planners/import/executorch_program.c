@@ -15,6 +15,8 @@
 #include "graphs/io/tflite/flatbuffer.h"
 #include "planners/import/base/import_priv.h"
 
+#include <ctype.h>
+
 enum { PLAN_VALUES = 2, PLAN_INPUTS, PLAN_OUTPUTS, PLAN_CHAINS, PLAN_OPERATORS, PLAN_SIZES = 8 };
 enum { TENSOR_TYPE = 0, TENSOR_DIMS = 2, TENSOR_DATA = 5, TENSOR_PLACE = 6, TENSOR_EXTRA = 9 };
 enum { VALUE_TENSOR = 5, VALUE_TENSORS = 10, VALUE_OPTIONAL_TENSORS = 11 }; /* of KernelTypes */
@@ -35,7 +37,8 @@ typedef struct reader {
 
 bool mpl_import_is_executorch_program(const mpl_import_in *in)
 {
-    return flat_is(in->text, in->size, "ET12");
+    return in->size >= 8 && in->text[4] == 'E' && in->text[5] == 'T' &&
+           isdigit((unsigned char)in->text[6]) && isdigit((unsigned char)in->text[7]);
 }
 
 static mpl_status check_file(const reader *r)
@@ -303,6 +306,9 @@ mpl_status mpl_import_read_executorch_program(mpl_ctx *ctx, const mpl_import_in 
     flat_table program = flat_root(&r.file);
     flat_vector plans = flat_list(&program, 1, 4), sizes;
 
+    if (!flat_is(in->text, in->size, "ET12"))
+        MPL_FAIL(ctx, MPL_EINPUT, "%.200s: an ExecuTorch program of format %.4s; ET12 is read",
+                 in->path, in->text + 4);
     MPL_TRY(check_file(&r));
     if (plans.n == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%.200s: it has no method", in->path);

@@ -501,6 +501,19 @@ TEST(loops_of_executorch)
     assert_non_null(strstr(ctx->message, "instruction 7 jumps back"));
 }
 
+/* Fault: another version of the format is read as this one, or called no plan. */
+TEST(versions_of_executorch)
+{
+    size_t size;
+    owned_memory char *text = load(ctx, "small.executorch.pte", &size);
+    mpl_import got = {0};
+
+    memcpy(text + 4, "ET13", 4);
+    assert_status(ctx, mpl_plan_import(ctx, folder_put("other", text, size), NULL, &got),
+                  MPL_EINPUT);
+    assert_non_null(strstr(ctx->message, "an ExecuTorch program of format ET13; ET12 is read"));
+}
+
 /* One run has no memory pattern: the BFC arena's places, no stated size, and nobody to tell what
  * dies with the last node from the outputs. */
 TEST(one_run_of_onnx_runtime)
@@ -623,5 +636,6 @@ TEST(memory_runs_out)
 }
 
 TESTS_WITHIN(begin, folder_remove, read_as_written, own_plans, changes_are_seen, cut_files,
-             changed_bytes, tuples_of_relax, loops_of_executorch, xla_in_two_files,
-             one_run_of_onnx_runtime, segments_come_and_go, nothing_that_is_a_plan, memory_runs_out)
+             changed_bytes, tuples_of_relax, loops_of_executorch, versions_of_executorch,
+             xla_in_two_files, one_run_of_onnx_runtime, segments_come_and_go,
+             nothing_that_is_a_plan, memory_runs_out)
