@@ -49,7 +49,9 @@ mpl_status mpl_cmd_least(mpl_ctx *ctx, mpl_options *options)
     if (options->reproducible)
         mpl_row_forget_origin(row);
     MPL_TRY(mpl_record_write(ctx, row, &json));
-    if (options->output != NULL)
+    if (options->output != NULL && mpl_lowest_moves(&lowest))
+        MPL_TRY(mpl_residency_job_write(ctx, &lowest.residency, row, options->output));
+    else if (options->output != NULL)
         MPL_TRY(mpl_job_write_plan(ctx, &lowest.job, lowest.plan, json, options->output));
     if (options->json)
         options->result = json, json = NULL;

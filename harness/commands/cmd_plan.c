@@ -189,7 +189,7 @@ static mpl_status plan_residency(mpl_ctx *ctx, mpl_options *options)
     if (options->reproducible)
         mpl_row_forget_origin(job.made.row);
     if (options->output != NULL)
-        MPL_TRY(mpl_residency_job_write(ctx, &job, options->output));
+        MPL_TRY(mpl_residency_job_write(ctx, &job, job.made.row, options->output));
     if (options->json)
         MPL_TRY(mpl_record_write(ctx, job.made.row, &options->result));
     else if (!options->quiet)

@@ -90,6 +90,7 @@ typedef struct mpl_job {
     uint32_t peak_step;
     const char *bound_kind;
     const mpl_job_residency *residency; /* borrowed; NULL: nothing moves */
+    bool borrows; /* of mpl_job_borrow: source, inputs and streams are another job's */
 } mpl_job;
 
 /* How the job's order is proved: "proved by cut", "bound by search", .. */
@@ -129,6 +130,9 @@ mpl_status mpl_job_problem_options(mpl_ctx *ctx, const mpl_options *options,
                                    mpl_problem_options *out);
 /* Swaps the order that was searched for with the given order in job->given. */
 void mpl_job_take_given(mpl_job *job);
+/* A job of the graph of `from`, which must outlive it, in this order; its problem, in which concats
+ * copy, is yet to be made. The caller calls fini even after a failure. */
+mpl_status mpl_job_borrow(mpl_ctx *ctx, const mpl_job *from, const mpl_op *order, mpl_job *out);
 void mpl_job_fini(mpl_ctx *ctx, mpl_job *job);
 
 /* Parses "O:key=value,..". MPL_EINPUT: no such order, a parameter without '='. */

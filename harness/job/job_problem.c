@@ -161,6 +161,21 @@ void mpl_job_take_given(mpl_job *job)
     given->given = NULL;
 }
 
+mpl_status mpl_job_borrow(mpl_ctx *ctx, const mpl_job *from, const mpl_op *order, mpl_job *out)
+{
+    uint32_t n = from->source.graph->n_ops;
+
+    *out = *from;
+    out->borrows = true;
+    out->given = NULL, out->own_problem = NULL, out->map = NULL, out->workspace_bytes = NULL;
+    out->order = NULL;
+    out->choices = (mpl_plan_choices){0};
+    MPL_PASS(mpl_new_each(ctx, n, out->choices.order, out->choices.shared, out->choices.copied));
+    memcpy(out->choices.order, order, n * sizeof *order);
+    out->order = out->choices.order;
+    return MPL_OK;
+}
+
 void mpl_job_fini(mpl_ctx *ctx, mpl_job *job)
 {
     if (job->given != NULL) {
@@ -169,12 +184,14 @@ void mpl_job_fini(mpl_ctx *ctx, mpl_job *job)
         mpl_free_each(ctx, job->given->order, job->given);
     }
     problem_fini(ctx, job);
-    mpl_streams_free(ctx, job->streams);
     if (job->order != job->choices.order)
         mpl_free(ctx, job->order);
     mpl_plan_choices_fini(ctx, &job->choices);
-    mpl_source_fini(ctx, &job->source);
-    mpl_bindings_fini(ctx, &job->inputs);
+    if (!job->borrows) {
+        mpl_streams_free(ctx, job->streams);
+        mpl_source_fini(ctx, &job->source);
+        mpl_bindings_fini(ctx, &job->inputs);
+    }
     memset(job, 0, sizeof *job);
 }
 

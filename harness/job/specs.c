@@ -324,7 +324,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
             ctx, MPL_EINPUT,
             "--concat share: operands that lie inside the result are views; --views off has none");
     if (options->given[MPL_OPT_op_times] && options->layout != MPL_layout_tuned &&
-        !options->residency)
+        !options->residency && options->memories == NULL)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "--op-times: only --layout tuned and --residency read them; add one");
     MPL_TRY(mpl_algorithms_check(ctx, options));

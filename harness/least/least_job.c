@@ -5,6 +5,7 @@
  *          Freedoms that change operations are kept only where they lower it. */
 #include "harness/least/least_job.h"
 
+#include "graphs/core/size.h"
 #include "graphs/orders/work.h"
 
 /* The work of a step of the given order: what it shows is where bytes go, not the last of them. */
@@ -71,7 +72,7 @@ static mpl_status find_base(mpl_ctx *ctx, const mpl_options *options, const char
     MPL_TRY(fall_given(x, &base, options, deadline_ns));
     MPL_TRY(mpl_least_try_search(&base, options, deadline_ns, x));
     MPL_TRY(mpl_least_base_settle(&base, &x->plan, &x->options));
-    add_fall(x, "order", x->plan->peak_bytes);
+    add_fall(x, x->step = "order", x->plan->peak_bytes);
     if (x->plan->peak_bytes < x->bound_bytes)
         MPL_FAIL(ctx, MPL_EINVALID,
                  "%.200s: a verified plan has %" PRIu64 " bytes, below the %" PRIu64
@@ -122,13 +123,19 @@ static void put_price(const mpl_job *before, const mpl_job *job, mpl_fall *fall)
     }
 }
 
-/* Takes over the trial's plan, its job and its options. */
-static void take(mpl_lowest *x, mpl_lowest *trial)
+/* Takes over the trial's plan, its job and its options. What moves between two memories may cost
+ * less in the graph before. */
+static void take(mpl_lowest *x, const char *step, mpl_lowest *trial)
 {
     mpl_job job = x->job;
     mpl_plan *plan = x->plan;
 
     x->job = trial->job, trial->job = job;
+    if (x->options.memories != NULL) {
+        x->earlier[x->n_earlier++] = (mpl_on_the_way){x->step, x->options, job};
+        trial->job = (mpl_job){0};
+    }
+    x->step = step;
     x->plan = trial->plan, trial->plan = plan;
     x->options = trial->options;
 }
@@ -172,7 +179,7 @@ static mpl_status try_freedom(mpl_ctx *ctx, const char *graph, const mpl_freedom
     fall->tried_bytes = trial.plan->peak_bytes;
     fall->is_kept = trial.plan->peak_bytes < x->plan->peak_bytes;
     if (fall->is_kept) {
-        take(x, &trial);
+        take(x, freedom->text, &trial);
         *with = o;
         fall->bytes = x->plan->peak_bytes;
     }
@@ -192,9 +199,9 @@ static int64_t share(int64_t deadline_ns, uint32_t n)
 }
 
 /* The step of a freedom that there was no time for. */
-static void skip_freedom(const mpl_options *options, const mpl_freedom *freedom, mpl_lowest *x)
+static void skip_freedom(const mpl_options *options, const char *step, mpl_lowest *x)
 {
-    mpl_fall *fall = add_fall(x, freedom->text, x->plan->peak_bytes);
+    mpl_fall *fall = add_fall(x, step, x->plan->peak_bytes);
     bool by_caller = is_late(options, INT64_MAX);
 
     fall->is_added = true;
@@ -203,30 +210,126 @@ static void skip_freedom(const mpl_options *options, const mpl_freedom *freedom,
     x->by_clock |= !by_caller;
 }
 
+/* ---- two memories ---- */
+
+#define MEMORIES "residency"
+
+/* Whether a costs less than b: in stall first, with a bandwidth. */
+static bool costs_less(const mpl_residency_plan *a, const mpl_residency_plan *b)
+{
+    return a->stall_ns != b->stall_ns ? a->stall_ns < b->stall_ns : a->cost < b->cost;
+}
+
+/* Plans residency of a graph on the way in this order, and keeps it if it costs less than what x
+ * has so far. */
+static mpl_status try_order(mpl_run *run, const mpl_on_the_way *graph, const mpl_op *order,
+                            mpl_fall *fall, mpl_lowest *x)
+{
+    mpl_residency_job trial;
+    mpl_status st =
+        mpl_residency_job_of(run, &graph->options, &graph->job, order, x->plan->peak_bytes, &trial);
+
+    x->ticks += run->ticks;
+    if (st == MPL_EINPUT || st == MPL_ELIMIT) { /* loops, what no step can use, no offsets */
+        if (!mpl_lowest_moves(x))
+            snprintf(fall->why, sizeof fall->why, "%.199s", run->ctx->message);
+        st = MPL_OK;
+    } else if (st == MPL_OK &&
+               (!mpl_lowest_moves(x) || costs_less(trial.found.plan, x->residency.found.plan))) {
+        mpl_residency_job before = x->residency;
+
+        x->residency = trial, trial = before;
+        fall->why[0] = '\0';
+        fall->of = graph->step;
+    }
+    mpl_residency_job_fini(run->ctx, &trial);
+    return st;
+}
+
+/* The order of the graph's plan, and the given one. */
+static mpl_status try_orders(mpl_run *run, const mpl_on_the_way *graph, mpl_fall *fall,
+                             mpl_lowest *x)
+{
+    mpl_status st = MPL_OK;
+    mpl_ctx *ctx = run->ctx;
+    const mpl_graph *g = graph->job.source.graph;
+    mpl_op *given = NULL;
+
+    MPL_TRY(mpl_new(ctx, given, g->n_ops));
+    MPL_TRY(mpl_order_of(ctx, g, mpl_order_find("given"), given));
+    MPL_TRY(try_order(run, graph, graph->job.order, fall, x));
+    if (memcmp(given, graph->job.order, g->n_ops * sizeof *given) != 0 && !mpl_run_late(run))
+        MPL_TRY(try_order(run, graph, given, fall, x));
+out:
+    mpl_free(ctx, given);
+    return st;
+}
+
+/* The graphs on the way in a fast memory of less than the lowest plan. */
+static mpl_status try_memories(mpl_ctx *ctx, int64_t deadline_ns, mpl_lowest *x)
+{
+    mpl_fall *fall = add_fall(x, MEMORIES, x->plan->peak_bytes);
+    const mpl_on_the_way last = {x->step, x->options, x->job};
+    mpl_params none = {0};
+    uint64_t capacity;
+    mpl_run run;
+
+    fall->is_added = true;
+    MPL_PASS(mpl_residency_job_check(ctx, &x->options, x->plan->peak_bytes, &capacity));
+    if (x->plan->peak_bytes <= capacity) {
+        snprintf(fall->why, sizeof fall->why, "the plan fits in %s of fast memory as it is",
+                 mpl_sized(capacity).text);
+        return MPL_OK;
+    }
+    mpl_asked_run(ctx, &x->options, &none, &run);
+    run.deadline_ns = deadline_ns;
+    MPL_PASS(try_orders(&run, &last, fall, x));
+    for (uint32_t i = x->n_earlier; i-- > 0 && !mpl_run_late(&run);)
+        MPL_PASS(try_orders(&run, &x->earlier[i], fall, x));
+    if (!mpl_lowest_moves(x))
+        return MPL_OK;
+    fall->moves = &x->residency.found;
+    fall->is_kept = true;
+    fall->is_elsewhere = fall->of != x->step;
+    fall->bytes = fall->tried_bytes = fall->moves->plan->fast_bytes;
+    return MPL_OK;
+}
+
 mpl_status mpl_lowest_find(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                            mpl_lowest *out)
 {
     mpl_options with = *options;
     int64_t begin = mpl_clock_ns(), end = INT64_MAX;
+    bool moves = options->memories != NULL;
+    uint64_t capacity;
 
     *out = (mpl_lowest){.options = *options};
+    if (moves)
+        MPL_PASS(mpl_residency_job_check(ctx, options, 0, &capacity));
     MPL_PASS(mpl_freedoms_parse(ctx, options, out->freedom, &out->n_freedoms));
     if (options->given[MPL_OPT_time_limit])
         end = begin + mpl_seconds_ns(options->time_limit);
-    MPL_PASS(find_base(ctx, options, graph, share(end, out->n_freedoms + 1), out));
+    MPL_PASS(find_base(ctx, options, graph, share(end, out->n_freedoms + moves + 1), out));
     for (uint32_t i = 0; i < out->n_freedoms; i++) {
         if (is_late(options, end))
-            skip_freedom(options, &out->freedom[i], out);
+            skip_freedom(options, out->freedom[i].text, out);
         else
             MPL_PASS(try_freedom(ctx, graph, &out->freedom[i], out->text[i],
-                                 share(end, out->n_freedoms - i), &with, out));
+                                 share(end, out->n_freedoms + moves - i), &with, out));
     }
+    if (moves && is_late(options, end))
+        skip_freedom(options, MEMORIES, out);
+    else if (moves)
+        MPL_PASS(try_memories(ctx, end, out));
     out->ns = mpl_clock_ns() - begin;
     return MPL_OK;
 }
 
 void mpl_lowest_fini(mpl_ctx *ctx, mpl_lowest *lowest)
 {
+    mpl_residency_job_fini(ctx, &lowest->residency);
+    for (uint32_t i = 0; i < lowest->n_earlier; i++)
+        mpl_job_fini(ctx, &lowest->earlier[i].job);
     mpl_plan_free(ctx, lowest->plan);
     mpl_job_fini(ctx, &lowest->job);
     *lowest = (mpl_lowest){0};

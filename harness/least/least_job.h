@@ -2,9 +2,9 @@
  * what each freedom saves. */
 #pragma once
 
-#include "harness/job/job.h"
+#include "harness/residency/residency_job.h"
 
-enum { MPL_MOST_FREEDOMS = 8, MPL_MOST_FALLS = 5 + MPL_MOST_FREEDOMS };
+enum { MPL_MOST_FREEDOMS = 8, MPL_MOST_FALLS = 6 + MPL_MOST_FREEDOMS };
 
 /* A freedom of --free that changes operations or their work. */
 typedef struct mpl_freedom {
@@ -41,14 +41,28 @@ typedef struct mpl_fall {
     uint64_t work_before, work;
     uint64_t reordered_bytes;              /* by changes of layout, in one run */
     uint32_t n_ops_before, n_ops, n_again; /* operations; those that run again */
+    const mpl_job_residency *moves; /* of --memories: what costs least; NULL: nothing moves */
+    const char *of;                 /* .. in the graph after which step */
+    bool is_elsewhere;              /* .. which is not the last that was kept */
 } mpl_fall;
+
+/* The graph that the lowest plan had after a step of the waterfall, in that plan's order. */
+typedef struct mpl_on_the_way {
+    const char *step;
+    mpl_options options; /* lists and texts are borrowed */
+    mpl_job job;
+} mpl_on_the_way;
 
 /* Results for one GRAPH. */
 typedef struct mpl_lowest {
     mpl_options options; /* of the plan; lists and texts are borrowed */
     char text[MPL_MOST_FREEDOMS][40];
+    const char *step; /* that led to the plan */
     mpl_job job;
+    uint32_t n_earlier; /* with --memories: graphs before the last kept freedom */
+    mpl_on_the_way earlier[MPL_MOST_FREEDOMS];
     mpl_plan *plan; /* verified; its claim and bound are about the job's problem alone */
+    mpl_residency_job residency; /* of --memories, in place of job and plan; no plan: not kept */
     uint32_t n_freedoms;
     mpl_freedom freedom[MPL_MOST_FREEDOMS];
     uint32_t n_falls;
@@ -65,6 +79,11 @@ typedef struct mpl_lowest {
  * after a failure. */
 mpl_status mpl_lowest_find(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                            mpl_lowest *out);
+/* Whether values move between two memories. */
+static inline bool mpl_lowest_moves(const mpl_lowest *lowest)
+{
+    return lowest->residency.found.plan != NULL;
+}
 void mpl_lowest_fini(mpl_ctx *ctx, mpl_lowest *lowest);
 
 /* asked: the options as given, which say what was free. */

@@ -9,12 +9,14 @@
 /* Whether the plan is proved to be the lowest over all that was free. */
 static bool is_optimal(const mpl_lowest *x)
 {
-    return x->n_freedoms == 0 && x->bound_bytes > 0 && x->plan->peak_bytes == x->bound_bytes;
+    return x->n_freedoms == 0 && !mpl_lowest_moves(x) && x->bound_bytes > 0 &&
+           x->plan->peak_bytes == x->bound_bytes;
 }
 
 /* ---- what was free, and what was held ---- */
 
-enum { MOST_WORDS = 9 + MPL_MOST_FREEDOMS };
+enum { MOST_PRICE = 400 };
+enum { MOST_WORDS = 10 + MPL_MOST_FREEDOMS };
 
 typedef struct words {
     uint32_t n;
@@ -45,6 +47,7 @@ static void list_free(const mpl_lowest *x, const mpl_options *asked, words *w)
     add(w, true, "placement");
     for (uint32_t i = 0; i < x->n_freedoms; i++)
         add(w, true, x->freedom[i].text);
+    add(w, asked->memories != NULL, "residency");
 }
 
 static bool is_asked(const mpl_lowest *x, mpl_option_id option)
@@ -80,6 +83,29 @@ static void list_held(const mpl_lowest *x, const mpl_options *asked, words *w)
 
 /* ---- the row ---- */
 
+/* "3.508 MiB moved, 20.912 MiB used in slow memory, cost 179092736, at least 179092736 by search,
+ * gap 0". */
+static void moves_text(const mpl_fall *f, char *text, size_t size)
+{
+    const mpl_residency_plan *m = f->moves->plan;
+    size_t n = (size_t)snprintf(text, size, "%s moved", mpl_sized(m->moved_bytes).text);
+    char gap[32];
+
+    if (m->slow_bytes > 0 && n < size)
+        n += (size_t)snprintf(text + n, size - n, ", %s used in slow memory",
+                              mpl_sized(m->slow_bytes).text);
+    if (n < size)
+        n += (size_t)snprintf(
+            text + n, size - n, ", cost %" PRIu64 ", at least %" PRIu64 " by %s, gap %s", m->cost,
+            m->bound, mpl_residency_proof(m), mpl_gap_text(m->cost, m->bound, gap));
+    if (f->moves->p->bandwidth > 0 && n < size)
+        n += (size_t)snprintf(text + n, size - n,
+                              "; stall %" PRIu64 " ns, at least %" PRIu64 " by %s", m->stall_ns,
+                              m->stall_bound, m->stall_searched ? "search" : "prices");
+    if (f->is_elsewhere && n < size)
+        snprintf(text + n, size - n, "; in the graph of %s", f->of);
+}
+
 /* "12.5 % more work, 3 operations run again". */
 static void price_text(const mpl_fall *f, char *text, size_t size)
 {
@@ -87,6 +113,10 @@ static void price_text(const mpl_fall *f, char *text, size_t size)
     double part = f->work_before > 0 ? (double)f->work / (double)f->work_before - 1 : 0;
 
     text[0] = '\0';
+    if (f->moves != NULL) {
+        moves_text(f, text, size);
+        return;
+    }
     if (f->n_ops != f->n_ops_before)
         n += (size_t)snprintf(text + n, size - n, "%" PRIu32 " operations, %" PRIu32 " before",
                               f->n_ops, f->n_ops_before);
@@ -106,7 +136,7 @@ static void price_text(const mpl_fall *f, char *text, size_t size)
 static void put_added(const mpl_fall *f, mpl_record *row)
 {
     const mpl_field field = MPL_FIELD_waterfall;
-    char text[200];
+    char text[MOST_PRICE];
 
     mpl_record_last_bool(row, field, "kept", f->is_kept);
     if (f->why[0] != '\0') {
@@ -116,6 +146,10 @@ static void put_added(const mpl_fall *f, mpl_record *row)
     price_text(f, text, sizeof text);
     mpl_record_last_text(row, field, "price", text);
     mpl_record_last_int(row, field, "tried_bytes", f->tried_bytes);
+    if (f->moves != NULL) { /* the fields of the row have the rest */
+        mpl_record_last_text(row, field, "of", f->of);
+        return;
+    }
     mpl_record_last_int(row, field, "work_before", f->work_before);
     mpl_record_last_int(row, field, "work", f->work);
     mpl_record_last_int(row, field, "reordered_bytes", f->reordered_bytes);
@@ -131,7 +165,7 @@ static void put_falls(const mpl_lowest *x, mpl_record *row)
         mpl_record_item_object(row, field);
         mpl_record_last_text(row, field, "step", f->step);
         mpl_record_last_int(row, field, "bytes", f->bytes);
-        if (!f->is_added && i + x->n_freedoms + 1 == x->n_falls && x->bound_bytes > 0)
+        if (!f->is_added && (i + 1 == x->n_falls || f[1].is_added) && x->bound_bytes > 0)
             mpl_record_last_int(row, field, "bound_bytes", x->bound_bytes);
         if (f->is_added)
             put_added(f, row);
@@ -141,7 +175,7 @@ static void put_falls(const mpl_lowest *x, mpl_record *row)
 /* The claim and the bound over all that was free, in place of those of the one problem. */
 static void put_proof(const mpl_lowest *x, mpl_record *row)
 {
-    bool proved = x->n_freedoms == 0 && x->bound_bytes > 0;
+    bool proved = x->n_freedoms == 0 && !mpl_lowest_moves(x) && x->bound_bytes > 0;
 
     mpl_record_text(row, MPL_FIELD_claim, is_optimal(x) ? "optimal" : "feasible");
     mpl_record_null(row, MPL_FIELD_bound_bytes);
@@ -161,8 +195,12 @@ mpl_status mpl_lowest_row(mpl_ctx *ctx, const mpl_options *asked, const mpl_lowe
     mpl_record *row = NULL;
     words free_words = {0}, held = {0};
 
-    MPL_TRY(mpl_job_row(ctx, &x->options, &x->job, NULL, &row));
-    MPL_TRY(mpl_job_plan_fields(ctx, &x->job, x->plan, row));
+    if (mpl_lowest_moves(x)) {
+        MPL_TRY(mpl_record_copy(ctx, x->residency.made.row, &row));
+    } else {
+        MPL_TRY(mpl_job_row(ctx, &x->options, &x->job, NULL, &row));
+        MPL_TRY(mpl_job_plan_fields(ctx, &x->job, x->plan, row));
+    }
     mpl_record_text(row, MPL_FIELD_order, MPL_ORDER_LEAST);
     mpl_record_text(row, MPL_FIELD_planner, "least");
     mpl_record_int(row, MPL_FIELD_naive_bytes, x->fall[0].bytes);
@@ -204,7 +242,7 @@ static void print_bound(const mpl_lowest *x)
 
     if (x->bound_bytes == 0)
         printf("bound    none proved over orders\n");
-    else if (x->n_freedoms > 0)
+    else if (x->n_freedoms > 0 || mpl_lowest_moves(x))
         printf("bound    none over the added freedoms; %" PRIu64 " bytes without them, by %s\n",
                x->bound_bytes, x->bound_by);
     else
@@ -215,7 +253,7 @@ static void print_bound(const mpl_lowest *x)
 
 static void print_falls(const mpl_lowest *x)
 {
-    char price[200];
+    char price[MOST_PRICE];
 
     printf("waterfall\n");
     for (uint32_t i = 0; i < x->n_falls; i++) {
@@ -239,6 +277,8 @@ static void print_falls(const mpl_lowest *x)
 void mpl_lowest_print(const mpl_options *asked, const mpl_lowest *x, const mpl_record *row)
 {
     const mpl_job *job = &x->job;
+    const mpl_residency_plan *moves = x->residency.found.plan;
+    uint64_t planned = moves != NULL ? moves->fast_bytes : x->plan->peak_bytes;
     const char *by = mpl_record_text_or(row, MPL_FIELD_stopped, "done");
     words free_words = {0}, held = {0};
 
@@ -248,11 +288,14 @@ void mpl_lowest_print(const mpl_options *asked, const mpl_lowest *x, const mpl_r
            job->source.graph->n_ops, job->problem->n, job->safety.text);
     print_words("free", &free_words);
     print_words("held", &held);
-    printf("planned  %12" PRIu64 " bytes  %14s  verified, %s\n", x->plan->peak_bytes,
-           mpl_sized(x->plan->peak_bytes).text,
+    printf("planned  %12" PRIu64 " bytes  %14s  %sverified, %s\n", planned, mpl_sized(planned).text,
+           moves != NULL ? "of fast memory, " : "",
            is_optimal(x) ? "optimal over all that was free" : "feasible");
+    if (moves != NULL)
+        printf("slow     %12" PRIu64 " bytes  %14s\n", moves->slow_arena,
+               mpl_sized(moves->slow_arena).text);
     print_bound(x);
-    for (uint32_t k = 1; k < x->plan->n_pools; k++)
+    for (uint32_t k = 1; moves == NULL && k < x->plan->n_pools; k++)
         printf("pool     %12" PRIu64 " bytes  %14s  %s\n", x->plan->pool_bytes[k],
                mpl_sized(x->plan->pool_bytes[k]).text, mpl_shown(job->problem->pool_name[k]));
     print_falls(x);

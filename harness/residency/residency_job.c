@@ -94,16 +94,26 @@ static mpl_status parse_memories(mpl_ctx *ctx, const char *text, memories *out)
     return parse_price(ctx, part[1][2], true, &out->slow_price);
 }
 
+static mpl_status ask_memories(mpl_ctx *ctx, const mpl_options *options, memories *out)
+{
+    MPL_PASS(parse_memories(ctx, options->memories, out));
+    if (out->bandwidth == 0 && options->given[MPL_OPT_op_times] &&
+        options->layout != MPL_layout_tuned)
+        return MPL_REFUSE(ctx, "--op-times: durations of steps count only where moves take time; "
+                               "add ,bandwidth=10GiB to --memories");
+    return MPL_OK;
+}
+
 /* ---- planning ---- */
 
 static mpl_status check_options(mpl_ctx *ctx, const mpl_options *o)
 {
     if (o->planner != NULL || o->near != NULL || o->given[MPL_OPT_capacity] || o->args.n != 1)
-        return MPL_REFUSE(ctx, "--residency: one GRAPH, without --planner, --near and --capacity");
+        return MPL_REFUSE(ctx, "residency: one GRAPH, without --planner, --near and --capacity");
     if (o->safety.kind != MPL_safety_serial || o->workers > 1 || o->checked ||
         o->workspaces == MPL_workspaces_plan || o->pools != 0 || o->pin != 7 ||
         o->given[MPL_OPT_iterations])
-        return MPL_REFUSE(ctx, "--residency: serial plans, with weights, inputs and outputs pinned "
+        return MPL_REFUSE(ctx, "residency: serial plans, with weights, inputs and outputs pinned "
                                "and workspaces in their pool, run by one worker, unchecked");
     return MPL_OK;
 }
@@ -123,14 +133,39 @@ static mpl_status plan_without(mpl_ctx *ctx, const mpl_options *options, uint64_
     return st;
 }
 
-/* The problem in which nothing lies over or inside another. */
-static mpl_status open_graph(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job)
+/* Nothing lies over or inside another. */
+static void keep_apart(mpl_options *options)
 {
     options->in_place = false;
     options->concat = MPL_concat_copy;
     options->plan = NULL;
-    MPL_PASS(mpl_make(ctx, options, options->args.item[0], MPL_TO_PROBLEM, &job->made));
+}
+
+/* The row, and which step uses which buffer. */
+static mpl_status take_problem(mpl_ctx *ctx, const mpl_options *options, mpl_residency_job *job)
+{
+    MPL_PASS(mpl_job_row(ctx, options, &job->made.job, NULL, &job->made.row));
     return mpl_residency_uses(ctx, &job->made.job, &job->found.p, &job->found.of_buffer);
+}
+
+/* GRAPH in the order of the options; in that of a plan file at `path`, if its fields have one. */
+static mpl_status open_graph(mpl_ctx *ctx, mpl_options *options, const char *path,
+                             const char *fields, mpl_residency_job *job)
+{
+    mpl_job *to = &job->made.job;
+    mpl_plan_choices chosen = {0};
+
+    keep_apart(options);
+    MPL_PASS(mpl_job_read(ctx, options, options->args.item[0], to));
+    MPL_PASS(mpl_job_passes(ctx, options, to));
+    if (to->source.graph != NULL && !options->given[MPL_OPT_order])
+        MPL_PASS(mpl_plan_read_choices(ctx, path, fields, to->source.graph->n_ops, &chosen));
+    if (chosen.order != NULL)
+        mpl_job_order_chosen(&chosen, to);
+    else
+        MPL_PASS(mpl_job_order(ctx, options, to));
+    MPL_PASS(mpl_job_problem_here(ctx, options, to));
+    return take_problem(ctx, options, job);
 }
 
 /* Durations of steps: measured ones of --op-times, else the estimate that streams go by. */
@@ -156,30 +191,45 @@ out:
     return st;
 }
 
+static uint64_t capacity_of(const memories *m, uint64_t without_bytes)
+{
+    return m->percent > 0 ? without_bytes / 100 * m->percent : m->capacity;
+}
+
+/* Plans the problem in these memories, beside the two rules. */
+static mpl_status solve(mpl_ctx *ctx, const mpl_options *options, const memories *m,
+                        mpl_residency_job *job, mpl_run *run)
+{
+    mpl_residency_problem *p = job->found.p;
+    int64_t begin = mpl_clock_ns();
+
+    p->capacity = capacity_of(m, job->without_bytes);
+    p->move_price = m->move_price;
+    p->slow_price = m->slow_price;
+    p->bandwidth = m->bandwidth;
+    if (p->bandwidth > 0)
+        MPL_PASS(time_steps(ctx, options, &job->made.job, p));
+    if (p->bandwidth > 0 && options->given[MPL_OPT_op_times])
+        mpl_record_text(job->made.row, MPL_FIELD_op_times, options->op_times);
+    MPL_PASS(mpl_residency_solve(run, p, &job->found.plan));
+    run->plan_ns = mpl_clock_ns() - begin;
+    MPL_PASS(mpl_residency_belady(ctx, p, &job->furthest_cost, &job->furthest_ns));
+    MPL_PASS(mpl_residency_greedy(ctx, p, &job->density_cost, &job->density_ns));
+    mpl_record_text(job->made.row, MPL_FIELD_two_memories, options->memories);
+    return MPL_OK;
+}
+
 static mpl_status plan_graph(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job,
                              mpl_run *run)
 {
     mpl_params none = {0};
-    mpl_residency_problem *p;
     memories m;
-    int64_t begin;
 
-    MPL_PASS(parse_memories(ctx, options->memories, &m));
+    MPL_PASS(ask_memories(ctx, options, &m));
     MPL_PASS(plan_without(ctx, options, &job->without_bytes));
-    MPL_PASS(open_graph(ctx, options, job));
-    p = job->found.p;
-    p->capacity = m.percent > 0 ? job->without_bytes / 100 * m.percent : m.capacity;
-    p->move_price = m.move_price;
-    p->slow_price = m.slow_price;
-    p->bandwidth = m.bandwidth;
-    if (p->bandwidth > 0)
-        MPL_PASS(time_steps(ctx, options, &job->made.job, p));
+    MPL_PASS(open_graph(ctx, options, NULL, NULL, job));
     mpl_asked_run(ctx, options, &none, run);
-    begin = mpl_clock_ns();
-    MPL_PASS(mpl_residency_solve(run, p, &job->found.plan));
-    run->plan_ns = mpl_clock_ns() - begin;
-    MPL_PASS(mpl_residency_belady(ctx, p, &job->furthest_cost, &job->furthest_ns));
-    return mpl_residency_greedy(ctx, p, &job->density_cost, &job->density_ns);
+    return solve(ctx, options, &m, job, run);
 }
 
 /* Whether the file's problem is the graph's own. */
@@ -206,7 +256,7 @@ static mpl_status take_file(mpl_ctx *ctx, mpl_options *options, mpl_residency_jo
     MPL_TRY(check_options(ctx, options));
     if (options->backend == NULL)
         options->backend = mpl_backend_default()->name;
-    MPL_TRY(open_graph(ctx, options, job));
+    MPL_TRY(open_graph(ctx, options, path, fields, job));
     if (!same_uses(p, job->found.p))
         MPL_FAIL(ctx, MPL_EINPUT, "%.200s: a plan of another graph than %.100s under these options",
                  path, options->args.item[0]);
@@ -222,6 +272,8 @@ static mpl_status take_file(mpl_ctx *ctx, mpl_options *options, mpl_residency_jo
     (void)mpl_record_get_int(row, MPL_FIELD_stall_density_ns, &job->density_ns);
     mpl_record_text(job->made.row, MPL_FIELD_two_memories,
                     mpl_record_get_text(row, MPL_FIELD_two_memories));
+    mpl_record_text(job->made.row, MPL_FIELD_op_times,
+                    mpl_record_get_text(row, MPL_FIELD_op_times));
 out:
     mpl_residency_problem_free(ctx, p);
     mpl_record_free(ctx, row);
@@ -265,9 +317,9 @@ static uint64_t all_steps(const mpl_residency_problem *p)
     return sum;
 }
 
-static const char *proof_of(const mpl_residency_plan *plan, const char *prices)
+const char *mpl_residency_proof(const mpl_residency_plan *plan)
 {
-    return plan->programmed ? "program" : plan->searched ? "search" : prices;
+    return plan->programmed ? "program" : plan->searched ? "search" : "prices";
 }
 
 static void put_fields(const mpl_residency_job *job, const mpl_run *run, mpl_record *row)
@@ -288,7 +340,7 @@ static void put_fields(const mpl_residency_job *job, const mpl_run *run, mpl_rec
     mpl_record_int(row, MPL_FIELD_slow_used_bytes, plan->slow_bytes);
     mpl_record_int(row, MPL_FIELD_cost, plan->cost);
     mpl_record_int(row, MPL_FIELD_cost_bound, plan->bound);
-    mpl_record_text(row, MPL_FIELD_cost_proof, proof_of(plan, "prices"));
+    mpl_record_text(row, MPL_FIELD_cost_proof, mpl_residency_proof(plan));
     if (job->found.p->bandwidth > 0) {
         mpl_record_int(row, MPL_FIELD_bandwidth, job->found.p->bandwidth);
         mpl_record_int(row, MPL_FIELD_steps_ns, all_steps(job->found.p));
@@ -316,19 +368,49 @@ mpl_status mpl_residency_job_plan(mpl_ctx *ctx, mpl_options *options, mpl_reside
         MPL_PASS(take_file(ctx, options, job));
     } else {
         MPL_PASS(plan_graph(ctx, options, job, &run));
-        mpl_record_text(job->made.row, MPL_FIELD_two_memories, options->memories);
     }
     MPL_PASS(mpl_verify_residency(ctx, job->found.p, job->found.plan));
     put_fields(job, &run, job->made.row);
     return MPL_OK;
 }
 
-mpl_status mpl_residency_job_write(mpl_ctx *ctx, const mpl_residency_job *job, const char *path)
+mpl_status mpl_residency_job_check(mpl_ctx *ctx, const mpl_options *options, uint64_t bytes,
+                                   uint64_t *capacity)
+{
+    memories m;
+
+    MPL_PASS(ask_memories(ctx, options, &m));
+    *capacity = capacity_of(&m, bytes);
+    return check_options(ctx, options);
+}
+
+mpl_status mpl_residency_job_of(mpl_run *run, const mpl_options *options, const mpl_job *from,
+                                const mpl_op *order, uint64_t without_bytes, mpl_residency_job *job)
+{
+    mpl_ctx *ctx = run->ctx;
+    mpl_options own = *options;
+    memories m;
+
+    *job = (mpl_residency_job){.without_bytes = without_bytes};
+    keep_apart(&own);
+    MPL_PASS(ask_memories(ctx, &own, &m));
+    MPL_PASS(mpl_job_borrow(ctx, from, order, &job->made.job));
+    MPL_PASS(mpl_job_problem(ctx, &own, from->backend, from->workspace_bytes, &job->made.job));
+    MPL_PASS(take_problem(ctx, &own, job));
+    MPL_PASS(solve(ctx, &own, &m, job, run));
+    MPL_PASS(mpl_verify_residency(ctx, job->found.p, job->found.plan));
+    put_fields(job, run, job->made.row);
+    return MPL_OK;
+}
+
+mpl_status mpl_residency_job_write(mpl_ctx *ctx, const mpl_residency_job *job,
+                                   const mpl_record *row, const char *path)
 {
     mpl_status st = MPL_OK;
     char *fields = NULL;
 
-    MPL_TRY(mpl_record_write(ctx, job->made.row, &fields));
+    MPL_TRY(mpl_record_write(ctx, row, &fields));
+    MPL_TRY(mpl_job_add_members(ctx, &job->made.job, &fields));
     MPL_TRY(mpl_residency_write(ctx, path, job->found.p, job->found.plan, fields));
 out:
     mpl_free(ctx, fields);
@@ -409,7 +491,7 @@ void mpl_residency_job_print(const mpl_residency_job *job)
         printf("used      %12" PRIu64 " bytes  %14s  in slow memory, at %" PRIu64 " a byte\n",
                plan->slow_bytes, mpl_sized(plan->slow_bytes).text, p->slow_price);
     printf("cost      %12" PRIu64 "  bound %" PRIu64 " by %s, gap %s\n", plan->cost, plan->bound,
-           proof_of(plan, "prices of steps"), mpl_gap_text(plan->cost, plan->bound, gap));
+           mpl_residency_proof(plan), mpl_gap_text(plan->cost, plan->bound, gap));
     printf("rules     %12" PRIu64 "  furthest next use; %" PRIu64 " by density\n",
            job->furthest_cost, job->density_cost);
     if (p->bandwidth > 0)

@@ -23,9 +23,23 @@ mpl_status mpl_residency_job_plan(mpl_ctx *ctx, mpl_options *options, mpl_reside
 /* Executes it in two memories. MPL_EINVALID: outputs are not the bits of the run that shares
  * nothing, or other bytes moved than planned. */
 mpl_status mpl_residency_job_run(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job);
-mpl_status mpl_residency_job_write(mpl_ctx *ctx, const mpl_residency_job *job, const char *path);
+mpl_status mpl_residency_job_write(mpl_ctx *ctx, const mpl_residency_job *job,
+                                   const mpl_record *row, const char *path);
+/* By what no plan costs less than its bound: prices, search or program. */
+const char *mpl_residency_proof(const mpl_residency_plan *plan);
 void mpl_residency_job_print(const mpl_residency_job *job);
 void mpl_residency_job_fini(mpl_ctx *ctx, mpl_residency_job *job);
+
+/* The capacity that --memories asks for beside a plan of so many bytes in one memory. MPL_EINPUT:
+ * it, or other options, ask for what there is not. */
+mpl_status mpl_residency_job_check(mpl_ctx *ctx, const mpl_options *options, uint64_t bytes,
+                                   uint64_t *capacity);
+/* Plans the graph of an open job, which must outlive *out, in this order; verifies; makes the row.
+ * `run` as of mpl_residency_solve. MPL_EINPUT: the graph has no such plan; MPL_ELIMIT: none
+ * was found. The caller calls fini even after a failure. */
+mpl_status mpl_residency_job_of(mpl_run *run, const mpl_options *options, const mpl_job *from,
+                                const mpl_op *order, uint64_t without_bytes,
+                                mpl_residency_job *out);
 
 /* memplan certify: verifies a file, and prints a line, or leaves the row in options->result.
  * MPL_EINVALID: it is refused. */

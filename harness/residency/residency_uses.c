@@ -114,8 +114,8 @@ static mpl_status check(mpl_ctx *ctx, const mpl_job *job)
                           job->text);
     if (g->n_blocks > 1)
         return MPL_REFUSE(ctx,
-                          "residency: graph '%.200s' has loops or branches; --rnn unroll, or "
-                          "a network without, can be planned",
+                          "residency: graph '%.200s' has loops or branches, in which a move would "
+                          "run each time; unrolled (--rnn unroll) it can be planned",
                           g->name);
     if (job->problem->before != NULL || job->problem->n_in_place > 0)
         return MPL_REFUSE(ctx, "residency: needs --safety serial, --in-place off, --concat copy");

@@ -350,6 +350,110 @@ TEST(patches_have_their_price)
     json_decref(row);
 }
 
+/* The number under `key` of what plan or run says of residency. */
+static json_int_t said(const char *key)
+{
+    json_t *row = json_loads(out, 0, NULL);
+    json_int_t value = number(row, key);
+
+    json_decref(row);
+    return value;
+}
+
+/* Faults: a plan in two memories that costs more than the one of the given order, or of the graph
+ * without patches; one that is not of the capacity, or is lost on the way through its file. */
+TEST(two_memories_have_their_price)
+{
+    static const struct {
+        const char *graph, *freedoms, *part, *prices, *of;
+        bool below; /* the given order */
+    } rows[] = {
+        {"squeezenet:image=48", "", "60%", ":1,slow:inf:8", "order", false},
+        {"squeezenet:image=48", "", "60%", ":1,slow:inf:8,bandwidth=10GiB", "order", false},
+        {"randwire:image=32", "", "60%", ":1,slow:inf:8", "order", true},
+        {"mobilenet_v2:width=0.1,image=32,form=fused", "--free +tile:1.05x", "50%", ":1,slow:inf:8",
+         "order", false},
+        {"mlp:layers=4,batch=16,hidden=32,mode=train", "--free +recompute:1.5x", "90%",
+         ":1,slow:inf:1000", "+recompute:1.5x", true},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char arguments[400];
+        json_int_t before, capacity, given, moved, cost;
+        json_t *row;
+        const json_t *falls, *fall;
+        bool stalls = strstr(rows[i].prices, "bandwidth") != NULL;
+
+        snprintf(arguments, sizeof arguments,
+                 "%s %s --memories fast:%s%s --backend ref --budget 20000 -o @/plan.json",
+                 rows[i].graph, rows[i].freedoms, rows[i].part, rows[i].prices);
+        row = least(arguments);
+        falls = json_object_get(row, "waterfall");
+        fall = json_array_get(falls, json_array_size(falls) - 1);
+        before = number(json_array_get(falls, json_array_size(falls) - 2), "bytes");
+        capacity = number(row, "fast_capacity");
+        moved = number(row, "moved_bytes"), cost = number(row, "cost");
+        assert_string_equal(text(fall, "step"), "residency");
+        assert_string_equal(text(fall, "of"), rows[i].of);
+        assert_true(json_is_true(json_object_get(fall, "kept")));
+        assert_non_null(strstr(text(fall, "price"), stalls ? "; stall " : " moved"));
+        assert_int_equal(number(row, "without_bytes"), before);
+        assert_int_equal(number(fall, "bytes"), number(row, "planned_bytes"));
+        assert_in_range(number(row, "planned_bytes"), 1, capacity);
+        assert_true(capacity < before && moved > 0);
+        assert_in_range(number(row, "cost_bound"), 1, cost);
+        assert_string_equal(text(row, "claim"), "feasible");
+        assert_true(json_is_null(json_object_get(row, "bound_bytes")));
+        assert_true(lists(row, "free", "residency"));
+        assert_int_equal(run("certify @/plan.json"), 0);
+        if (run("run %s --plan @/plan.json --repeat 1 --json", rows[i].graph) != 0)
+            fail_msg("run --plan after least %s: %s", arguments, err);
+        assert_int_equal(said("moved_bytes"), moved);
+        assert_int_equal(said("cost"), cost);
+        assert_non_null(strstr(out, "\"outputs\":\"equal\""));
+        if (run("plan %s --residency --memories fast:%lld%s --backend ref --budget 20000 --json",
+                rows[i].graph, (long long)capacity, rows[i].prices) != 0)
+            fail_msg("plan %s: %s", rows[i].graph, err);
+        given = said(stalls ? "stall_ns" : "cost");
+        cost = stalls ? number(row, "stall_ns") : cost;
+        if (cost > given || (rows[i].below && cost == given))
+            fail_msg("least %s: %lld, in the given order %lld", arguments, (long long)cost,
+                     (long long)given);
+        json_decref(row);
+    }
+}
+
+/* Fault: nothing said, or a plan spoiled, where two memories do not help, or cannot. */
+TEST(two_memories_are_not_always_tried)
+{
+    static const struct {
+        const char *arguments, *why;
+        bool optimal;
+    } rows[] = {
+        {"mlp --memories fast:1MiB:1,slow:inf:8", "fits in 1.000 MiB of fast memory as it is",
+         true},
+        {"lstm:form=while,layers=1,steps=4 --memories fast:60%:1,slow:inf:8", "has loops", true},
+        {"mlp --memories fast:64:1,slow:inf:-", "the operands of step", true},
+        {"mlp --free +layout --time-limit 0.000000001 --memories fast:1KiB:1,slow:inf:8",
+         "the search ended before", false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *row = least(rows[i].arguments);
+        const json_t *falls = json_object_get(row, "waterfall");
+        const json_t *fall = json_array_get(falls, json_array_size(falls) - 1);
+
+        assert_string_equal(text(fall, "step"), "residency");
+        assert_true(json_is_false(json_object_get(fall, "kept")));
+        if (strstr(text(fall, "why"), rows[i].why) == NULL)
+            fail_msg("%s: %s", rows[i].arguments, text(fall, "why"));
+        assert_int_equal(number(fall, "bytes"), number(row, "planned_bytes"));
+        assert_true(json_is_null(json_object_get(row, "cost")));
+        assert_string_equal(text(row, "claim"), rows[i].optimal ? "optimal" : "feasible");
+        json_decref(row);
+    }
+}
+
 TEST(wrong_freedoms_are_refused)
 {
     static const struct {
@@ -365,6 +469,8 @@ TEST(wrong_freedoms_are_refused)
         {"mlp --free +layout,+layout", "+layout stands there twice"},
         {"mlp --free +layout,", "--free"},
         {"mlp --free +optimise --optimise all", "--optimise is given"},
+        {"mlp --memories fast:1KiB:1", "of the form"},
+        {"mlp --memories fast:1KiB:1,slow:inf:8 --safety parallel", "serial plans"},
         {"mlp --order least_peak", "--order"},
         {"tests/data/four.csv", "is a list of buffers; it has no operations to order"},
     };
@@ -424,5 +530,6 @@ TEST(the_best_so_far_is_written)
 
 TESTS_OF_PROGRAM("least", rows_say_over_what, no_other_plan_is_lower, plans_survive_files,
                  wrong_choices_are_refused, copied_splits_are_read, the_same_twice,
-                 freedoms_have_their_price, patches_have_their_price, wrong_freedoms_are_refused,
+                 freedoms_have_their_price, patches_have_their_price, two_memories_have_their_price,
+                 two_memories_are_not_always_tried, wrong_freedoms_are_refused,
                  the_best_so_far_is_written)
