@@ -3,6 +3,7 @@ load 'scripts/style.gp'
 set bmargin 4
 stats table every ::1 using (add(strcol(1))) nooutput
 # "A" of A.1048576.csv, "cut:n=100" of guillotine:n=100,seed=2
+stats table every ::1 using ((strcol(3) eq 'fit' ? $6 > 0 : strcol(9) eq 'optimal') ? 0 : 1) nooutput name 'open'
 list(name) = swap('guillotine', 'cut', upto(',seed=', name[strlen(name) - 3 : *] eq '.csv' ? upto('.', name) : name))
 place(name) = sum [i=1:words(names)] (word(names, i) eq name ? -i : 0)
 ms(task) = strcol(3) eq task ? $10 : NaN
@@ -21,4 +22,4 @@ plot table every ::1 using (ms('fit')):(place(strcol(1))):(mark($6 > 0, 7)) with
          lw 1.6 lc rgb '#d55e00' notitle, \
      keyentry with points pt 7 ps 0.9 lc rgb dark title 'fits the capacity', \
      keyentry with points pt 4 ps 1.1 lw 1.6 lc rgb '#d55e00' title 'least height, proved', \
-     keyentry with points pt 2 ps 1.1 lc rgb ink title 'not decided'
+     for [i=1:(open_sum > 0)] keyentry with points pt 2 ps 1.1 lc rgb ink title 'not decided'

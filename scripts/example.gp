@@ -63,7 +63,7 @@ do for [i = 0:1] {
     set origin 0.5 * i, 0
     plot table every ::1 using ((at(panel, 'box', 3) + at(panel, 'box', 5)) / 2):(at(panel, 'box', 4)):(at(panel, 'box', 3)):(at(panel, 'box', 5)):(at(panel, 'box', 4)):(at(panel, 'box', 6)) with boxxyerror lc rgb light, \
          table every ::1 using (at(panel, 'edge', 3)):(at(panel, 'edge', 4)):(at(panel, 'edge', 5) - at(panel, 'edge', 3)):(0) with vectors filled head lc rgb dark lw 2, \
-         table every ::1 using ((at(panel, 'edge', 3) + at(panel, 'edge', 5)) / 2):(at(panel, 'edge', 4)):(told(panel, 'edge')) with labels offset 0, 0.6 font 'sans-serif,10' textcolor rgb dark, \
+         table every ::1 using (at(panel, 'edge', 3)):(at(panel, 'edge', 4)):(told(panel, 'edge')) with labels offset -0.9, 0 font 'sans-serif,10' textcolor rgb dark, \
          table every ::1 using ((at(panel, 'box', 3) + at(panel, 'box', 5)) / 2):((at(panel, 'box', 4) + at(panel, 'box', 6)) / 2):(told(panel, 'box')) with labels font 'sans-serif,11' textcolor rgb ink, \
          table every ::1 using (at(panel, 'bound', 3)):(at(panel, 'bound', 4)):(at(panel, 'bound', 5)):(0) with vectors nohead dt 2 lc rgb '#d55e00' lw 1.6
 }

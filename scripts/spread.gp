@@ -16,7 +16,7 @@ set grid noytics
 set yrange [-rows_records + 0.4 : 0.6]
 set xrange [place(0) - 0.04 : *]
 set xtics ('0' place(0), '2' place(2), '5' place(5), '10' place(10), '25' place(25), '50' place(50), '100' place(100), \
-           '200' place(200), '400' place(400))
+           '200' place(200), '400' place(400), '1000' place(1000), '2500' place(2500))
 set xlabel 'planned memory above the bound [%], the scale narrows to the right'
 unset key
 plot for [c=2:columns] table every ::1 using (known(c) ? place(number(strcol(c))) : NaN):(-$0):ytic(label(0)) \
