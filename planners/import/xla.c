@@ -17,6 +17,7 @@
  * In place XLA lets a value take the place of another that ends where it begins (a loop's state, an
  *          overwritten operand), and does not list where it may. A pair is offered where the dump
  *          has such values at one offset.
+ * Named    By the dump, and by the op_names of the HLO beside it: xla_names.c.
  * Aliases  Values of one buffer share one step at most; xla_alias.c makes one of them. */
 #include "planners/import/xla_priv.h"
 
@@ -315,6 +316,7 @@ mpl_status mpl_import_read_xla(mpl_ctx *ctx, const mpl_import_in *in, mpl_import
     reader r = {.ctx = ctx, .path = in->path};
     mpl_xla_gaps gaps = {0};
     char *beside = NULL;
+    uint32_t n_named;
     int n = 0;
 
     MPL_TRY(mpl_text_has(in->text, in->size, "BufferLiveRange:")
@@ -323,6 +325,7 @@ mpl_status mpl_import_read_xla(mpl_ctx *ctx, const mpl_import_in *in, mpl_import
     MPL_TRY(read_allocations(&r, in));
     MPL_TRY(place_allocations(&r));
     MPL_TRY(mpl_xla_merge(ctx, &r.list, r.mark, &gaps));
+    MPL_TRY(mpl_xla_names(ctx, in->path, &r.list, &n_named));
     MPL_TRY(mpl_import_make(ctx, in, &r.list, out));
     MPL_TRY(mpl_xla_offer_pairs(ctx, out->problem, out->plan, &gaps));
     out->arena_bytes = r.top[0];
@@ -335,7 +338,8 @@ mpl_status mpl_import_read_xla(mpl_ctx *ctx, const mpl_import_in *in, mpl_import
         out->granule = r.list.item[0].align;
     if (r.list.n > 0)
         snprintf(out->note + n, sizeof out->note - (size_t)n,
-                 "alignment %u, as all offsets keep to it", r.list.item[0].align);
+                 "alignment %u, as all offsets keep to it%s", r.list.item[0].align,
+                 n_named > 0 ? "; operations named by the HLO beside" : "");
 out:
     mpl_free_each(ctx, beside, r.ranges.slot, r.ids.slot, r.indices.slot, r.range, r.allocation,
                   r.mark, gaps.item);

@@ -26,4 +26,8 @@ mpl_status mpl_xla_merge(mpl_ctx *ctx, mpl_import_list *list, const uint32_t *ma
 mpl_status mpl_xla_offer_pairs(mpl_ctx *ctx, mpl_problem *p, const mpl_plan *plan,
                                const mpl_xla_gaps *gaps);
 
+/* Adds to the names of the list what the HLO beside the dump at `path` says of their instructions,
+ * where that is there; *n_named buffers have it. */
+mpl_status mpl_xla_names(mpl_ctx *ctx, const char *path, mpl_import_list *list, uint32_t *n_named);
+
 #endif

@@ -534,8 +534,36 @@ TEST(one_run_of_onnx_runtime)
 }
 
 /* XLA's two files together, as it writes them. */
-TEST(xla_in_two_files)
+/* The plan at path under each allocation that is refused in turn. Fault: one is not handled. */
+static void refuse_each(const char *path, const mpl_problem *beside)
 {
+    mpl_status st = MPL_EMEM;
+
+    for (int64_t k = 0; st == MPL_EMEM; k++) {
+        mpl_ctx limited = mpl_ctx_default();
+        mpl_import got = {0};
+
+        limited.fail_after = k;
+        st = mpl_plan_import(&limited, path, beside, &got);
+        mpl_import_fini(&limited, &got);
+        assert_int_equal(limited.n_live, 0);
+    }
+    assert_int_equal(st, MPL_OK);
+}
+
+/* Fault: ROOT or % stay with a name, an index hides an instruction, or one without op_name has its
+ * neighbour's. */
+TEST(xla_in_files_beside)
+{
+    static const char hlo[] =
+        "HloModule jit_f\n\nENTRY %main {\n"
+        "  %mul = f32[64]{0} multiply(%p0, %p0), metadata={op_name=\"jit(f)/mul\" id=1}\n"
+        "  %add = f32[32]{0} add(%mul, %mul)\n"
+        "  pair.1 = (f32[64]{0}) tuple(%add), metadata={op_type=\"x\" op_name=\"jit(f)/a, b\"}\n"
+        "  %torn = , metadata={op_name=\"\n"
+        "  ROOT %neg = f32[64]{0} negate(%mul), metadata={op_name=\"jit(f)/neg\"}\n}\n";
+    static const char *const named[] = {"mul jit(f)/mul", "add", "pair.1{0} jit(f)/a, b",
+                                        "neg jit(f)/neg", "exp"};
     mpl_import got = {0};
     size_t size, n;
     char *text, *ranges, path[200];
@@ -550,6 +578,20 @@ TEST(xla_in_two_files)
     assert_ok(ctx, mpl_plan_import(ctx, path, NULL, &got));
     assert_int_equal(got.problem->n, 5);
     assert_non_null(strstr(got.note, "3 allocations of 324 bytes"));
+    assert_null(strstr(got.note, "HLO"));
+    mpl_import_fini(ctx, &got);
+    folder_put("m.txt", hlo, strlen(hlo));
+    assert_ok(ctx, mpl_plan_import(ctx, path, NULL, &got));
+    assert_non_null(strstr(got.note, "named by the HLO beside"));
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        bool there = false;
+
+        for (uint32_t b = 0; b < got.problem->n; b++)
+            there |= strcmp(got.problem->buffer_name[b], named[i]) == 0;
+        if (!there)
+            fail_msg("no buffer is named '%s'", named[i]);
+    }
+    refuse_each(path, NULL);
     mpl_free(ctx, text);
     mpl_import_fini(ctx, &got);
 }
@@ -618,24 +660,14 @@ TEST(memory_runs_out)
 
     assert_ok(ctx, mpl_csv_read(ctx, DATA "tensors.csv", &beside, NULL));
     for (int i = 0; i < N_GOOD; i++) {
-        mpl_status st = MPL_EMEM;
         char path[100];
 
         snprintf(path, sizeof path, DATA "%s", good[i].file);
-        for (int64_t k = 0; st == MPL_EMEM; k++) {
-            mpl_ctx limited = mpl_ctx_default();
-            mpl_import got = {0};
-
-            limited.fail_after = k;
-            st = mpl_plan_import(&limited, path, beside, &got);
-            mpl_import_fini(&limited, &got);
-            assert_int_equal(limited.n_live, 0);
-        }
-        assert_int_equal(st, MPL_OK);
+        refuse_each(path, beside);
     }
 }
 
 TESTS_WITHIN(begin, folder_remove, read_as_written, own_plans, changes_are_seen, cut_files,
              changed_bytes, tuples_of_relax, loops_of_executorch, versions_of_executorch,
-             xla_in_two_files, one_run_of_onnx_runtime, segments_come_and_go,
+             xla_in_files_beside, one_run_of_onnx_runtime, segments_come_and_go,
              nothing_that_is_a_plan, memory_runs_out)
