@@ -75,7 +75,7 @@ TAGGED := $(addprefix $O/tests/tagged_,run.o memory.o graph.o rules.o)
 $O/tests/test_planners_judge_control: $O/tests/random_control.o $(TAGGED)
 $O/tests/test_planners_programs: $O/tests/random_control.o
 $(addprefix $O/tests/test_,runtime_random_control harness_changed runtime_tape runtime_blocks graphs_units graphs_chain planners_loops planners_where planners_units runtime_cuda_loops \
-    harness_audit_walk graphs_streams graphs_stream_conflicts): \
+    harness_audit_walk graphs_streams graphs_stream_conflicts runtime_unrolled): \
     $O/tests/random_control.o
 $(addprefix $O/tests/test_runtime_,ops conformance cuda_fake cuda_loops training views control edges): \
     $(FAKE)

@@ -4,6 +4,23 @@
 #include "graphs/passes/layouts.h"
 #include "graphs/passes/passes.h"
 
+const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char *base,
+                            const char *suffix, uint32_t *number, char *text)
+{
+    uint32_t from = 1, *k = number != NULL ? number : &from;
+
+    do {
+        if (*k <= 1)
+            snprintf(text, MPL_REPEAT_NAME, "%.200s%.16s", base, suffix);
+        else
+            snprintf(text, MPL_REPEAT_NAME, "%.200s%.16s%u", base, suffix, *k);
+        ++*k;
+    } while (mpl_graph_find(to, text) != MPL_NONE || mpl_graph_find(g, text) != MPL_NONE ||
+             mpl_graph_find_block(to, text) != MPL_NONE ||
+             mpl_graph_find_block(g, text) != MPL_NONE);
+    return text;
+}
+
 mpl_status mpl_copy_attrs(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t *n, mpl_attr **attr)
 {
     *n = op != MPL_NONE ? g->op_attr_begin[op + 1] - g->op_attr_begin[op] : 0;

@@ -37,3 +37,9 @@ mpl_status mpl_copy_open(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph
                          mpl_value *map, uint32_t *made);
 mpl_status mpl_copy_close(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, mpl_graph *to,
                           const mpl_value *map);
+
+enum { MPL_REPEAT_NAME = 256 };
+/* "BASESUFFIX", "BASESUFFIX2", ..: from *number (NULL: 1) on the first that is no name in either
+ * graph. *number: the next one. text[MPL_REPEAT_NAME] receives and returns it. */
+const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char *base,
+                            const char *suffix, uint32_t *number, char *text);

@@ -349,19 +349,13 @@ static bool keeps_order(const char *method)
 
 static mpl_status of_repeats(reading *r)
 {
-    static const mpl_field held[] = {MPL_FIELD_graph,
-                                     MPL_FIELD_optimise,
-                                     MPL_FIELD_changed,
-                                     MPL_FIELD_dims,
-                                     MPL_FIELD_in_place,
-                                     MPL_FIELD_views,
-                                     MPL_FIELD_concat,
-                                     MPL_FIELD_loop,
-                                     MPL_FIELD_pinned,
-                                     MPL_FIELD_own_pools,
-                                     MPL_FIELD_all_work,
-                                     MPL_FIELD_forward_work,
-                                     MPL_FIELD_recompute_before_bytes};
+    static const mpl_field held[] = {MPL_FIELD_graph,        MPL_FIELD_optimise,
+                                     MPL_FIELD_changed,      MPL_FIELD_dims,
+                                     MPL_FIELD_in_place,     MPL_FIELD_views,
+                                     MPL_FIELD_concat,       MPL_FIELD_loop,
+                                     MPL_FIELD_unroll,       MPL_FIELD_pinned,
+                                     MPL_FIELD_own_pools,    MPL_FIELD_all_work,
+                                     MPL_FIELD_forward_work, MPL_FIELD_recompute_before_bytes};
     mpl_statement s = {.what = "bound", .unit = "of repeated work"};
     const char *asked = mpl_record_get_text(r->row, MPL_FIELD_recompute);
     bool optimal = mpl_record_is(r->row, MPL_FIELD_recompute_claim, "optimal");

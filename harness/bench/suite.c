@@ -136,9 +136,9 @@ static mpl_status take_option(mpl_ctx *ctx, char *line, mpl_options *options)
 static bool is_own(const char *name)
 {
     static const char *const names[] = {
-        "order",  "in-place",   "views",    "concat",  "loop",      "pin",
-        "pools",  "workspaces", "optimise", "changed", "recompute", "seed",
-        "safety", "threads",    "workers",  "loss",    "trainable", "tile"};
+        "order",      "in-place", "views",   "concat",    "loop", "pin",    "pools",
+        "workspaces", "optimise", "changed", "recompute", "seed", "unroll", "safety",
+        "threads",    "workers",  "loss",    "trainable", "tile"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
@@ -163,7 +163,8 @@ static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
             return MPL_REFUSE(
                 ctx,
                 "'%.100s': one graph of a suite takes --order, --in-place, --views, --concat,"
-                " --loop, --pin, --pools, --workspaces, --optimise, --changed, --recompute,"
+                " --loop, --unroll, --pin, --pools, --workspaces, --optimise, --changed, "
+                "--recompute,"
                 " --tile, --seed, --safety, --threads, --workers, --loss and --trainable, each "
                 "with a "
                 "value",

@@ -7,6 +7,7 @@
 #include "graphs/passes/optimise/optimise.h"
 #include "graphs/passes/passes.h"
 #include "harness/job/asked.h"
+#include "graphs/passes/unroll_loops.h"
 #include "harness/tile/tile_job.h"
 #include "planners/plan/plan_choices.h"
 #include "planners/plan/residency.h"
@@ -63,6 +64,7 @@ typedef struct mpl_job {
     mpl_incremental_facts twice;         /* of --changed; n_ops 0: not asked for */
     mpl_recompute_found recomputed;      /* result of --recompute */
     int64_t recompute_ns;                /* its time; 0: not asked for */
+    mpl_unrolled_loops unrolled;         /* result of --unroll */
     mpl_tiled tiled;                     /* result of --tile */
     uint64_t tuned_ns; /* of --layout tuned: the sum of measured times; 0: not asked for */
     mpl_op *order;     /* [n_ops]; NULL for a list of buffers */
@@ -154,6 +156,8 @@ typedef struct mpl_recompute_spec {
 
 /* MPL_EINPUT: no such method, or no such budget. */
 mpl_status mpl_recompute_spec_parse(mpl_ctx *ctx, const char *text, mpl_recompute_spec *out);
+/* "none": *copies is 1; "auto": 0; "K". MPL_EINPUT. */
+mpl_status mpl_unroll_parse(mpl_ctx *ctx, const char *text, uint64_t *copies);
 /* Replaces *g by the graph with recomputation. *ns > 0 is the time taken; 0: not asked for. */
 mpl_status mpl_recompute_graph(mpl_ctx *ctx, const mpl_problem_options *options,
                                const mpl_recompute_spec *spec, mpl_graph **g,

@@ -66,23 +66,12 @@ mpl_status mpl_job_adopt(mpl_ctx *ctx, mpl_options *o, bool in_place, const mpl_
         mpl_field field;
     } texts[] = {
 #define SAME(id) {MPL_OPT_##id, MPL_FIELD_##id}
-        SAME(safety),
-        SAME(order),
-        SAME(concat),
-        SAME(loop),
-        SAME(ssa),
-        SAME(optimise),
-        SAME(changed),
-        SAME(recompute),
-        SAME(layout),
-        SAME(tile),
-        SAME(workspaces),
-        SAME(algorithms),
-        SAME(op_times),
-        SAME(backend),
-        SAME(loss),
-        SAME(trainable),
-        {MPL_OPT_shared, MPL_FIELD_shared_state},
+        SAME(safety),     SAME(order),     SAME(concat),
+        SAME(loop),       SAME(unroll),    SAME(ssa),
+        SAME(optimise),   SAME(changed),   SAME(recompute),
+        SAME(layout),     SAME(tile),      SAME(workspaces),
+        SAME(algorithms), SAME(op_times),  SAME(backend),
+        SAME(loss),       SAME(trainable), {MPL_OPT_shared, MPL_FIELD_shared_state},
 #undef SAME
     };
 

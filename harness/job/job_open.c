@@ -115,6 +115,17 @@ static mpl_status optimise(mpl_ctx *ctx, const mpl_options *options, mpl_job *jo
                               &(mpl_weight_source){fill_weight, &run}, job->passes);
 }
 
+static mpl_status unroll(mpl_ctx *ctx, const mpl_options *options, const mpl_problem_options *asked,
+                         mpl_job *job)
+{
+    uint64_t copies;
+
+    MPL_PASS(mpl_unroll_parse(ctx, options->unroll, &copies));
+    if (copies == 1)
+        return MPL_OK;
+    return mpl_graph_unroll(ctx, &job->source.graph, (uint32_t)copies, asked, &job->unrolled);
+}
+
 static mpl_status evaluate_twice(mpl_ctx *ctx, const mpl_options *options, mpl_job *job)
 {
     mpl_status st = MPL_OK;
@@ -137,9 +148,12 @@ mpl_status mpl_job_passes(mpl_ctx *ctx, const mpl_options *options, mpl_job *job
 
     if (job->source.graph == NULL && options->changed != NULL)
         return MPL_REFUSE(ctx, "--changed: %s is a list of buffers; it has no inputs", job->text);
+    if (job->source.graph == NULL && strcmp(options->unroll, "none") != 0)
+        return MPL_REFUSE(ctx, "--unroll: %s is a list of buffers; it has no loops", job->text);
     if (job->source.graph == NULL)
         return MPL_OK;
     MPL_PASS(optimise(ctx, options, job));
+    MPL_PASS(unroll(ctx, options, &asked, job));
     MPL_PASS(evaluate_twice(ctx, options, job));
     MPL_PASS(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
     MPL_PASS(mpl_recompute_graph(ctx, &asked, &recompute, &job->source.graph, &job->recomputed,

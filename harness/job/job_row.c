@@ -139,6 +139,10 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
     mpl_record_text(
         row, MPL_FIELD_loop,
         (g != NULL && mpl_graph_has_loop(g)) || o->opener != NULL ? mpl_word_text[o->loop] : NULL);
+    if (strcmp(o->unroll, "none") != 0) {
+        mpl_record_text(row, MPL_FIELD_unroll, o->unroll);
+        mpl_record_int(row, MPL_FIELD_unroll_bodies, job->unrolled.bodies);
+    }
     mpl_record_text(row, MPL_FIELD_ssa, job->is_program ? mpl_word_text[o->ssa] : NULL);
     mpl_record_text(row, MPL_FIELD_optimise,
                     ordered && strcmp(o->optimise, "none") != 0 ? o->optimise : NULL);

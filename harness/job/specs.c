@@ -294,6 +294,16 @@ static mpl_status check_workers(mpl_ctx *ctx, const mpl_options *options)
     return MPL_OK;
 }
 
+mpl_status mpl_unroll_parse(mpl_ctx *ctx, const char *text, uint64_t *copies)
+{
+    *copies = strcmp(text, "none") == 0 ? 1 : 0;
+    if (*copies == 1 || strcmp(text, "auto") == 0)
+        return MPL_OK;
+    if (text[0] < '0' || text[0] > '9')
+        return MPL_REFUSE(ctx, "--unroll: '%.40s' is none of auto, K, none", text);
+    return mpl_parse_count(ctx, "--unroll", text, 2, MPL_MOST_BODIES, copies);
+}
+
 mpl_status mpl_job_default_safety(mpl_ctx *ctx, mpl_command_id command, mpl_options *options)
 {
     char text[sizeof options->safety.text];
@@ -337,6 +347,7 @@ mpl_status mpl_job_check_options(mpl_ctx *ctx, const mpl_options *options)
     MPL_TRY(mpl_pass_set_parse(ctx, options->optimise, &passes));
     MPL_TRY(mpl_recompute_spec_parse(ctx, options->recompute, &recompute));
     MPL_TRY(mpl_tile_parse(ctx, options->tile, &tiled, &tile));
+    MPL_TRY(mpl_unroll_parse(ctx, options->unroll, &size));
     MPL_TRY(check_device(ctx, options));
     MPL_TRY(mpl_backend_by_option(ctx, options->backend, &backend));
 out:

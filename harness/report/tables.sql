@@ -379,8 +379,8 @@ WITH run AS (
     planned_bytes + iif('outputs' IN (SELECT value FROM json_each(pinned)),
     coalesce(kept_bytes, 0), 0) AS all_bytes FROM rows)
 SELECT r.graph_name AS graph, r.safety, iif(r.in_place, 'on', 'off') AS "in place", r."order",
-  r.concat, r.loop, r.changed,
-  r.changed_ops AS again, r.all_ops AS "of", mib(r.kept_bytes) AS "kept MiB",
+  r.concat, r.loop, coalesce(r.unroll, '-') AS unroll, r.unroll_bodies AS bodies, r.changed,
+  r.kernels AS operations, r.planned_bytes AS "planned bytes", r.changed_ops AS again, r.all_ops AS "of", mib(r.kept_bytes) AS "kept MiB",
   mib(r.all_bytes) AS "in all MiB",
   fixed(ratio(r.all_bytes, f.all_bytes), 3) AS "in all beside first", r.planner_name AS planner,
   mib(f.planned_bytes) AS "first MiB", mib(r.planned_bytes) AS "planned MiB",

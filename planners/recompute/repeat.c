@@ -11,23 +11,6 @@ typedef struct repeater {
     const char *suffix; /* NULL: the names stay */
 } repeater;
 
-const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char *base,
-                            const char *suffix, uint32_t *number, char *text)
-{
-    uint32_t from = 1, *k = number != NULL ? number : &from;
-
-    do {
-        if (*k <= 1)
-            snprintf(text, MPL_REPEAT_NAME, "%.200s%.16s", base, suffix);
-        else
-            snprintf(text, MPL_REPEAT_NAME, "%.200s%.16s%u", base, suffix, *k);
-        ++*k;
-    } while (mpl_graph_find(to, text) != MPL_NONE || mpl_graph_find(g, text) != MPL_NONE ||
-             mpl_graph_find_block(to, text) != MPL_NONE ||
-             mpl_graph_find_block(g, text) != MPL_NONE);
-    return text;
-}
-
 /* The name of a copy; text[MPL_REPEAT_NAME] is scratch. */
 static const char *name_of(const repeater *r, const char *base, char *text)
 {

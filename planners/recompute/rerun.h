@@ -4,6 +4,7 @@
  * of a value. A repeat thus makes bit for bit what the first run made. */
 #pragma once
 
+#include "graphs/passes/copy.h"
 #include "graphs/problem/derive/from_graph.h"
 #include "graphs/problem/steps.h"
 
@@ -53,11 +54,6 @@ mpl_status mpl_rerun_thin(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_op
  * after it. */
 mpl_status mpl_find_forward(mpl_ctx *ctx, const mpl_graph *g, uint8_t *is_forward);
 
-enum { MPL_REPEAT_NAME = 256 };
-/* "BASESUFFIX", "BASESUFFIX2", ..: from *number (NULL: 1) on the first that is no name in either
- * graph. *number: the next one. text[MPL_REPEAT_NAME] receives and returns it. */
-const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char *base,
-                            const char *suffix, uint32_t *number, char *text);
 /* Copies an input or weight; bare: without a constant's data. */
 mpl_status mpl_repeat_source(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, bool bare,
                              mpl_graph *to, mpl_value *made);
