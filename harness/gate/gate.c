@@ -56,7 +56,8 @@ mpl_status mpl_optimum_find(mpl_ctx *ctx, const mpl_options *options, const mpl_
 
 /* ---- plans as jobs ---- */
 
-/* "../x/densenet121.tensors.csv" to "densenet121". */
+/* "../x/densenet121.tensors.csv" to "densenet121"; of XLA's own names, which begin with a number of
+ * the run, "module_0008.jit_f.cpu_after_optimizations-.." to "module_0008.jit_f". */
 static void name_of(const char *path, char *name)
 {
     const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
@@ -65,7 +66,8 @@ static void name_of(const char *path, char *name)
 
     if (ending != NULL && ending > base && strstr(base, "after_optimizations") == NULL)
         n = (size_t)(ending - base);
-
+    else if (ending != NULL && strncmp(base, "module_", strlen("module_")) == 0 && base[n] == '.')
+        n += 1 + strcspn(base + n + 1, ".");
     snprintf(name, 200, "%.*s", n > 0 && n < 199 ? (int)n : 199, base);
 }
 

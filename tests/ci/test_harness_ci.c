@@ -77,6 +77,8 @@ TEST(other_plans_are_references)
          "small.offline.json",
          "0", "at the baseline of 160", NULL},
         {"check --plan @/best.csv --markdown @/no/such/table.md", "2", "no/such/table.md", NULL},
+        {"check --plan @/module_0008.jit_f.cpu_after_optimizations-buffer-assignment.txt", "0",
+         "check: ok: module_0008.jit_f by xla", NULL},
         {"check --plan '@/pipe|.csv'", "0", "check: ok", "| pipe\\| | minimalloc |"});
     char folder_before[400];
 
@@ -86,6 +88,9 @@ TEST(other_plans_are_references)
     put_four("wide.csv", "160");
     put_four("before/wide.csv", "0");
     put_four("pipe|.csv", "0");
+    folder_put_text("module_0008.jit_f.cpu_after_optimizations-buffer-assignment.txt",
+                    "BufferAssignment:\nallocation 0: size 64, preallocated-temp:\n"
+                    " value: <0 a @0> (size=64,offset=0): f32[16]{0}\nBufferLiveRange:\na{}:0-1\n");
     folder_put_text("torn.csv",
                     "id,lower,upper,size,offset\na,0,2,96,0\nb,1,3,64,95\nc,2,4,96,0\n");
     RUN_ALL(table);
