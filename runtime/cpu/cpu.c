@@ -8,6 +8,7 @@
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
 #include "runtime/cpu/loops/chain.h"
+#include "runtime/cpu/loops/panels.h"
 #include "runtime/cpu/cpu_priv.h"
 #include "runtime/cpu/cpu_quant.h"
 #include "runtime/cpu/halves.h"
@@ -35,6 +36,7 @@ struct mpl_prepared {
     mpl_images *images;     /* or NULL */
     mpl_halves *halves;     /* or NULL */
     mpl_cpu_quant *quant;   /* or NULL */
+    mpl_panels *panels;     /* or NULL */
     mpl_rescale *rescale;   /* or NULL */
     mpl_resample *resample; /* or NULL */
     int64_t n_images;       /* runs of the primitive; each argument advances a step between them */
@@ -150,6 +152,7 @@ static void release_one(mpl_device *dev, mpl_prepared *prepared)
     mpl_images_free(dev->ctx, prepared->images);
     mpl_halves_free(dev, prepared->halves);
     mpl_cpu_quant_free(dev->ctx, prepared->quant);
+    mpl_panels_free(dev->ctx, prepared->panels);
     mpl_resample_free(dev->ctx, prepared->resample);
     mpl_free_each(dev->ctx, prepared->step, prepared->arg, prepared->source, prepared);
 }
@@ -409,7 +412,8 @@ static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
 static bool is_ready(const mpl_prepared *p)
 {
     return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL ||
-           p->halves != NULL || p->quant != NULL || p->rescale != NULL || p->resample != NULL;
+           p->halves != NULL || p->quant != NULL || p->panels != NULL || p->rescale != NULL ||
+           p->resample != NULL;
 }
 
 /* ---- operands of concats, which may lie inside the result ---- */
@@ -557,6 +561,8 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     else if (r.last && prefers_images((mpl_op_kind)g->op_kind[op]))
         MPL_TRY(mpl_images_new(ctx, g, op, NULL, &p->images, &name));
     if (!is_ready(p))
+        MPL_TRY(mpl_panels_new(ctx, g, op, &p->panels, &name));
+    if (!is_ready(p))
         p->rescale = mpl_thin_of(g, op, &name);
     if (!is_ready(p) && read_operands(&r))
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
@@ -649,6 +655,7 @@ static uint64_t packed_bytes(const mpl_prepared *prepared)
 
         sum += p->halves != NULL ? mpl_halves_packed_bytes(p->halves) : 0;
         sum += p->quant != NULL ? mpl_cpu_quant_packed_bytes(p->quant) : 0;
+        sum += p->panels != NULL ? mpl_panels_packed_bytes(p->panels) : 0;
         if (p->packed != NULL && dnnl_memory_get_memory_desc(p->packed, &md) == dnnl_success)
             sum += dnnl_memory_desc_get_size(md);
     }
@@ -734,6 +741,10 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
         return mpl_halves_run(dev, p->halves, call);
     if (p->quant != NULL)
         return mpl_cpu_quant_run(dev->ctx, dev->library->stream, p->quant, call, dev->n_threads);
+    if (p->panels != NULL) {
+        mpl_panels_run(p->panels, call, dev->n_threads);
+        return MPL_OK;
+    }
     if (p->rescale != NULL)
         return p->rescale(dev->ctx, call);
     if (p->resample != NULL)

@@ -180,8 +180,10 @@ static void power(recipe *r)
 {
     float exponent;
 
-    if (known_number(r, 1, &exponent) && mpl_shape_equal(r->in[0], r->out[0]) &&
-        exponent != 0.5f) /* oneDNN takes a root: a NaN at -infinity, whose power is infinite */
+    /* Of 0.5, oneDNN takes a root: a NaN at -infinity, whose power is infinite. Of 3, it calls
+     * libm for each element; a chain does not. */
+    if (known_number(r, 1, &exponent) && mpl_shape_equal(r->in[0], r->out[0]) && exponent != 0.5f &&
+        exponent != 3)
         eltwise(r, dnnl_eltwise_pow, 1, exponent);
 }
 

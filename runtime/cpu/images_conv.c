@@ -48,26 +48,28 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
     {                                                                                              \
         const mpl_image_window *w = t->window;                                                     \
         int64_t channel = t->channel + v * lanes, left = w->out_channels - channel;                \
-        float part[2][lanes] = {{0}};                                                              \
+        const float *bias = t->bias != NULL ? t->bias + channel : NULL;                            \
+        const float *added = t->sum != NULL ? t->sum + pixel * w->sum_pitch + channel : NULL;      \
+        float *y = t->y + pixel * w->y_pitch + channel, part[3][lanes];                            \
         size_t bytes = sizeof(float) * (size_t)(left < lanes ? left : lanes);                      \
                                                                                                    \
         if (left <= 0)                                                                             \
             return;                                                                                \
-        if (t->bias != NULL) {                                                                     \
-            memcpy(part[0], t->bias + channel, bytes);                                             \
-            sum = plus(sum, load(part[0]));                                                        \
+        if (left < lanes) {                                                                        \
+            memset(part, 0, sizeof part);                                                          \
+            if (bias != NULL)                                                                      \
+                bias = memcpy(part[0], bias, bytes);                                               \
+            if (added != NULL)                                                                     \
+                added = memcpy(part[1], added, bytes);                                             \
         }                                                                                          \
-        if (t->sum != NULL) {                                                                      \
-            memcpy(part[1], t->sum + pixel * w->sum_pitch + channel, bytes);                       \
-            sum = plus(sum, load(part[1]));                                                        \
-        }                                                                                          \
+        if (bias != NULL)                                                                          \
+            sum = plus(sum, load(bias));                                                           \
+        if (added != NULL)                                                                         \
+            sum = plus(sum, load(added));                                                          \
         sum = least(spread(t->high), most(spread(t->low), sum)); /* keeps a NaN of sum */          \
-        if (left >= lanes) {                                                                       \
-            store(t->y + pixel * w->y_pitch + channel, sum);                                       \
-            return;                                                                                \
-        }                                                                                          \
-        store(part[0], sum);                                                                       \
-        memcpy(t->y + pixel * w->y_pitch + channel, part[0], bytes);                               \
+        store(left < lanes ? part[2] : y, sum);                                                    \
+        if (left < lanes)                                                                          \
+            memcpy(y, part[2], bytes);                                                             \
     }                                                                                              \
     __attribute__((target(isa)))                                                                   \
     INLINE void tile_##name(const mpl_image_tile *t, const int n_v, const int n_p)                 \

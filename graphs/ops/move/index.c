@@ -4,8 +4,8 @@
 #include "graphs/ops/ops_priv.h"
 
 /* Index i of `indices` for an axis of `dim` elements; negative ones count from the end. */
-static mpl_status index_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t i, int64_t dim,
-                           int64_t *out)
+static inline mpl_status index_at(mpl_ctx *ctx, const mpl_tensor *indices, int64_t i, int64_t dim,
+                                  int64_t *out)
 {
     int64_t index = mpl_get_int(indices->type, indices->data, i);
 
@@ -296,11 +296,36 @@ static void scatter_row(mpl_type type, reduction how, void *to, int64_t i, const
             reduce_int(type, how, to, i + k, from, j + k);
 }
 
+/* A row of scatter_elements: n indices from element i on, by which elements lie `along` apart; the
+ * others are `step` apart. */
+typedef struct scatter {
+    reduction how;
+    int64_t dim, along, step;
+} scatter;
+
+static mpl_status scatter_indexed(mpl_ctx *ctx, const mpl_op_call *call, const scatter *s,
+                                  int64_t base, int64_t i, int64_t n)
+{
+    bool words = s->how == PUT && mpl_type_bytes(call->out[0].type) == sizeof(uint32_t);
+    uint32_t *to = call->out[0].data;
+    const uint32_t *from = call->in[2].data;
+    int64_t at = 0;
+
+    for (int64_t j = 0; j < n; j++, base += s->step) {
+        MPL_PASS(index_at(ctx, &call->in[1], i + j, s->dim, &at));
+        if (words)
+            to[base + at * s->along] = from[i + j];
+        else
+            scatter_row(call->out[0].type, s->how, to, base + at * s->along, from, i + j, 1);
+    }
+    return MPL_OK;
+}
+
 mpl_status mpl_eval_scatter_elements(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const mpl_shape *to = &call->out[0].shape, *indices = &call->in[1].shape;
-    int64_t index[MPL_MAX_RANK] = {0}, stride[1][MPL_MAX_RANK], along, base = 0, i = 0, at = 0;
-    reduction how = reduction_of(call->graph, call->op);
+    int64_t index[MPL_MAX_RANK] = {0}, stride[1][MPL_MAX_RANK], base = 0, i = 0, row;
+    scatter s = {.how = reduction_of(call->graph, call->op)};
     uint32_t axis;
 
     MPL_PASS(mpl_eval_copy(ctx, call));
@@ -308,15 +333,15 @@ mpl_status mpl_eval_scatter_elements(mpl_ctx *ctx, const mpl_op_call *call)
     if (mpl_count(indices) == 0)
         return MPL_OK;
     mpl_strides(to, stride[0]);
-    along = stride[0][axis];
+    s.dim = to->dim[axis], s.along = stride[0][axis];
     stride[0][axis] = 0;
+    s.step = stride[0][to->rank - 1];
+    row = indices->dim[to->rank - 1];
     do {
-        MPL_PASS(index_at(ctx, &call->in[1], i, to->dim[axis], &at));
-        scatter_row(call->out[0].type, how, call->out[0].data, base + at * along, call->in[2].data,
-                    i, 1);
-        i++;
-    } while (mpl_step(indices->dim, indices->rank, index, 1, (const int64_t(*)[MPL_MAX_RANK])stride,
-                      &base));
+        MPL_PASS(scatter_indexed(ctx, call, &s, base, i, row));
+        i += row;
+    } while (mpl_step(indices->dim, indices->rank - 1, index, 1,
+                      (const int64_t(*)[MPL_MAX_RANK])stride, &base));
     return MPL_OK;
 }
 

@@ -100,7 +100,29 @@ static bool around_point(const region *r, const int64_t cell[2], int64_t i, int6
     return true;
 }
 
-enum { TOGETHER = 32 }; /* channels that are pooled at once: a point is placed once for them */
+enum { TOGETHER = 64 }; /* channels that are pooled at once: a point is placed once for them */
+
+/* Adds what is around a point to the sums of n channels; at: of the first one. */
+MPL_INLINE void add_point(mpl_type type, const void *data, int64_t at, int64_t plane, int64_t n,
+                          const int64_t offset[4], const double factor[4], double *sum)
+{
+    for (int64_t c = 0; c < n; c++, at += plane)
+        for (int k = 0; k < 4; k++)
+            sum[c] += factor[k] * mpl_get(type, data, at + offset[k]);
+}
+
+/* The same for the largest weighted element; of none, 0. */
+MPL_INLINE void raise_point(mpl_type type, const void *data, int64_t at, int64_t plane, int64_t n,
+                            const int64_t offset[4], const double factor[4], bool inside,
+                            double *most)
+{
+    for (int64_t c = 0; c < n; c++, at += plane)
+        for (int k = 0; k < 4; k++) {
+            double v = inside ? factor[k] * mpl_get(type, data, at + offset[k]) : 0;
+
+            most[c] = v > most[c] ? v : most[c];
+        }
+}
 
 /* A cell of n channels from the region's plane on: the means, or the largest weighted elements,
  * around its points. Results lie `apart` elements from one another. */
@@ -108,29 +130,23 @@ MPL_INLINE void pool_cell(mpl_type type, const region *r, const int64_t cell[2],
                           void *out, int64_t to, int64_t apart)
 {
     int64_t plane = r->in->shape.dim[2] * r->in->shape.dim[3], points = r->points[0] * r->points[1];
-    double sum[TOGETHER] = {0}, most[TOGETHER] = {0};
+    double pooled[TOGETHER];
 
+    for (int64_t c = 0; c < n; c++)
+        pooled[c] = r->max && points > 0 ? -(double)INFINITY : 0;
     for (int64_t i = 0; i < points; i++) {
         int64_t offset[4] = {0};
         double factor[4] = {0};
         bool inside = around_point(r, cell, i, offset, factor);
 
-        for (int64_t c = 0; c < n; c++) {
-            double best = -(double)INFINITY;
-
-            for (int k = 0; k < 4; k++) {
-                int64_t from = r->plane + c * plane + offset[k];
-                double v = inside ? factor[k] * mpl_get(type, r->in->data, from) : 0;
-
-                sum[c] += v;
-                best = v > best ? v : best;
-            }
-            most[c] = i == 0 || best > most[c] ? best : most[c];
-        }
+        if (r->max)
+            raise_point(type, r->in->data, r->plane, plane, n, offset, factor, inside, pooled);
+        else if (inside)
+            add_point(type, r->in->data, r->plane, plane, n, offset, factor, pooled);
     }
     for (int64_t c = 0; c < n; c++)
         mpl_put(type, out, to + c * apart,
-                r->max ? most[c] : sum[c] / (double)(points > 1 ? points : 1));
+                r->max ? pooled[c] : pooled[c] / (double)(points > 1 ? points : 1));
 }
 
 /* A region's place in the input, from its numbers x1, y1, x2, y2 at element `at`. */

@@ -140,23 +140,78 @@ MPL_INLINE void corners(const float *box, bool centre, double at[2][2])
     }
 }
 
-/* Area of the intersection over that of the union. a: corners. */
-MPL_INLINE double overlap(double a[2][2], const float *box, bool centre)
+/* Area of the intersection over that of the union, of corners. */
+MPL_INLINE double overlap(double a[2][2], double b[2][2])
 {
-    double b[2][2], both = 1;
+    double both = 1;
 
-    corners(box, centre, b);
     for (int k = 0; k < 2; k++) {
         double low = a[k][0] > b[k][0] ? a[k][0] : b[k][0];
         double high = a[k][1] < b[k][1] ? a[k][1] : b[k][1];
 
-        if (!(high > low)) /* most pairs of boxes lie apart */
+        if (!(high > low))
             return 0;
         both *= high - low;
     }
     return both > 0 ? both / ((a[0][1] - a[0][0]) * (a[1][1] - a[1][0]) +
                               (b[0][1] - b[0][0]) * (b[1][1] - b[1][0]) - both)
                     : 0;
+}
+
+enum { AT_ONCE = 8 };
+
+/* The corners of the boxes that a row has selected so far: [AT_ONCE] of each side in turn. */
+typedef struct selection {
+    double (*side)[4][AT_ONCE];
+    int64_t n;
+} selection;
+
+typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
+typedef int64_t mask __attribute__((vector_size(16)));
+
+/* Whether a box meets one of a group at all: most pairs of boxes lie apart. A corner that is no
+ * number meets nothing. side: [4][AT_ONCE]. */
+static bool meets(double a[2][2], const double *side)
+{
+    const pair low[2] = {{a[0][0], a[0][0]}, {a[1][0], a[1][0]}};
+    const pair high[2] = {{a[0][1], a[0][1]}, {a[1][1], a[1][1]}};
+    mask any = {0};
+
+    _Pragma("GCC unroll 4") for (int i = 0; i < AT_ONCE; i += 2)
+    {
+        const double *at = side + i;
+
+        any |= (high[0] > *(const pair *)at) & (*(const pair *)(at + AT_ONCE) > low[0]) &
+               (high[1] > *(const pair *)(at + 2 * AT_ONCE)) &
+               (*(const pair *)(at + 3 * AT_ONCE) > low[1]);
+    }
+    return (any[0] | any[1]) != 0;
+}
+
+/* Whether a box shares no more than `most` with each box selected. */
+static bool is_free(const selection *s, double a[2][2], double most)
+{
+    for (int64_t k = 0; k < s->n; k += AT_ONCE) {
+        double(*side)[AT_ONCE] = s->side[k / AT_ONCE];
+        int64_t n = s->n - k < AT_ONCE ? s->n - k : AT_ONCE;
+
+        if (most >= 0 && n == AT_ONCE && !meets(a, (const double *)side))
+            continue;
+        for (int64_t i = 0; i < n; i++) {
+            double b[2][2] = {{side[0][i], side[1][i]}, {side[2][i], side[3][i]}};
+
+            if (overlap(a, b) > most)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void keep(selection *s, double a[2][2])
+{
+    for (int k = 0; k < 4; k++)
+        s->side[s->n / AT_ONCE][k][s->n % AT_ONCE] = a[k / 2][k % 2];
+    s->n++;
 }
 
 typedef struct candidate {
@@ -188,10 +243,13 @@ static int64_t candidates_of(const float *score, int64_t n, const float *least, 
 
 uint64_t mpl_nms_workspace(const mpl_graph *g, mpl_op op)
 {
-    return (uint64_t)g->value_shape[mpl_op_input(g, op, 1)].dim[2] * sizeof(candidate);
+    uint64_t n = (uint64_t)g->value_shape[mpl_op_input(g, op, 1)].dim[2];
+
+    return n * sizeof(candidate) + (n + AT_ONCE - 1) / AT_ONCE * sizeof(double[4][AT_ONCE]);
 }
 
-/* Selects boxes row by row; `best` has room for the candidates of one row. */
+/* Selects boxes row by row; `best` has room for the candidates of one row, and then for the
+ * selection. */
 static void select_boxes(const mpl_op_call *call, candidate *best)
 {
     const int64_t *dim = call->in[1].shape.dim, n = dim[2];
@@ -207,21 +265,18 @@ static void select_boxes(const mpl_op_call *call, candidate *best)
     memset(out, 0, (size_t)mpl_count(&call->out[0].shape) * sizeof *out);
     for (int64_t row = 0; row < dim[0] * dim[1]; row++) {
         const float *box = (const float *)call->in[0].data + row / dim[1] * n * 4;
-        int64_t begin = found;
         int64_t count = candidates_of((const float *)call->in[1].data + row * n, n, limit[1], best);
+        selection s = {.side = (double(*)[4][AT_ONCE])(void *)(best + n)};
 
-        for (int64_t c = 0; c < count && found - begin < most; c++) {
-            bool free = true;
+        for (int64_t c = 0; c < count && s.n < most; c++) {
+            const int64_t index[3] = {row / dim[1], row % dim[1], best[c].box};
             double at[2][2];
 
             corners(box + 4 * best[c].box, centre, at);
-            for (int64_t k = begin; k < found && free; k++)
-                free = !(overlap(at, box + 4 * out[3 * k + 2], centre) > most_shared);
-            if (free) {
-                const int64_t index[3] = {row / dim[1], row % dim[1], best[c].box};
-
-                memcpy(out + 3 * found++, index, sizeof index);
-            }
+            if (!is_free(&s, at, most_shared))
+                continue;
+            keep(&s, at);
+            memcpy(out + 3 * found++, index, sizeof index);
         }
     }
     put_length(call, 1, found);
@@ -229,11 +284,11 @@ static void select_boxes(const mpl_op_call *call, candidate *best)
 
 mpl_status mpl_eval_nms(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    candidate *own = NULL;
+    char *own = NULL;
 
     if (call->workspace == NULL)
-        MPL_PASS(mpl_new(ctx, own, (size_t)call->in[1].shape.dim[2] + 1));
-    select_boxes(call, own != NULL ? own : call->workspace);
+        MPL_PASS(mpl_new(ctx, own, (size_t)mpl_nms_workspace(call->graph, call->op) + 1));
+    select_boxes(call, own != NULL ? (void *)own : call->workspace);
     mpl_free(ctx, own);
     return MPL_OK;
 }

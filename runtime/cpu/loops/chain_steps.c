@@ -216,6 +216,36 @@ STEP(div, x / z)
 STEP(min, x < z || x != x ? x : z)
 STEP(max, x > z || x != x ? x : z)
 
+INLINE bool is_all(const float *b, float of, int64_t n)
+{
+    uint32_t others = 0;
+
+    for (int64_t k = 0; k < n; k++)
+        others |= b[k] != of;
+    return others == 0;
+}
+
+/* Squares and cubes are products: the exponent is nearly always one number. */
+INLINE void pow_body(float *restrict y, const float *restrict a, const float *restrict b, int64_t n)
+{
+    if (is_all(b, 2, n))
+        for (int64_t k = 0; k < n; k++)
+            y[k] = a[k] * a[k];
+    else if (is_all(b, 3, n))
+        for (int64_t k = 0; k < n; k++)
+            y[k] = (float)((double)a[k] * (double)a[k] * (double)a[k]);
+    else
+        for (int64_t k = 0; k < n; k++)
+            y[k] = powf(a[k], b[k]);
+}
+
+static void pow_plain(float *restrict y, const float *a, const float *b, int64_t n)
+{
+    pow_body(y, a, b, n);
+}
+
+WIDER(pow)
+
 static mpl_chain_step *const step[MPL_N_OPS][MPL_N_CHAIN_WIDTHS] = {
     [MPL_OP_relu] = LOOPS(relu),
     [MPL_OP_sigmoid] = LOOPS(sigmoid),
@@ -241,6 +271,7 @@ static mpl_chain_step *const step[MPL_N_OPS][MPL_N_CHAIN_WIDTHS] = {
     [MPL_OP_div] = LOOPS(div),
     [MPL_OP_min] = LOOPS(min),
     [MPL_OP_max] = LOOPS(max),
+    [MPL_OP_pow] = LOOPS(pow),
 };
 
 const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS] = {"chain", "chain:avx2", "chain:avx512"};

@@ -76,6 +76,25 @@ static mpl_status cast(mpl_ctx *ctx, const mpl_op_call *call)
     return MPL_OK;
 }
 
+/* By one exponent; the result may lie over x. */
+static mpl_status power(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    mpl_chain_step *step = mpl_chain_step_of(MPL_OP_pow, mpl_chain_widest());
+    int64_t all = mpl_count(&call->out[0].shape);
+    const float *x = call->in[0].data;
+    float exponent[PIECE], piece[PIECE], *y = call->out[0].data;
+
+    (void)ctx;
+    for (int64_t i = 0; i < PIECE; i++)
+        exponent[i] = *(const float *)call->in[1].data;
+    for (int64_t at = 0, n; at < all; at += n) {
+        n = all - at < PIECE ? all - at : PIECE;
+        step(piece, x + at, exponent, n);
+        memcpy(y + at, piece, (size_t)n * sizeof *piece);
+    }
+    return MPL_OK;
+}
+
 /* ---- between bytes ---- */
 
 /* Each of the 256 bytes by the plain loops, then by table. */
@@ -186,6 +205,18 @@ static mpl_rescale *elementwise_of(const mpl_graph *g, mpl_op op)
                : NULL;
 }
 
+static mpl_rescale *power_of(const mpl_graph *g, mpl_op op, const char **how)
+{
+    mpl_value x = mpl_op_input(g, op, 0), z = mpl_op_input(g, op, 1), y = mpl_op_output(g, op, 0);
+
+    if (type_of(g, x) != MPL_TYPE_f32 || type_of(g, z) != MPL_TYPE_f32 ||
+        mpl_count(&g->value_shape[z]) != 1 ||
+        !mpl_shape_equal(&g->value_shape[x], &g->value_shape[y]))
+        return NULL;
+    *how = mpl_chain_how[mpl_chain_widest()];
+    return power;
+}
+
 mpl_rescale *mpl_rescale_of(const mpl_graph *g, mpl_op op, const char **how)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -193,8 +224,10 @@ mpl_rescale *mpl_rescale_of(const mpl_graph *g, mpl_op op, const char **how)
     mpl_type x, y;
 
     if (kind != MPL_OP_quantize && kind != MPL_OP_dequantize && kind != MPL_OP_dynamic_quantize &&
-        kind != MPL_OP_qelementwise && kind != MPL_OP_cast)
+        kind != MPL_OP_qelementwise && kind != MPL_OP_cast && kind != MPL_OP_pow)
         return NULL;
+    if (kind == MPL_OP_pow)
+        return power_of(g, op, how);
     x = type_of(g, mpl_op_input(g, op, 0)), y = type_of(g, mpl_op_output(g, op, 0));
     if (kind == MPL_OP_dynamic_quantize)
         run = dynamic_quantize;

@@ -9,7 +9,8 @@
 typedef mpl_status mpl_rescale(mpl_ctx *ctx, const mpl_op_call *call);
 
 /* The function for an operation, or NULL: quantize and dequantize with one scale,
- * dynamic_quantize, qelementwise of bytes, cast from i32 to f32. *how names it. */
+ * dynamic_quantize, qelementwise of bytes, cast from i32 to f32; pow of f32 by one exponent, within
+ * rounding. *how names it. */
 mpl_rescale *mpl_rescale_of(const mpl_graph *g, mpl_op op, const char **how);
 
 /* thin.c: the function for a product of f32 with at most four rows, by a matrix of at most 4 MiB;

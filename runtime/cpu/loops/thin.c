@@ -6,12 +6,14 @@
 #include "runtime/cpu/loops/rescale.h"
 
 #define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
 
 enum { LANES = 16, AT_ONCE = 4, MOST_ROWS = 4 };
 enum { MOST_ADDED = 64 };        /* rows, if the addend has as many: oneDNN 2 has no such product */
 enum { MOST_WEIGHTS = 1 << 20 }; /* beyond it, several threads of oneDNN's are faster */
 
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+/* Half of the lanes: where a processor has no vectors of them all, gcc keeps those in memory. */
+typedef float lanes __attribute__((vector_size(LANES / 2 * sizeof(float))));
 
 /* The product of a matrix of few rows. */
 typedef struct product {
@@ -27,42 +29,36 @@ INLINE void take(lanes *v, const float *from)
     memcpy(v, from, sizeof *v);
 }
 
-typedef float half __attribute__((vector_size(LANES / 2 * sizeof(float))));
-
-/* The sums of each vector: halves onto halves. */
-INLINE void add_up(float *y, const lanes *v, int64_t n)
+/* The sum of both halves. */
+INLINE float add_up(const lanes *v)
 {
-    for (int64_t j = 0; j < n; j++) {
-        half low, high;
-        float four[LANES / 2];
+    lanes both = v[0] + v[1];
+    float four[LANES / 2];
 
-        memcpy(&low, &v[j], sizeof low);
-        memcpy(&high, (const char *)&v[j] + sizeof low, sizeof high);
-        low += high;
-        memcpy(four, &low, sizeof four);
-        for (int i = 0; i < 4; i++)
-            four[i] += four[i + 4];
-        y[j] = (four[0] + four[2]) + (four[1] + four[3]);
-    }
+    memcpy(four, &both, sizeof four);
+    for (int i = 0; i < 4; i++)
+        four[i] += four[i + 4];
+    return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 /* y[j] = a . w[j] for n rows of w. */
-INLINE void dots(float *y, const float *a, const float *w, int64_t terms, int64_t n)
+INLINE void dots(float *y, const float *a, const float *w, int64_t terms, const int n)
 {
-    lanes sum[AT_ONCE] = {{0}};
+    lanes sum[AT_ONCE][2] = {{{0}}};
     int64_t k = 0;
 
     for (; k + LANES <= terms; k += LANES) {
-        lanes x, own;
+        lanes x[2], own[2];
 
-        take(&x, a + k);
-        for (int64_t j = 0; j < n; j++) {
-            take(&own, w + j * terms + k);
-            sum[j] += x * own;
+        take(&x[0], a + k), take(&x[1], a + k + LANES / 2);
+        UNROLL for (int j = 0; j < n; j++)
+        {
+            take(&own[0], w + j * terms + k), take(&own[1], w + j * terms + k + LANES / 2);
+            sum[j][0] += x[0] * own[0], sum[j][1] += x[1] * own[1];
         }
     }
-    add_up(y, sum, n);
-    for (int64_t j = 0; j < n && k < terms; j++)
+    UNROLL for (int j = 0; j < n; j++) y[j] = add_up(sum[j]);
+    for (int j = 0; j < n && k < terms; j++)
         for (int64_t i = k; i < terms; i++)
             y[j] += a[i] * w[j * terms + i];
 }
@@ -72,7 +68,7 @@ INLINE void add_multiples(float *y, const float *a, const float *w, int64_t colu
 {
     int64_t j = 0;
 
-    for (; j + LANES <= columns; j += LANES) {
+    for (; j + LANES / 2 <= columns; j += LANES / 2) {
         lanes sum, own;
 
         take(&sum, y + j);

@@ -1,0 +1,272 @@
+/* panels.c -- see panels.h.
+ *
+ * A tile of six rows by a panel stays in registers while a block of terms passes: the panel's block
+ * lies in the nearest cache, the rows' in the next. A block adds to what the last one left in y,
+ * which begins as the addend. */
+#include "runtime/cpu/loops/panels.h"
+#include "runtime/cpu/loops/chain_priv.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum {
+    PANEL = 16,
+    ROWS = 6,
+    TERMS = 256,        /* of a block */
+    BLOCK = 192,        /* rows of a block */
+    LEAST = 5,          /* rows; fewer take as long as the matrix takes to come, packed or not */
+    SHARE = 512 * 1024, /* products worth a thread of their own */
+};
+
+struct mpl_panels {
+    int64_t rows, terms, columns;
+    bool turned; /* the matrix is [columns, terms] */
+    bool is_packed;
+    float *packed; /* [n_panels][terms][PANEL] */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t n_panels(const mpl_panels *p)
+{
+    return (p->columns + PANEL - 1) / PANEL;
+}
+
+/* ---- preparing ---- */
+
+static bool is_here(void)
+{
+#if defined(__x86_64__)
+    return mpl_chain_widest() == MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma");
+#else
+    return false;
+#endif
+}
+
+/* A weight that no operation trains. */
+static bool is_constant(const mpl_graph *g, mpl_value v)
+{
+    for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
+        if (mpl_n_updates((mpl_op_kind)g->op_kind[g->value_use[k]]) > 0)
+            return false;
+    return g->value_role[v] == MPL_WEIGHT;
+}
+
+/* Whether input 2 is absent, a row for all rows, or has all elements. */
+static bool fits_addend(const mpl_graph *g, mpl_op op)
+{
+    mpl_value c = mpl_op_n_in(g, op) > 2 ? mpl_op_input(g, op, 2) : MPL_NONE;
+    const mpl_shape *y = &g->value_shape[mpl_op_output(g, op, 0)], *s;
+
+    if (c == MPL_NONE)
+        return true;
+    s = &g->value_shape[c];
+    return mpl_shape_equal(s, y) || (s->rank > 0 && mpl_count(s) == y->dim[y->rank - 1] &&
+                                     s->dim[s->rank - 1] == mpl_count(s));
+}
+
+static bool fits(const mpl_graph *g, mpl_op op)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    const mpl_shape *a, *b, *y;
+
+    if ((kind != MPL_OP_gemm && kind != MPL_OP_matmul) || !is_here() ||
+        g->value_type[mpl_op_output(g, op, 0)] != MPL_TYPE_f32)
+        return false;
+    a = &g->value_shape[mpl_op_input(g, op, 0)], b = &g->value_shape[mpl_op_input(g, op, 1)];
+    y = &g->value_shape[mpl_op_output(g, op, 0)];
+    return a->rank >= 2 && b->rank == 2 && mpl_count(y) > 0 && mpl_count(a) > 0 &&
+           is_constant(g, mpl_op_input(g, op, 1)) && y->dim[y->rank - 1] >= PANEL &&
+           mpl_count(y) / y->dim[y->rank - 1] >= LEAST &&
+           mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) == 0 &&
+           mpl_attr_int(g, op, MPL_ATTR_way, 0) == 0 &&
+           mpl_attr_float(g, op, MPL_ATTR_alpha, 1) == 1 &&
+           mpl_attr_float(g, op, MPL_ATTR_beta, 1) == 1 && fits_addend(g, op);
+}
+
+mpl_status mpl_panels_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_panels **out,
+                          const char **how)
+{
+    mpl_status st = MPL_OK;
+    mpl_panels *p = NULL;
+    const mpl_shape *a, *y;
+
+    *out = NULL;
+    if (!fits(g, op))
+        return MPL_OK;
+    a = &g->value_shape[mpl_op_input(g, op, 0)], y = &g->value_shape[mpl_op_output(g, op, 0)];
+    MPL_TRY(mpl_new(ctx, p, 1));
+    p->terms = a->dim[a->rank - 1], p->columns = y->dim[y->rank - 1];
+    p->rows = mpl_count(y) / p->columns;
+    p->turned = mpl_attr_int(g, op, MPL_ATTR_trans_b, 0) != 0;
+    MPL_TRY(mpl_new(ctx, p->packed, (size_t)(n_panels(p) * p->terms * PANEL)));
+    *how = "panels:avx2";
+    *out = p, p = NULL;
+out:
+    mpl_panels_free(ctx, p);
+    return st;
+}
+
+void mpl_panels_free(mpl_ctx *ctx, mpl_panels *p)
+{
+    if (p != NULL)
+        mpl_free_each(ctx, p->packed, p);
+}
+
+uint64_t mpl_panels_packed_bytes(const mpl_panels *p)
+{
+    return (uint64_t)(n_panels(p) * p->terms * PANEL) * sizeof *p->packed;
+}
+
+/* Columns that the last panel lacks stay zero. */
+static void pack(mpl_panels *p, const float *b)
+{
+    int64_t column = p->turned ? p->terms : 1, term = p->turned ? 1 : p->columns;
+
+    for (int64_t j = 0; j < p->columns; j += PANEL) {
+        float *to = p->packed + j * p->terms;
+        int64_t n = least(p->columns - j, PANEL);
+
+        for (int64_t k = 0; k < p->terms; k++, to += PANEL)
+            for (int64_t i = 0; i < n; i++)
+                to[i] = b[(j + i) * column + k * term];
+    }
+    p->is_packed = true;
+}
+
+/* ---- running ---- */
+
+typedef struct job {
+    const mpl_panels *p;
+    const float *a, *c; /* c: a row, or all, or NULL */
+    bool whole;         /* c has all elements */
+    float *y;
+} job;
+
+#if defined(__x86_64__)
+#define INLINE static inline __attribute__((always_inline))
+#define FMA    __attribute__((target("avx2,fma")))
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* Adds n terms of `rows` rows, by a panel, to y. */
+INLINE FMA void add_tile(const float *a, int64_t a_apart, const float *b, int64_t n, float *y,
+                         int64_t y_apart, const int rows)
+{
+    __m256 sum[ROWS][2];
+
+    UNROLL for (int i = 0; i < rows; i++)
+    {
+        sum[i][0] = _mm256_loadu_ps(y + i * y_apart);
+        sum[i][1] = _mm256_loadu_ps(y + i * y_apart + PANEL / 2);
+    }
+    for (int64_t k = 0; k < n; k++, b += PANEL) {
+        __m256 low = _mm256_loadu_ps(b), high = _mm256_loadu_ps(b + PANEL / 2);
+
+        UNROLL for (int i = 0; i < rows; i++)
+        {
+            __m256 x = _mm256_broadcast_ss(a + i * a_apart + k);
+
+            sum[i][0] = _mm256_fmadd_ps(x, low, sum[i][0]);
+            sum[i][1] = _mm256_fmadd_ps(x, high, sum[i][1]);
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++)
+    {
+        _mm256_storeu_ps(y + i * y_apart, sum[i][0]);
+        _mm256_storeu_ps(y + i * y_apart + PANEL / 2, sum[i][1]);
+    }
+}
+
+#define TILE(rows)                                                                                 \
+    FMA static void add_##rows(const float *a, int64_t a_apart, const float *b, int64_t n,         \
+                               float *y, int64_t y_apart)                                          \
+    {                                                                                              \
+        add_tile(a, a_apart, b, n, y, y_apart, rows);                                              \
+    }
+TILE(1)
+TILE(2)
+TILE(3) TILE(4) TILE(5)
+    TILE(6) static void (*const add[ROWS + 1])(const float *, int64_t, const float *, int64_t,
+                                               float *, int64_t) = {NULL,  add_1, add_2, add_3,
+                                                                    add_4, add_5, add_6};
+
+/* Rows [from, to), n terms from k on, by the panel of columns j and after. */
+static void add_block(const job *w, int64_t from, int64_t to, int64_t k, int64_t n, int64_t j)
+{
+    const mpl_panels *p = w->p;
+    const float *b = p->packed + j * p->terms + k * PANEL;
+    size_t bytes = (size_t)least(p->columns - j, PANEL) * sizeof(float);
+    float part[ROWS][PANEL] = {{0}};
+
+    for (int64_t i = from, rows; i < to; i += rows) {
+        const float *a = w->a + i * p->terms + k;
+        float *y = w->y + i * p->columns + j;
+
+        rows = least(to - i, ROWS);
+        if (p->columns - j >= PANEL) {
+            add[rows](a, p->terms, b, n, y, p->columns);
+            continue;
+        }
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(part[r], y + r * p->columns, bytes);
+        add[rows](a, p->terms, b, n, part[0], PANEL);
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(y + r * p->columns, part[r], bytes);
+    }
+}
+
+/* What sums of rows [from, to), columns [j, j + n) begin as. */
+static void begin(const job *w, int64_t from, int64_t to, int64_t j, int64_t n)
+{
+    const mpl_panels *p = w->p;
+
+    for (int64_t i = from; i < to; i++) {
+        float *y = w->y + i * p->columns + j;
+
+        if (w->c == NULL)
+            memset(y, 0, (size_t)n * sizeof *y);
+        else
+            memmove(y, w->c + (w->whole ? i * p->columns : 0) + j, (size_t)n * sizeof *y);
+    }
+}
+
+/* Panels [from, to). */
+static void compute(const void *arg, int64_t from, int64_t to)
+{
+    const job *w = arg;
+    const mpl_panels *p = w->p;
+    int64_t first = from * PANEL, end = least(to * PANEL, p->columns);
+
+    for (int64_t i = 0, i_end; i < p->rows; i = i_end) {
+        i_end = least(p->rows, i + BLOCK);
+        begin(w, i, i_end, first, end - first);
+        for (int64_t k = 0; k < p->terms; k += TERMS)
+            for (int64_t j = first; j < end; j += PANEL)
+                add_block(w, i, i_end, k, least(p->terms - k, TERMS), j);
+    }
+}
+#else
+static void compute(const void *arg, int64_t from, int64_t to)
+{
+    (void)arg, (void)from, (void)to; /* is_here() is false */
+}
+#endif
+
+void mpl_panels_run(mpl_panels *p, const mpl_op_call *call, uint32_t n_threads)
+{
+    job w = {.p = p, .a = call->in[0].data, .y = call->out[0].data};
+    int64_t panels = n_panels(p);
+
+    if (call->n_in > 2 && call->in[2].data != NULL) {
+        w.c = call->in[2].data;
+        w.whole = mpl_count(&call->in[2].shape) != p->columns;
+    }
+    if (!p->is_packed)
+        pack(p, call->in[1].data);
+    mpl_deal(panels, 1, least(p->rows * p->terms * p->columns / SHARE, panels), n_threads, compute,
+             &w);
+}
