@@ -187,12 +187,14 @@ INLINE FMA void add_tile(const float *a, int64_t a_apart, const float *b, int64_
     {                                                                                              \
         add_tile(a, a_apart, b, n, y, y_apart, rows);                                              \
     }
-TILE(1)
-TILE(2)
-TILE(3) TILE(4) TILE(5)
-    TILE(6) static void (*const add[ROWS + 1])(const float *, int64_t, const float *, int64_t,
-                                               float *, int64_t) = {NULL,  add_1, add_2, add_3,
-                                                                    add_4, add_5, add_6};
+#define ENTER(rows) [rows] = add_##rows,
+#define EACH(M)     M(1) M(2) M(3) M(4) M(5) M(6)
+
+EACH(TILE)
+
+typedef void add_rows(const float *a, int64_t a_apart, const float *b, int64_t n, float *y,
+                      int64_t y_apart);
+static add_rows *const add[ROWS + 1] = {EACH(ENTER)};
 
 /* Rows [from, to), n terms from k on, by the panel of columns j and after. */
 static void add_block(const job *w, int64_t from, int64_t to, int64_t k, int64_t n, int64_t j)
