@@ -176,17 +176,6 @@ static mpl_status count(unroller *u, const unrolled *l, mpl_op_kind kind, int64_
     return mpl_graph_add_op(u->ctx, u->to, kind, name, 2, in, 0, NULL, 1, &name, x);
 }
 
-/* Whether anything reads v: an operation, or the end of a block. */
-static bool is_read(const mpl_graph *g, mpl_value v)
-{
-    bool read = g->value_use_begin[v + 1] > g->value_use_begin[v];
-
-    for (uint32_t b = 1; b < g->n_blocks && !read; b++)
-        for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            read |= mpl_result(g, b, i) == v;
-    return read;
-}
-
 /* What copy k of the body sees as its round, if it looks. turn: of the loop; MPL_NONE: after it. */
 static mpl_status set_round(unroller *u, const unrolled *l, const rounds *r, uint32_t k,
                             mpl_value turn)
@@ -195,7 +184,7 @@ static mpl_status set_round(unroller *u, const unrolled *l, const rounds *r, uin
     int64_t number = r->first + k;
     char text[MPL_REPEAT_NAME];
 
-    if (!is_read(u->g, v))
+    if (u->g->value_use_begin[v] == u->g->value_use_begin[v + 1])
         return MPL_OK;
     if (turn == MPL_NONE) {
         MPL_PASS(mpl_graph_add_const(u->ctx, u->to, piece_name(u, l, text), MPL_TYPE_i64,
