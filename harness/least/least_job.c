@@ -198,16 +198,23 @@ static int64_t share(int64_t deadline_ns, uint32_t n)
                                                           : now + (deadline_ns - now) / n;
 }
 
+/* What ended the search early. */
+static void note_end(const mpl_options *options, mpl_lowest *x)
+{
+    bool by_caller = is_late(options, INT64_MAX);
+
+    x->by_caller |= by_caller;
+    x->by_clock |= !by_caller;
+}
+
 /* The step of a freedom that there was no time for. */
 static void skip_freedom(const mpl_options *options, const char *step, mpl_lowest *x)
 {
     mpl_fall *fall = add_fall(x, step, x->plan->peak_bytes);
-    bool by_caller = is_late(options, INT64_MAX);
 
     fall->is_added = true;
     snprintf(fall->why, sizeof fall->why, "the search ended before");
-    x->by_caller |= by_caller;
-    x->by_clock |= !by_caller;
+    note_end(options, x);
 }
 
 /* ---- two memories ---- */
@@ -286,6 +293,8 @@ static mpl_status try_memories(mpl_ctx *ctx, int64_t deadline_ns, mpl_lowest *x)
     MPL_PASS(try_orders(&run, &last, fall, x));
     for (uint32_t i = x->n_earlier; i-- > 0 && !mpl_run_late(&run);)
         MPL_PASS(try_orders(&run, &x->earlier[i], fall, x));
+    if (mpl_run_late(&run))
+        note_end(&x->options, x);
     if (!mpl_lowest_moves(x))
         return MPL_OK;
     fall->moves = &x->residency.found;
