@@ -100,7 +100,7 @@ static bool around_point(const region *r, const int64_t cell[2], int64_t i, int6
     return true;
 }
 
-enum { TOGETHER = 64 }; /* channels that are pooled at once: a point is placed once for them */
+enum { TOGETHER = 32 }; /* channels that are pooled at once: a point is placed once for them */
 
 /* Adds what is around a point to the sums of n channels; at: of the first one. */
 MPL_INLINE void add_point(mpl_type type, const void *data, int64_t at, int64_t plane, int64_t n,
