@@ -266,6 +266,27 @@ SELECT planner_name AS planner,
   ms(coalesce(sum(iif(above IS NOT NULL, plan_ns, NULL)), 0)) AS "~plan ms"
 FROM ranked GROUP BY planner_name HAVING count(above) > 0 ORDER BY min(id);
 
+-- table ties any: nnc_2018: a line a choice of keys, pairs and rule, over its rules for equal keys:
+--   how many graphs are at their bound, and how far above it the mean is; families count once
+WITH one AS (
+  SELECT *, ratio(planned_bytes, bound_bytes) AS above,
+    1.0 / count(*) OVER (PARTITION BY planner_name, kin) AS share,
+    CASE WHEN planner_name LIKE '%keys=edges+size%' THEN 'edges, size'
+      WHEN planner_name LIKE '%keys=size,%' OR planner_name LIKE '%keys=size' THEN 'size'
+      WHEN planner_name LIKE '%keys=edges%' THEN 'edges' ELSE 'size, edges' END AS by,
+    iif(planner_name LIKE '%pairs=off%', 'off', 'on') AS paired,
+    iif(planner_name LIKE '%rule=text%', 'text', 'code') AS edge_rule
+  FROM kindred WHERE planner_name LIKE 'nnc_2018%' AND coalesce(status, 'ok') = 'ok'),
+tied AS (
+  SELECT by, paired, edge_rule, min(id) AS id, sum(planned_bytes = bound_bytes) AS least,
+    sum(above * share) / sum(share) - 1 AS mean
+  FROM one GROUP BY planner_name)
+SELECT by AS keys, paired AS pairs, edge_rule AS rule, count(*) AS "tie rules",
+  min(least) AS "fewest at the bound", fixed(avg(least), 1) AS "average at the bound",
+  max(least) AS "most at the bound", percent(min(mean), 2) AS "lowest mean above",
+  percent(median(mean), 2) AS "median mean above", percent(max(mean), 2) AS "highest mean above"
+FROM tied GROUP BY by, paired, edge_rule ORDER BY min(id);
+
 -- table overview any: a line a planner: inference and training, serial and parallel: how many
 --   graphs it plans at the least, how far above the others are, families counting once
 SELECT line, planner, each, iif(graphs > 0, least, NULL) AS "%: least", mean AS "%: mean",
