@@ -74,11 +74,15 @@ mpl_sums mpl_sums_of(const mpl_op_call *call, int64_t pixels, int64_t channels, 
 
 mpl_sums_scales mpl_sums_scales_of(const mpl_sums *s, int64_t channel, int64_t n)
 {
+    const mpl_op_call *call = s->call;
+    scaling first = scaling_of(call, 0, channel);
+    bool many = (call->n_in > Q_W_SCALE && mpl_count(&call->in[Q_W_SCALE].shape) > 1) ||
+                (call->n_in > Q_BIAS && call->in[Q_BIAS].data != NULL);
     mpl_sums_scales t;
 
     t.channel = channel, t.n = n;
     for (int64_t c = 0; c < n; c++) {
-        scaling by = scaling_of(s->call, 0, channel + c);
+        scaling by = many && c > 0 ? scaling_of(call, 0, channel + c) : first;
 
         t.scale[c] = by.scale, t.bias[c] = by.bias;
     }
