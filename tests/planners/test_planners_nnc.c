@@ -591,7 +591,7 @@ TEST(planned_as_the_words_say)
     assert_true(n_joined > draws(600));
 }
 
-/* Any failing allocation gives a clean status and no leak, with pairs in place and without. */
+/* Any failing allocation gives a clean status and no leak. */
 TEST(allocation_failures)
 {
     mpl_rng rng = mpl_rng_of(3);
