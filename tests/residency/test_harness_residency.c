@@ -40,6 +40,9 @@ TEST(planned_certified_and_run)
         moved = number_of("\"moved_bytes\":");
         assert_true(moved > 0 && number_of("\"cost\":") >= number_of("\"cost_bound\":"));
         assert_true((number_of("\"slow_used_bytes\":") > 0) <= row[i].used);
+        assert_int_equal(number_of("\"fast_capacity\":"),
+                         number_of("\"without_bytes\":") / 100 *
+                             strtoull(row[i].memories + strlen("fast:"), NULL, 10));
         assert_true(number_of("\"planned_bytes\":") <= number_of("\"fast_capacity\":"));
         assert_true(number_of("\"cost_bound\":") <= number_of("\"cost_furthest\":"));
         assert_true(number_of("\"cost_bound\":") <= number_of("\"cost_density\":"));
