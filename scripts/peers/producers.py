@@ -109,11 +109,25 @@ def hold_random(kind, n):
     return differ > 0
 
 
-VALUE = re.compile(r" value: <\S+ (\S+) @\d+> \(size=(\d+),offset=(\d+)\)")
+VALUE = re.compile(r" value: <(\d+) (\S+)(?: \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\): (\(?)")
+XLA_ALIGN = 64
+
+
+def padded(size):
+    return -(-size // XLA_ALIGN) * XLA_ALIGN
+
+
+def in_events(values):
+    """Lives as XLA's heap counts them: a time of its own for every allocation, then every free, of a step."""
+    values = sorted(values, key=lambda v: (v[2], v[3], v[4]))
+    rows = [(v[2], 0, i) for i, v in enumerate(values)] + [(v[3], 1, i) for i, v in enumerate(values)]
+    time = {row[1:]: t for t, row in enumerate(sorted(rows))}
+    return [(v[0], v[1], time[0, i], time[1, i], v[4]) for i, v in enumerate(values)]
 
 
 def read_xla(path):
-    """Heaps of a dump: (bytes, buffers). Values of one place whose lives touch are one buffer."""
+    """Heaps of a dump: (bytes, buffers by id). Values of one place whose lives meet are one buffer; tuples
+    get allocations of their own, which the heap does not see: their bytes and padding are taken off."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
     with open(path.replace("-buffer-assignment", "-live-range"), encoding="utf-8") as f:
@@ -121,19 +135,24 @@ def read_xla(path):
                      re.findall(r"^\s+(\S+):(\d+)-(\d+)$", f.read(), re.M))
     heaps = []
     for part in re.split(r"(?=^allocation )", text, flags=re.M):
-        head = re.match(r"allocation \d+: size (\d+), preallocated-temp", part)
-        if head is None:
+        if re.match(r"allocation \d+: size (\d+), preallocated-temp", part) is None:
             continue
+        found = VALUE.findall(part)
+        tuples = {(int(at), int(size)) for _, _, size, at, shape in found if shape}
+        values = in_events([(int(at), int(size), *lives[n if n in lives else n + "{}"], int(i))
+                            for i, n, size, at, shape in found if not shape])
+        if not values:
+            continue
+        end = max(at - sum(padded(s) for t, s in tuples if t < at) + size
+                  for at, size, *_ in values)
         merged = []
-        values = [(int(at), int(size), *lives[n if n in lives else n + "{}"])
-                  for n, size, at in VALUE.findall(part)]
-        for at, size, first, last in sorted(values, key=lambda v: (v[0], v[2])):
-            if merged and merged[-1][0] == at and merged[-1][3] >= first:
-                merged[-1][1] = max(merged[-1][1], size)
-                merged[-1][3] = max(merged[-1][3], last)
-            else:
-                merged.append([at, size, first, last])
-        heaps.append((int(head[1]), [(f, l + 1, s) for _, s, f, l in merged]))
+        for at, size, first, last, i in sorted(values):
+            of = [m for m in merged if m[:2] == [at, size] and m[2] <= last and first <= m[3]]
+            merged = [m for m in merged if m not in of]
+            merged.append([at, size, min([first] + [m[2] for m in of]),
+                           max([last] + [m[3] for m in of]), min([(first, i)] + [m[4] for m in of])])
+        merged.sort(key=lambda m: m[4][1])
+        heaps.append((end, [(f, l + 1, s) for _, s, f, l, _ in merged]))
     return heaps
 
 
@@ -143,7 +162,7 @@ def hold_xla(folder):
         if not name.endswith("-buffer-assignment.txt"):
             continue
         for size, buffers in read_xla(os.path.join(folder, name)):
-            got = memplan(buffers, "xla_heap", 64)[1]
+            got = memplan(buffers, "xla_heap", XLA_ALIGN)[1]
             equal += got == size
             other += got != size
             if got != size:
