@@ -349,7 +349,7 @@ chain() { # WORK=BYTES ..: msf-CNN's chain by patches, planned anew
 
 moved() { # of the rows of residency that lie there: cases with moves, each least or near its bound, and below both heuristics
     awk 'function field(name,    s) { s = $0; return sub(".*\"" name "\":", "", s) ? s + 0 : 0 }
-        /"bandwidth":[0-9]/ || field("cost") == 0 { next }
+        /"bandwidth":[0-9]/ || field("moved_bytes") == 0 { next }
         {
             n++
             gap = 100 * (field("cost") / field("cost_bound") - 1)
