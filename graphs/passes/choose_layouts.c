@@ -83,7 +83,7 @@ bool mpl_op_may_be_last(const mpl_graph *g, mpl_op op)
 
         return axis == 1 || axis == -3;
     }
-    return kind != MPL_OP_avg_pool || mpl_attr_int(g, op, MPL_ATTR_count_include_pad, 0) == 0;
+    return true;
 }
 
 static bool wants_last(const laying *l, mpl_op op)

@@ -535,10 +535,11 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
 }
 
 /* Operators that images.h computes better than oneDNN on channels-last images. In max pools, oneDNN
- * ignores NaNs. */
+ * ignores NaNs; for averages of windows it has plain loops. */
 static bool prefers_images(mpl_op_kind kind)
 {
-    return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_global_max_pool;
+    return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool ||
+           kind == MPL_OP_global_max_pool;
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,

@@ -21,6 +21,7 @@ struct mpl_images {
     mpl_op_kind kind;
     uint32_t first; /* index of the input x */
     bool has_bias;
+    int64_t counted[4]; /* pads that an average counts: before, before, behind, behind */
     float low, high;
     float *filter; /* packed filters of a convolution; factors and terms of a batch norm */
     bool is_packed;
@@ -248,6 +249,11 @@ static channel_loop *const loops[][MPL_N_CHAIN_WIDTHS] = {WIDTHS(greater), WIDTH
                                                           WIDTHS(scale), WIDTHS(scale_cut)};
 enum { GREATER, ADD_UP, SCALE, SCALE_CUT };
 
+static bool in_range(int64_t i, int64_t n, int64_t before, int64_t behind)
+{
+    return i >= -before && i < n + behind;
+}
+
 static void run_pool(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
 {
     const mpl_image_window *w = &m->w;
@@ -268,28 +274,30 @@ static void run_pool(const mpl_images *m, const mpl_op_call *call, int64_t from,
                 at % w->out_wide * w->stride[1] - w->pad[1] + i % w->kernel[1] * w->dilation[1];
             const float *here = x + (row * w->wide + column) * w->x_pitch;
 
-            if (row < 0 || row >= w->high || column < 0 || column >= w->wide)
-                continue;
-            m->loop(y, here, here, here, w->channels);
-            n++;
+            n += in_range(row, w->high, m->counted[0], m->counted[2]) &&
+                 in_range(column, w->wide, m->counted[1], m->counted[3]);
+            if (in_range(row, w->high, 0, 0) && in_range(column, w->wide, 0, 0))
+                m->loop(y, here, here, here, w->channels);
         }
         for (int64_t c = 0; c < w->channels && average; c++)
-            y[c] /= (float)n;
+            y[c] = n > 0 ? y[c] / (float)n : 0;
     }
 }
 
 static bool make_pool(const mpl_graph *g, mpl_op op, mpl_images *m)
 {
-    uint32_t n;
-    const int64_t plane[2] = {m->w.high, m->w.wide}, *kernel;
+    uint32_t n, n_pads;
+    const int64_t plane[2] = {m->w.high, m->w.wide}, *kernel, *pads;
 
     kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
     if (m->kind == MPL_OP_global_max_pool)
         kernel = plane, n = 2;
-    if (n != 2 ||
-        (m->kind == MPL_OP_avg_pool && mpl_attr_int(g, op, MPL_ATTR_count_include_pad, 0) != 0))
+    if (n != 2)
         return false;
     read_window(m, g, op, kernel);
+    pads = mpl_attr_ints(g, op, MPL_ATTR_pads, &n_pads);
+    if (mpl_attr_int(g, op, MPL_ATTR_count_include_pad, 0) != 0 && n_pads == 4)
+        memcpy(m->counted, pads, sizeof m->counted);
     m->loop = loops[m->kind == MPL_OP_avg_pool ? ADD_UP : GREATER][mpl_chain_widest()];
     m->work = run_pool;
     return true;

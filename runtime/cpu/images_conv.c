@@ -85,8 +85,17 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
             UNROLL for (int v = 0; v < n_v; v++) sum[p][v] = zero();                               \
         }                                                                                          \
         for (int64_t i = 0; i < w->kernel[0] * w->kernel[1]; i++) {                                \
-            UNROLL for (int p = 0; p < n_p; p++) x[p] =                                            \
-                pixel_at(t, from[p], i / w->kernel[1], i % w->kernel[1]);                          \
+            bool any = false;                                                                      \
+                                                                                                   \
+            UNROLL for (int p = 0; p < n_p; p++)                                                   \
+            {                                                                                      \
+                x[p] = pixel_at(t, from[p], i / w->kernel[1], i % w->kernel[1]);                   \
+                any = any || x[p] != t->nothing;                                                   \
+            }                                                                                      \
+            if (!any) { /* pads alone, as those of large dilations */                              \
+                filter += n_v * lanes * w->channels;                                               \
+                continue;                                                                          \
+            }                                                                                      \
             for (int64_t c = 0; c < w->channels; c++, filter += n_v * lanes) {                     \
                 UNROLL for (int v = 0; v < n_v; v++) f[v] = load(filter + v * lanes);              \
                 UNROLL for (int p = 0; p < n_p; p++)                                               \

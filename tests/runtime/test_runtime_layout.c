@@ -47,6 +47,10 @@ static const text_case texts[] = {
         "p = max_pool(c) kernel_shape=[2,3] strides=[2,2] pads=[0,1,1,0]\n"
         "q = avg_pool(p) kernel_shape=[2,2]\ng = global_avg_pool(q)\ny = flatten(g)\noutput y\n",
         2),
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "p = avg_pool(c) kernel_shape=[3,4] strides=[2,3] pads=[1,2,2,0] count_include_pad=1 "
+        "ceil_mode=1\ny = avg_pool(p) kernel_shape=[2,2] pads=[1,1,0,0] ceil_mode=1\noutput y\n",
+        2),
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\n"
         "weight v f32 [5] = splat 2\nc = conv(x, w)\nn = batch_norm(c, k, k, k, v)\nl = clip(n)\n"
         "d = identity(l)\nt = transpose(d) perm=[0,2,3,1]\ny = relu(t)\nz = sum(d, c, n)\n"
@@ -318,7 +322,7 @@ static void random_op(writer *w)
 {
     static const char *const two[] = {"add", "mul", "sub", "max"};
     char name[16], other[16];
-    uint32_t x = pick(w, IMAGE);
+    uint32_t x = pick(w, IMAGE), kind;
 
     switch (below(w, 16)) {
     case 0:
@@ -331,7 +335,9 @@ static void random_op(writer *w)
         line(w, IMAGE, "%s(v%u)", below(w, 2) == 0 ? "tanh" : "relu", x);
         break;
     case 3:
-        line(w, IMAGE, "max_pool(v%u) kernel_shape=[3,3] pads=[1,1,1,1]", x);
+        kind = below(w, 3);
+        line(w, IMAGE, "%s(v%u) kernel_shape=[3,3] pads=[1,1,1,1]%s",
+             kind == 0 ? "max_pool" : "avg_pool", x, kind == 2 ? " count_include_pad=1" : "");
         break;
     case 4:
         line(w, PIXEL, "global_avg_pool(v%u)", x);
