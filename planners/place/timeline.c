@@ -17,7 +17,7 @@
 #include "planners/place/sort.h"
 
 enum {
-    GROUP_EVENTS = 512,     /* births and deaths in a group, unless one birth has more */
+    GROUP_EVENTS = 128,     /* births and deaths in a group, unless one birth has more */
     MAX_LISTS = 4 * 32 + 2, /* at most four a level, and the guests of two groups */
 };
 
@@ -208,10 +208,11 @@ out:
 static void add_guest(mpl_space *space, uint32_t group, guest new)
 {
     guest *list = space->guest + space->group_guest[group];
-    uint32_t at = space->n_guests[group]++;
+    uint32_t n = space->n_guests[group]++, at = n;
 
-    for (; at > 0 && list[at - 1].span.begin > new.span.begin; at--)
-        list[at] = list[at - 1];
+    while (at > 0 && list[at - 1].span.begin > new.span.begin)
+        at--;
+    memmove(list + at + 1, list + at, (n - at) * sizeof *list);
     list[at] = new;
 }
 

@@ -19,6 +19,18 @@ enum { COMPLETE_MOST = 16, COMPLETE_TICKS = 200000 };
 
 extern const mpl_planner mpl_planner_greedy_size;
 
+/* Where a buffer lies. */
+typedef struct lying {
+    uint64_t from, end;
+    mpl_buffer id;
+    uint32_t death;
+} lying;
+
+static bool is_across(const lying *l, uint64_t from, uint64_t end)
+{
+    return l->from < end && from < l->end;
+}
+
 typedef struct nearer {
     mpl_run *run;
     const mpl_problem *p;
@@ -30,7 +42,7 @@ typedef struct nearer {
     uint32_t n_wait, n_done;
     uint32_t *clash_begin; /* [n + 1] into clash: buffers in the way of a wanted offset */
     mpl_buffer *clash;
-    mpl_buffer *rival; /* [n_rivals] what conflicts with the buffer that is placed */
+    lying *rival; /* [n_rivals] what lies somewhere and conflicts with the buffer that is placed */
     uint32_t n_rivals;
 } nearer;
 
@@ -137,12 +149,6 @@ typedef struct pair {
     mpl_buffer a, b;
 } pair;
 
-typedef struct lying {
-    mpl_buffer id;
-    uint32_t death;
-    uint64_t from, end; /* of its wanted place */
-} lying;
-
 /* clash lists both members of each pair. */
 static mpl_status both_ways(nearer *s, const pair *of, size_t n)
 {
@@ -181,22 +187,23 @@ static mpl_status list_clashes(nearer *s)
     for (uint32_t i = 0; i < p->n; i++) {
         mpl_buffer b = order[i];
         uint64_t at = wanted(s, b), end = at + p->bytes[b];
-        uint32_t birth = p->before != NULL ? 0 : p->birth[b], kept = 0;
+        uint32_t birth = p->before != NULL ? 0 : p->birth[b];
 
         if (at == MPL_UNFIXED)
             continue;
         MPL_TRY(mpl_reserve(s->run->ctx, found, cap, n_found + n_alive));
-        for (uint32_t k = 0; k < n_alive; k++) {
-            lying other = alive[k];
+        for (uint32_t k = 0; k < n_alive;) {
+            const lying *other = &alive[k];
 
-            if (other.death <= birth)
+            if (other->death <= birth) {
+                alive[k] = alive[--n_alive];
                 continue;
-            alive[kept++] = other;
-            if (other.from < end && at < other.end && overlaps(p, b, at, other.id, other.from))
-                found[n_found++] = (pair){b, other.id};
+            }
+            if (is_across(other, at, end) && overlaps(p, b, at, other->id, other->from))
+                found[n_found++] = (pair){b, other->id};
+            k++;
         }
-        alive[kept] = (lying){b, p->before != NULL ? UINT32_MAX : p->death[b], at, end};
-        n_alive = kept + 1;
+        alive[n_alive++] = (lying){at, end, b, p->before != NULL ? UINT32_MAX : p->death[b]};
     }
     MPL_TRY(both_ways(s, found, n_found));
 out:
@@ -204,22 +211,22 @@ out:
     return st;
 }
 
-/* How many buffers b at offset `at` displaces, and their bytes; UINT32_MAX if one of them must not
- * move. */
-static uint32_t driven_out(const nearer *s, mpl_buffer b, uint64_t at, uint64_t *bytes)
+/* How many buffers b at offset `at` displaces, and their bytes; UINT32_MAX if they are more than
+ * `most`, or one of them must not move. */
+static uint32_t driven_out(const nearer *s, mpl_buffer b, uint64_t at, uint32_t most,
+                           uint64_t *bytes)
 {
+    uint64_t end = at + s->p->bytes[b];
     uint32_t n = 0;
 
     *bytes = 0;
-    for (uint32_t i = 0; i < s->n_rivals; i++) {
-        mpl_buffer other = s->rival[i];
-
-        if (!meets(s, b, at, other))
+    for (const lying *other = s->rival; other < s->rival + s->n_rivals; other++) {
+        if (!is_across(other, at, end) || (other->from == at && may_share(s->p, b, other->id)))
             continue;
-        if (s->moved[other] || is_fixed(s->p, other))
+        if (n == most || s->moved[other->id] || is_fixed(s->p, other->id))
             return UINT32_MAX;
         n++;
-        *bytes += s->p->bytes[other];
+        *bytes += other->end - other->from;
     }
     return n;
 }
@@ -239,22 +246,19 @@ static bool choose(const nearer *s, mpl_buffer b, uint64_t *chosen)
             uint32_t n;
 
             if (i < s->n_rivals) {
-                mpl_buffer other = s->rival[i];
+                lying other = s->rival[i];
 
-                if (s->at[other] == MPL_UNFIXED)
-                    continue;
-                at = side == 0 ? s->at[other] + p->bytes[other]
-                               : s->at[other] - (side == 2 ? p->bytes[b] : 0);
-                if (side == 2 && s->at[other] < p->bytes[b])
+                at = side == 0 ? other.end : other.from - (side == 2 ? p->bytes[b] : 0);
+                if (side == 2 && other.from < p->bytes[b])
                     continue;
                 if (side == 2)
                     at -= at % p->align[b];
                 else if (!mpl_align_bytes(at, p->align[b], &at))
                     continue;
             }
-            if (!is_within(s, b, at))
+            if (!is_within(s, b, at) || (fewest == 0 && at >= *chosen))
                 continue;
-            n = driven_out(s, b, at, &bytes);
+            n = driven_out(s, b, at, fewest, &bytes);
             s->run->ticks += s->n_rivals;
             if (n < fewest || (n == fewest && n != UINT32_MAX &&
                                (bytes < least || (bytes == least && at < *chosen)))) {
@@ -274,12 +278,13 @@ static bool place_waiting(nearer *s)
 
         s->n_rivals = 0;
         for (mpl_buffer other = 0; other < s->p->n; other++)
-            if (other != b && mpl_conflict(s->p, b, other))
-                s->rival[s->n_rivals++] = other;
+            if (s->at[other] != MPL_UNFIXED && mpl_conflict(s->p, b, other))
+                s->rival[s->n_rivals++] =
+                    (lying){s->at[other], s->at[other] + s->p->bytes[other], other, 0};
         if (!choose(s, b, &at))
             return false;
         for (uint32_t i = 0; i < s->n_rivals; i++) {
-            mpl_buffer other = s->rival[i];
+            mpl_buffer other = s->rival[i].id;
 
             if (!meets(s, b, at, other))
                 continue;
