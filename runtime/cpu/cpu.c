@@ -516,7 +516,8 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
 
     if (r->last && !copies)
         MPL_PASS(mpl_images_new(dev->ctx, r->g, r->op, r->stride, &p->images, name));
-    if (p->images == NULL && (mpl_fused_arity(kind) > 0 || kind == MPL_OP_clip))
+    if (p->images == NULL &&
+        (mpl_fused_arity(kind) > 0 || kind == MPL_OP_clip || kind == MPL_OP_fma))
         MPL_PASS(mpl_chain_new(dev->ctx, r->g, r->op, r->stride, r->last, &p->chain, name));
     if (p->images != NULL || p->chain != NULL || !read_operands(r))
         return MPL_OK;

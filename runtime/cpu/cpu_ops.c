@@ -2,10 +2,10 @@
  *
  * Layouts are the graph's: row-major, or channels-last images. Dims that behave alike are merged,
  * because oneDNN is faster with fewer dims. Our own loops compute what oneDNN would compute by its
- * reference loops, what it approximates too coarsely (softplus is negative below -13, log has a
- * relative error of 4e-4 near 1), and what loses a NaN: its maximum of a NaN and a number is the
- * number (relu, clip, min, max), its exp of a NaN infinite. If that is part of a larger operation
- * (max pools, softmax, reductions), drops_nan is set. */
+ * reference loops, or slower (tanh, gelu), what it approximates too coarsely (softplus is negative
+ * below -13, log has a relative error of 4e-4 near 1), and what loses a NaN: its maximum of a NaN
+ * and a number is the number (relu, clip, min, max), its exp of a NaN infinite. If that is part of
+ * a larger operation (max pools, softmax, reductions), drops_nan is set. */
 #include "graphs/ir/counts.h"
 #include "graphs/ir/layout.h"
 #include "runtime/cpu/cpu_priv.h"
@@ -168,14 +168,6 @@ static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float bet
     choose_one_to_one(r, &desc, &md, &md);
 }
 
-static void gelu(recipe *r)
-{
-    if (strcmp(mpl_attr_text(r->g, r->op, MPL_ATTR_approximate, "none"), "tanh") == 0)
-        eltwise(r, dnnl_eltwise_gelu_tanh, 0, 0);
-    else
-        eltwise(r, dnnl_eltwise_gelu_erf, 0, 0);
-}
-
 static void power(recipe *r)
 {
     float exponent;
@@ -199,7 +191,6 @@ static const struct function {
     [MPL_OP_hard_swish] = {dnnl_eltwise_hardswish, 0, false},
     [MPL_OP_swish] = {dnnl_eltwise_swish, 1, true},
     [MPL_OP_mish] = {dnnl_eltwise_mish, 0, false},
-    [MPL_OP_tanh] = {dnnl_eltwise_tanh, 0, false},
     [MPL_OP_sqrt] = {dnnl_eltwise_sqrt, 0, false},
     [MPL_OP_abs] = {dnnl_eltwise_abs, 0, false},
     [MPL_OP_neg] = {dnnl_eltwise_linear, -1, false},
@@ -942,7 +933,6 @@ static void reorder(recipe *r)
 /* ---- the table: of operators that are not in one of those above ---- */
 
 static void (*const describe[MPL_N_OPS])(recipe *r) = {
-    [MPL_OP_gelu] = gelu,
     [MPL_OP_pow] = power,
     [MPL_OP_conv] = conv,
     [MPL_OP_conv_act] = conv,

@@ -40,6 +40,15 @@ static double softsign(double x)
     return x / (1 + fabs(x));
 }
 
+static double gelu(double x)
+{
+    return 0.5 * x * (1 + erf(x * sqrt(0.5)));
+}
+static double swish(double x)
+{
+    return x / (1 + exp(-x));
+}
+
 typedef struct function {
     mpl_op_kind kind;
     double (*exact)(double);
@@ -62,6 +71,8 @@ static const function functions[] = {
     {MPL_OP_round, rint, 0, 0},
     {MPL_OP_sign, sign, 0, 0},
     {MPL_OP_erf, erf, 2, 0},
+    {MPL_OP_gelu, gelu, 8, 1e-6},
+    {MPL_OP_swish, swish, 4, 1e-35},
     {MPL_OP_sin, sin, 2, 1e-10},
     {MPL_OP_cos, cos, 2, 1e-10},
     {MPL_OP_softplus, softplus, 3, 0},
@@ -152,6 +163,24 @@ TEST(steps_are_near_what_they_compute)
     free(y);
 }
 
+TEST(gelu_by_tanh_is_near_in_every_width)
+{
+    float *x = malloc(N_FLOATS * sizeof *x), *y = malloc(N_FLOATS * sizeof *y);
+
+    draw(x);
+    for (int width = 0; width <= (int)mpl_chain_widest(); width++) {
+        mpl_chain_gelu_tanh((mpl_chain_width)width)(y, x, x, N_FLOATS);
+        for (int k = 0; k < N_FLOATS; k++) {
+            double z = x[k],
+                   want = 0.5 * z * (1 + tanh(sqrt(2 / M_PI) * (z + 0.044715 * z * z * z)));
+
+            if (off(y[k], want) > 8 && !(fabs(y[k] - want) < 1e-6))
+                fail_msg("gelu(%.9g) = %.9g, exactly %.9g", z, (double)y[k], want);
+        }
+    }
+    free(x), free(y);
+}
+
 TEST(widths_agree)
 {
     /* pairs of very different size */
@@ -214,6 +243,8 @@ static const char *const chains[] = {
     "loads=[1,515,514,1,1,1,514,1,1,1029,514,1,1,514,514,1,1,516,514,1] "
     "expr=\"1,2,add,3,4,add,add,0,sub\" : f32 [512,512]\n",
     "input a f32 [40,1,333]\ninput b f32 [33,1]\ny = sub(a, b) : f32 [40,33,333]\n",
+    "input a f32 [40,1,333]\ninput b f32 [33,1]\ninput c f32 [333]\ny = fma(a, b, c) : f32 "
+    "[40,33,333]\n",
     "input a f32 [3,5,7,11,13]\ny = access(a) dims=[13,7,5,11,3] strides=[1,143,1001,13,5005] "
     "offset=0 : f32 [13,7,5,11,3]\n",
     "input a f32 [5]\ny = fused(_, a) dims=[0,3] loads=[1,0,0,1] expr=\"0\" : f32 [0,3]\n",
@@ -302,5 +333,5 @@ TEST(chains_do_what_plain_loops_do)
     }
 }
 
-TESTS(powers_are_near_what_they_are, steps_are_near_what_they_compute, widths_agree,
-      chains_do_what_plain_loops_do)
+TESTS(powers_are_near_what_they_are, steps_are_near_what_they_compute,
+      gelu_by_tanh_is_near_in_every_width, widths_agree, chains_do_what_plain_loops_do)

@@ -646,7 +646,6 @@ TEST(wrong_layouts_are_refused)
         "r = reorder(x) mode=channels_last\ny = add(r, x)\noutput y\n",
         "r = reorder(x) mode=channels_last\ny = concat(x, r) axis=1\noutput y\n",
         "r = reorder(x) mode=channels_last\ny = transpose(r) perm=[0,2,3,1]\noutput y\n",
-        "weight k f32 [2,3,9,8]\nr = reorder(x) mode=channels_last\ny = fma(r, r, k)\noutput y\n",
         "weight k f32 [8]\nr = reorder(x) mode=channels_last\ny = pow(r, k)\noutput y\n");
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

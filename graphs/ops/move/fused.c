@@ -27,8 +27,9 @@ static const struct step_kind {
 #define STEP(name, arity) [MPL_OP_##name] = {arity, mpl_eval_##name},
     STEP(relu, 1) STEP(sigmoid, 1) STEP(tanh, 1) STEP(exp, 1) STEP(log, 1) STEP(sqrt, 1)
         STEP(neg, 1) STEP(abs, 1) STEP(reciprocal, 1) STEP(floor, 1) STEP(ceil, 1) STEP(round, 1)
-            STEP(sign, 1) STEP(erf, 1) STEP(sin, 1) STEP(cos, 1) STEP(softplus, 1) STEP(softsign, 1)
-                STEP(add, 2) STEP(sub, 2) STEP(mul, 2) STEP(div, 2) STEP(min, 2) STEP(max, 2)
+            STEP(sign, 1) STEP(erf, 1) STEP(gelu, 1) STEP(swish, 1) STEP(sin, 1) STEP(cos, 1)
+                STEP(softplus, 1) STEP(softsign, 1) STEP(add, 2) STEP(sub, 2) STEP(mul, 2)
+                    STEP(div, 2) STEP(min, 2) STEP(max, 2)
 #undef STEP
 };
 

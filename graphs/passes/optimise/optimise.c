@@ -46,7 +46,7 @@ mpl_status mpl_pass_set_parse(mpl_ctx *ctx, const char *text, mpl_pass_set *out)
 {
     mpl_pass_set set = {0};
     bool any = false;
-    char names[400];
+    char names[800];
     int n_names = 0;
 
     if (strcmp(text, "none") == 0)

@@ -80,6 +80,35 @@ static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
     }
 }
 
+/* Whether a single step does what its attributes ask for. */
+static bool is_one_step(const mpl_graph *g, mpl_op op)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    return kind == MPL_OP_gelu ||
+           (kind == MPL_OP_swish && mpl_attr_float(g, op, MPL_ATTR_alpha, 1) == 1) ||
+           g->op_attr_begin[op] == g->op_attr_begin[op + 1];
+}
+
+static mpl_chain_step *step_of(const mpl_graph *g, mpl_op op, mpl_op_kind kind)
+{
+    const char *way = mpl_attr_text(g, op, MPL_ATTR_approximate, "none");
+
+    return kind == MPL_OP_gelu && strcmp(way, "tanh") == 0
+               ? mpl_chain_gelu_tanh(mpl_chain_widest())
+               : mpl_chain_step_of(kind, mpl_chain_widest());
+}
+
+/* a * b + c, each step rounded. */
+static void read_fma(const mpl_graph *g, mpl_op op, mpl_fused *f)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        add_input(f, i, &g->value_shape[mpl_op_input(g, op, i)]);
+        if (i > 0)
+            f->step[f->n_steps++].kind = i == 1 ? MPL_OP_mul : MPL_OP_add;
+    }
+}
+
 /* Reads the operation as a chain; *is_one: it is one. */
 static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain *c,
                              bool *is_one)
@@ -90,6 +119,7 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
     mpl_strided box;
 
     *is_one = arity > 0 || kind == MPL_OP_fused || kind == MPL_OP_access || kind == MPL_OP_assign ||
+              kind == MPL_OP_fma ||
               (kind == MPL_OP_clip && is_known_bound(g, op, 1) && is_known_bound(g, op, 2));
     if (!*is_one)
         return MPL_OK;
@@ -106,7 +136,7 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
         MPL_PASS(mpl_strided_of(ctx, g, op, out, &c->f.to));
         add_input(&c->f, 1, &g->value_shape[mpl_op_input(g, op, 1)]);
     } else if (arity > 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == arity &&
-               all_of(g, op, true) && g->op_attr_begin[op] == g->op_attr_begin[op + 1]) {
+               all_of(g, op, true) && is_one_step(g, op)) {
         c->f.to = mpl_strided_all(out);
         for (uint32_t i = 0; i < arity; i++)
             add_input(&c->f, i, &g->value_shape[mpl_op_input(g, op, i)]);
@@ -114,6 +144,9 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
     } else if (kind == MPL_OP_clip && all_of(g, op, true)) {
         c->f.to = mpl_strided_all(out);
         read_clip(g, op, &c->f);
+    } else if (kind == MPL_OP_fma && all_of(g, op, true)) {
+        c->f.to = mpl_strided_all(out);
+        read_fma(g, op, &c->f);
     } else {
         *is_one = false;
     }
@@ -193,7 +226,9 @@ static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool 
  * boxes stay as they are. */
 static uint32_t n_operands(const mpl_graph *g, mpl_op op)
 {
-    return g->op_kind[op] == MPL_OP_clip ? 1 : mpl_fused_arity((mpl_op_kind)g->op_kind[op]);
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    return kind == MPL_OP_clip ? 1 : kind == MPL_OP_fma ? 3 : mpl_fused_arity(kind);
 }
 
 /* Whether nothing is broadcast: all operands have the same dims. */
@@ -258,7 +293,7 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int6
     MPL_TRY(read_chain(ctx, g, op, c, &is_one));
     for (uint32_t i = 0; i < c->f.n_steps; i++)
         if (c->f.step[i].kind != MPL_STEP_LOAD)
-            c->step[i] = mpl_chain_step_of(c->f.step[i].kind, mpl_chain_widest());
+            c->step[i] = step_of(g, op, c->f.step[i].kind);
     if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, c)) ||
         (stride == NULL && last && !turn_chain(g, op, c)))
         goto out;

@@ -28,8 +28,9 @@ extern const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS];
 
 /* The widest on this processor. */
 mpl_chain_width mpl_chain_widest(void);
-/* The operator's loop, or NULL. */
+/* The operator's loop, or NULL. gelu: by erf; swish: with alpha 1. */
 mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width);
+mpl_chain_step *mpl_chain_gelu_tanh(mpl_chain_width width); /* of gelu with approximate=tanh */
 
 /* Calls work(arg, from, to) for ranges that cover [0, n), each but the last a multiple of `unit`,
  * on at most min(n_threads, most_shares) threads; a single range runs on the calling thread. Ranges

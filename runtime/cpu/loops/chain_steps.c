@@ -105,6 +105,45 @@ INLINE float erf_of(float x)
     return from_bits(bits(y) | (bits(x) & UINT32_C(0x80000000)));
 }
 
+/* ---- units ---- */
+
+/* Sigmoid, but 0 where it is less than the least normal float: what it multiplies may be large. */
+INLINE float share_of(float x)
+{
+    float far = -fabsf(x), inside = far < -87 ? -87 : far, grown, scale, e;
+
+    scale = from_bits((bits(split_exp(inside, &grown)) + 127) << 23);
+    e = far < -87 ? 0 : scale + scale * grown;
+    return (x < 0 ? e : 1) / (1 + e);
+}
+
+INLINE float gelu_tanh_of(float x)
+{
+    return x * share_of(1.5957691216f * (x + 0.044715f * x * x * x));
+}
+
+/* 0.5 x (1 + erf(x / sqrt 2)). erf(z) / z is a quotient of polynomials in z^2, within 6e-7 of the
+ * largest value, up to where erf rounds to 1 (fitted by computed weighted least squares). */
+INLINE float gelu_of(float x)
+{
+    float z = x * 0.707106781f, far = fabsf(z), u = far * far, erf, p = 2.05001397e-6f;
+    float q = 3.80907607e-5f;
+
+    p = p * u + 2.84878950e-4f;
+    p = p * u + 3.76565375e-3f;
+    p = p * u + 5.27488098e-2f;
+    p = p * u + 0.190407954f;
+    p = p * u + 1.12837915f;
+    q = q * u + 1.16253618e-3f;
+    q = q * u + 1.49692897e-2f;
+    q = q * u + 0.114109628f;
+    q = q * u + 0.502077397f;
+    q = q * u + 1;
+    erf = z * p / q;
+    erf = far > 3.92f ? (z < 0 ? -1 : 1) : erf;
+    return 0.5f * x * (1 + erf);
+}
+
 /* ---- sin and cos ---- */
 
 #define FAR 8192.0f /* beyond it, multiples of the parts of pi / 2 are not exact */
@@ -205,6 +244,9 @@ STEP(ceil, ceilf(x))
 STEP(round, rintf(x))
 STEP(sign, x > 0 ? 1 : x < 0 ? -1 : x)
 STEP(erf, erf_of(x))
+STEP(gelu, gelu_of(x))
+STEP(gelu_tanh, gelu_tanh_of(x))
+STEP(swish, x *share_of(x))
 STEP_WITH(sin, sin_of(x, 0), if (any_far(a, n)) fix_far(y, a, n, sinf);)
 STEP_WITH(cos, sin_of(x, 1), if (any_far(a, n)) fix_far(y, a, n, cosf);)
 STEP(softplus, (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))))
@@ -261,6 +303,8 @@ static mpl_chain_step *const step[MPL_N_OPS][MPL_N_CHAIN_WIDTHS] = {
     [MPL_OP_round] = LOOPS(round),
     [MPL_OP_sign] = LOOPS(sign),
     [MPL_OP_erf] = LOOPS(erf),
+    [MPL_OP_gelu] = LOOPS(gelu),
+    [MPL_OP_swish] = LOOPS(swish),
     [MPL_OP_sin] = LOOPS(sin),
     [MPL_OP_cos] = LOOPS(cos),
     [MPL_OP_softplus] = LOOPS(softplus),
@@ -291,6 +335,13 @@ mpl_chain_width mpl_chain_widest(void)
 mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width)
 {
     return step[kind][width];
+}
+
+mpl_chain_step *mpl_chain_gelu_tanh(mpl_chain_width width)
+{
+    static mpl_chain_step *const of[MPL_N_CHAIN_WIDTHS] = LOOPS(gelu_tanh);
+
+    return of[width];
 }
 
 /* ---- threads ---- */
