@@ -641,12 +641,12 @@ TEST(repeated_operands_agree)
 /* Missing reorders are reported, not computed with. */
 TEST(wrong_layouts_are_refused)
 {
-    static const char *const wrong[] = ROW(
-        "r = reorder(x) mode=channels_last\ny = reshape(r) shape=[6,72]\noutput y\n",
-        "r = reorder(x) mode=channels_last\ny = add(r, x)\noutput y\n",
-        "r = reorder(x) mode=channels_last\ny = concat(x, r) axis=1\noutput y\n",
-        "r = reorder(x) mode=channels_last\ny = transpose(r) perm=[0,2,3,1]\noutput y\n",
-        "weight k f32 [8]\nr = reorder(x) mode=channels_last\ny = pow(r, k)\noutput y\n");
+    static const char *const wrong[] =
+        ROW("r = reorder(x) mode=channels_last\ny = reshape(r) shape=[6,72]\noutput y\n",
+            "r = reorder(x) mode=channels_last\ny = add(r, x)\noutput y\n",
+            "r = reorder(x) mode=channels_last\ny = concat(x, r) axis=1\noutput y\n",
+            "r = reorder(x) mode=channels_last\ny = transpose(r) perm=[0,2,3,1]\noutput y\n",
+            "weight k f32 [8]\nr = reorder(x) mode=channels_last\ny = pow(r, k)\noutput y\n");
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const mpl_backend *cpu = mpl_backend_find("cpu");
