@@ -8,8 +8,9 @@
  *          (here: pool). repack: memory_space_assignment/best_fit_repacker, temporal with ties by
  *          time, over the spatial heap: kept where it is lower.
  * Differs  Ids are those of the problem. Values that XLA makes share an offset beforehand
- *          (colocations) are one buffer here, with gaps; in-place pairs are not taken. XLA repacks
- *          blocks of one fast memory while it fills, in slices; here all buffers once, whole.
+ *          (colocations) are one buffer here, with gaps; its lifetime is all of it, where XLA's
+ *          spatial order takes that of the first value alone. In-place pairs are not taken. XLA
+ *          repacks blocks of one fast memory while it fills, in slices; here all at once, whole.
  * Cost     O(n log n) and the occupied ranges met.
  * Limits   Never moves a placed buffer; no bound on the distance to the optimum. */
 #include "planners/place/sort.h"

@@ -2,12 +2,16 @@
 """Holds planners of planners/production/ to the producers' own code and dumps, to the byte.
 
     producers.py executorch|inductor [LISTS]   random lists (200), planned by the package's own functions
-    producers.py xla FOLDER                    folders of *-buffer-assignment.txt with *-live-range.txt
+    producers.py network NAME ..               networks of torchvision by Inductor, with the lives that its planner had
+    producers.py xla FOLDER [ALIGN]            folders of *-buffer-assignment.txt with *-live-range.txt (64; 256 for a GPU)
+    producers.py ort MODEL.onnx ..             the block of ONNX Runtime's second run, by the reuse that it decides before
 
-ExecuTorch and PyTorch come from PyPI (pip install executorch, torch). Prints one line a kind; what
-differs is printed list by list. Exit 1: an offset of a list differs. XLA's dumps do not list which
-values share a buffer on purpose, so there the bytes of the heap are compared, and differences told.
+The packages come from PyPI (pip install executorch, torch, torchvision, onnxruntime, onnx). Prints one
+line a kind; what differs is printed list by list. Exit 1: an offset of a list differs; for xla: a value is
+not where XLA's heap by its rules, as they are written here, puts it, or xla_heap has another offset than
+these rules; for ort: a node adds other bytes than by the reuse written here, or the block has others.
 """
+import collections
 import json
 import os
 import random
@@ -17,6 +21,7 @@ import sys
 import tempfile
 
 MEMPLAN = os.environ.get("MEMPLAN", "build/memplan")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "production"))
 
 
 def memplan(buffers, planner, align):
@@ -109,72 +114,212 @@ def hold_random(kind, n):
     return differ > 0
 
 
-VALUE = re.compile(r" value: <(\d+) (\S+)(?: \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\): (\(?)")
-XLA_ALIGN = 64
+def hold_networks(names):
+    """Inductor compiles each network as torch_programs.py does; every pool's offsets are compared."""
+    import torchvision
+    import torch_programs
+    from torch._inductor.codegen import memory_planning as mp
+
+    pools, plan, n, differ = collections.defaultdict(list), mp.MemoryPlanner.allocate_groups, 0, 0
+
+    def recorded(self):
+        plan(self)
+        for a in (g.allocation for g in self.buffer_groups):
+            pools[name, len(codes), a.pool.name].append(((a.live_range.begin, a.live_range.end, int(a.size_hint)), int(a.offset)))
+        codes.append(name)
+
+    mp.MemoryPlanner.allocate_groups, codes = recorded, []
+    for name in names:
+        size = 299 if name == "inception_v3" else 224
+        with tempfile.TemporaryDirectory() as folder:
+            torch_programs.inductor(name, lambda name=name: torchvision.models.get_model(name, weights=None), (1, 3, size, size), folder)
+    for (name, _, pool), rows in pools.items():
+        got = memplan([b for b, _ in rows], "inductor_pool", 64)[0]
+        wrong = sum(at != want for at, (_, want) in zip(got, rows))
+        n, differ = n + len(rows), differ + wrong
+        if wrong:
+            print(f"{name} {pool}: {wrong} of {len(rows)} buffers are elsewhere")
+    print(f"inductor: {len(pools)} pools of {len(names)} networks, {n} buffers, {differ} elsewhere")
+    return differ > 0 or n == 0
 
 
-def padded(size):
-    return -(-size // XLA_ALIGN) * XLA_ALIGN
+VALUE = re.compile(r" value: <(\d+) ([^ {]+)(\{[\d,]*\})?( \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\): (\(?)")
 
 
-def in_events(values):
-    """Lives as XLA's heap counts them: a time of its own for every allocation, then every free, of a step."""
-    values = sorted(values, key=lambda v: (v[2], v[3], v[4]))
-    rows = [(v[2], 0, i) for i, v in enumerate(values)] + [(v[3], 1, i) for i, v in enumerate(values)]
-    time = {row[1:]: t for t, row in enumerate(sorted(rows))}
-    return [(v[0], v[1], time[0, i], time[1, i], v[4]) for i, v in enumerate(values)]
-
-
-def read_xla(path):
-    """Heaps of a dump: (bytes, buffers by id). Values of one place whose lives meet are one buffer; tuples
-    get allocations of their own, which the heap does not see: their bytes and padding are taken off."""
+def read_xla(path, align):
+    """Heaps of a dump, without tuples, which get allocations of their own that the heap does not see:
+    each a list of values (first step, last step, id, offset, size, index in a tuple, joins others, name)."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
     with open(path.replace("-buffer-assignment", "-live-range"), encoding="utf-8") as f:
-        lives = dict((n, (int(a), int(b))) for n, a, b in
-                     re.findall(r"^\s+(\S+):(\d+)-(\d+)$", f.read(), re.M))
-    heaps = []
+        lives = {n: (int(a), int(b)) for n, a, b in re.findall(r"^\s+(\S+):(\d+)-(\d+)$", f.read(), re.M)}
     for part in re.split(r"(?=^allocation )", text, flags=re.M):
-        if re.match(r"allocation \d+: size (\d+), preallocated-temp", part) is None:
-            continue
-        found = VALUE.findall(part)
-        tuples = {(int(at), int(size)) for _, _, size, at, shape in found if shape}
-        values = in_events([(int(at), int(size), *lives[n if n in lives else n + "{}"], int(i))
-                            for i, n, size, at, shape in found if not shape])
-        if not values:
-            continue
-        end = max(at - sum(padded(s) for t, s in tuples if t < at) + size
-                  for at, size, *_ in values)
-        merged = []
-        for at, size, first, last, i in sorted(values):
-            of = [m for m in merged if m[:2] == [at, size] and m[2] <= last and first <= m[3]]
-            merged = [m for m in merged if m not in of]
-            merged.append([at, size, min([first] + [m[2] for m in of]),
-                           max([last] + [m[3] for m in of]), min([(first, i)] + [m[4] for m in of])])
-        merged.sort(key=lambda m: m[4][1])
-        heaps.append((end, [(f, l + 1, s) for _, s, f, l, _ in merged]))
-    return heaps
+        if re.match(r"allocation \d+: size \d+, .*preallocated-temp", part):
+            found = [(int(i), n, index or "{}", phi != "", int(s), int(at), t)
+                     for i, n, index, phi, s, at, t in VALUE.findall(part)]
+            tuples = {(at, -(-s // align) * align) for *_, s, at, t in found if t}
+            values = [(*lives[n + index], i, at - sum(s for t, s in tuples if t < at), size, index, phi, n)
+                      for i, n, index, phi, size, at, t in found if size and not t]
+            if values:
+                yield values
 
 
-def hold_xla(folder):
-    equal, other, above = 0, 0, []
-    for name in sorted(os.listdir(folder)):
-        if not name.endswith("-buffer-assignment.txt"):
-            continue
-        for size, buffers in read_xla(os.path.join(folder, name)):
-            got = memplan(buffers, "xla_heap", XLA_ALIGN)[1]
-            equal += got == size
-            other += got != size
-            if got != size:
-                above.append(f"{name[:-22]}: XLA {size}, xla_heap {got}, {len(buffers)} buffers")
-    print("\n".join(above))
-    print(f"xla: {equal + other} heaps, {equal} of equal bytes, {other} differ")
-    return False
+def colocated(values):
+    """Values that are one buffer: of one place and size, and meeting in time or the same part of loops."""
+    made = []
+    for v in sorted(values):
+        meet = [g for g in made if any(w[3:5] == v[3:5] and (v[0] <= w[1] or v[6] and w[6] and v[5] == w[5]) for w in g)]
+        made = [g for g in made if g not in meet] + [[w for g in meet for w in g] + [v]]
+    return made
 
+
+def in_events(buffers):
+    """{id: [allocated, freed]} in XLA's count of time: allocations, then frees, of each step in the order
+    of values. An operand that its user takes over is freed right before the user is allocated."""
+    values, of, at, now = sorted(v for g in buffers for v in g), {v[2]: g for g in buffers for v in g}, {}, 0
+    for step in range(1 + max(v[1] for v in values)):
+        for v in [v for v in values if v[0] == step]:
+            aliased = any(w[5] != "{}" or w[6] or re.search("dynamic-update-slice|scatter", w[7]) for w in of[v[2]])
+            for w in [] if aliased else [w for w in of[v[2]] if w[2] in at and w[1] == step and len(at[w[2]]) == 1]:
+                at[w[2]].append(now)
+                now += 1
+            at[v[2]] = [now]
+            now += 1
+        for v in [v for v in values if v[1] == step and len(at[v[2]]) == 1]:
+            at[v[2]].append(now)
+            now += 1
+    return at
+
+
+def by_heap(buffers, align, temporal, whole):
+    """GlobalDecreasingSizeBestFitHeap. A buffer: (id, size, lives). spatial counts the life of a buffer's
+    first value alone; `whole`, all of it, as temporal does and a list of buffers has it."""
+    def key(b):
+        life = (b[2][0] if not temporal and not whole else [b[2][0][0], max(e for _, e in b[2])])
+        return (life[0] - life[1], -b[1], b[0]) if temporal else (-b[1], life[0] - life[1], b[0])
+
+    placed = {}
+    for i, size, lives in sorted(buffers, key=key):
+        at, best, low = 0, None, 0
+        for lo, hi in sorted(p[:2] for p in placed.values() if any(a <= d and c <= b for a, b in lives for c, d in p[2])):
+            if lo - at >= size and (best is None or lo - at < best[0]):
+                best = lo - at, at
+            at = max(at, -(-hi // align) * align)
+        low = at if best is None else best[1]
+        placed[i] = low, low + size, lives
+    return max(p[1] for p in placed.values()), {i: p[0] for i, p in placed.items()}
+
+
+def hold_xla(folder, align):
+    heaps = placed = same = differ = 0
+    told = []
+    for name in sorted(n for n in os.listdir(folder) if n.endswith("-buffer-assignment.txt")):
+        for values in read_xla(os.path.join(folder, name), align):
+            groups = colocated(values)
+            at, places = in_events(groups), {g[0][2]: g[0][3] for g in groups}
+            buffers = sorted((g[0][2], g[0][4], sorted(at[v[2]] for v in g)) for g in groups)
+            whole = [(i, s, [[l[0][0], max(e for _, e in l)]]) for i, s, l in buffers]
+            rules, ours = (min((by_heap(b, align, t, w) for t in (False, True)), key=lambda r: r[0])
+                           for b, w in ((buffers, False), (whole, True)))
+            got = memplan([(l[0][0], l[0][1] + 1, s) for _, s, l in whole], "xla_heap", align)
+            want = max(g[0][3] + g[0][4] for g in groups)
+            heaps, placed, same = heaps + 1, placed + (rules[1] == places), same + (got[1] == want)
+            alike = got[0] == [ours[1][i] for i, *_ in buffers]
+            if rules[1] != places or not alike or got[1] != want:
+                told.append(f"{name[:-22]}: XLA {want}; by its rules {rules[0]}, {sum(rules[1][i] == places[i] for i in places)} of "
+                            f"{len(places)} buffers at its places; xla_heap {got[1]} on whole lives" + ("" if alike else ", not by the rules"))
+                differ |= rules[1] != places or not alike
+    print("\n".join([*told, f"xla: {heaps} heaps; by its rules every buffer at XLA's place in {placed}; xla_heap, on whole lives without "
+                            f"gaps, of XLA's bytes in {same}"]))
+    return differ or heaps == 0
+
+
+# Kernels of ONNX Runtime whose output is their first input, or may take an input's place, by MayInplace.
+ALIASES = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"}
+IN_PLACE = {"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid", "Softmax", "Sqrt", "Erf", "Neg", "Exp", "Cast"}
+WIDTH = {"float": 4, "double": 8, "float16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1}
+
+
+def may_overwrite(node):
+    if node.op_type == "Conv" and node.domain.endswith("nchwc") and len(node.input) > 3:
+        return node.input[3:4]  # the sum that is added
+    return node.input[:1] if node.op_type in IN_PLACE else []
+
+
+def ort_lists(nodes, events, outputs):
+    """({tensor with storage of its own: [birth, death, bytes]}, nodes that add other bytes): a tensor takes the
+    storage of an input, or of the tensor that died last among those of its width and dims. Where the profile shows
+    that a node adds a tensor's bytes, it does not: its dims were not known when ONNX Runtime planned."""
+    kind = {}
+    for n, e in zip(nodes, events):
+        for o, shape in zip(n.output, e["args"]["output_type_shape"]):
+            kind[o], = ((WIDTH[k], tuple(d)) for k, d in shape.items())
+    uses = collections.Counter(x for n in nodes for x in n.input if x in kind)
+    left, root, dead, made, wrong = collections.Counter(), {}, [], {}, []
+    for step, (n, e) in enumerate(zip(nodes, events)):
+        added, delta = 0, int(e["args"]["mem_requested_in_use_delta"])
+        for o in filter(None, n.output):
+            size, taken = kind[o][0], None
+            for d in kind[o][1]:
+                size *= d
+            if n.op_type in ALIASES and o not in outputs:
+                if n.input[0] not in root:
+                    continue  # lies in an input or a weight
+                taken = root[n.input[0]]
+            elif o not in outputs and delta < added + size:
+                over = [root[x] for x in may_overwrite(n) if x in root and left[root[x]] == 1 and kind[x] == kind[o]]
+                fit = [r for r in dead if kind[r] == kind[o]]
+                taken = (over or fit or [None])[0]
+                dead = dead if over or not fit else [r for r in dead if r != taken]
+            if taken is None:
+                made[o], added, taken = [step, None, size], added + size, o
+            root[o] = taken
+            left[taken] += uses[o]
+        if added != delta and (added or delta > 0):
+            wrong.append(n.name)
+        for r in (root[x] for x in n.input if x in root):
+            left[r] -= 1
+            if left[r] == 0:
+                dead.insert(0, r)
+                made[r][1] = step + 1
+    return {o: b for o, b in made.items() if o not in outputs}, wrong
+
+
+def hold_ort(paths):
+    import onnx
+    import ort_profiles
+
+    held = differ = 0
+    for path in paths:
+        with tempfile.TemporaryDirectory() as folder:
+            optimised = os.path.join(folder, "optimised.onnx")
+            ort_profiles.profile(path, folder, optimised)
+            graph = onnx.load(optimised, load_external_data=False).graph
+            profile, = (n for n in os.listdir(folder) if n.endswith(".json"))
+            with open(os.path.join(folder, profile), encoding="utf-8") as f:
+                events = [e for e in json.load(f) if e.get("cat") == "Node" and e["name"].endswith("_kernel_time")]
+        before = [int(e["args"]["mem_bytes_requested_in_use"]) - int(e["args"]["mem_requested_in_use_delta"]) for e in events]
+        nodes = list(graph.node)
+        block = before[len(nodes)] - before[0] if len(events) == 2 * len(nodes) else 0
+        if block <= 0 or [n.op_type for n in nodes] != [e["args"]["op_name"] for e in events[:len(nodes)]]:
+            print(f"{path}: left out: no pattern, or nodes that run graphs of their own")
+            continue
+        buffers, wrong = ort_lists(nodes, events, {o.name for o in graph.output})
+        got = memplan([(b, d or len(nodes), s) for b, d, s in buffers.values()], "ort_pattern", 256)[1]
+        held += 1
+        if wrong or -(-got // 256) * 256 != block:
+            differ += 1
+            print(f"{path}: block {block}, ort_pattern {got}; nodes that add other bytes: {wrong[:3]}")
+    print(f"ort: {held} models, {differ} differ")
+    return differ > 0 or held == 0
+
+
+HOLD = {"executorch": lambda w: hold_random("executorch", int(w[0]) if w else 200),
+        "inductor": lambda w: hold_random("inductor", int(w[0]) if w else 200),
+        "network": hold_networks, "ort": hold_ort,
+        "xla": lambda w: hold_xla(w[0], int(w[1]) if len(w) > 1 else 64)}
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or sys.argv[1] not in ("executorch", "inductor", "xla"):
+    if len(sys.argv) < 2 or sys.argv[1] not in HOLD or (len(sys.argv) < 3 and sys.argv[1] in ("network", "ort", "xla")):
         sys.exit(__doc__)
-    if sys.argv[1] == "xla":
-        sys.exit(hold_xla(sys.argv[2]))
-    sys.exit(hold_random(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200))
+    sys.exit(HOLD[sys.argv[1]](sys.argv[2:]))

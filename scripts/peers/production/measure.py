@@ -121,7 +121,8 @@ def of_dump(args, path):
     if path.endswith(".csv") and made["optimum_bytes"] is not None and made["planned_bytes"] <= padded(made["optimum_bytes"], made["buffers"]):
         made["verdict"] = "ok"
     if path.endswith("-buffer-assignment.txt"):
-        made["tuple_bytes"] = tuple_bytes(path, max((b[4] for b in made["buffers"]), default=1))
+        made["tuples"] = tuples(path)
+        made["tuple_bytes"] = tuple_bytes(made)
     if overlap(made["buffers"]):
         made["hull"] = True
     return made
@@ -135,8 +136,8 @@ def of_requests(args, path, allocator):
             "buffers": list_of(listed.stdout)}
 
 
-def tuple_bytes(path, granule):
-    """Bytes of tuples in XLA's temporary memory, which puts them at places that it does not share."""
+def tuples(path):
+    """Places [offset, bytes] of tuples in XLA's temporary memory, which get allocations of their own."""
     places, planned = set(), False
     with open(path, encoding="utf-8") as f:
         for line in f:
@@ -144,7 +145,12 @@ def tuple_bytes(path, granule):
             found = re.match(r" value: <.*> \(size=(\d+),offset=(\d+)\): \(", line)
             if planned and found:
                 places.add((int(found[2]), int(found[1])))
-    return sum(-(-size // granule) * granule for _, size in places)
+    return sorted(map(list, places))
+
+
+def tuple_bytes(row, below=None):
+    """Bytes of the tuples of a row, padded; of those below an offset."""
+    return sum(padded(size, row["buffers"]) for at, size in row["tuples"] if below is None or at < below)
 
 
 def whole_bytes(args, buffers):
@@ -240,13 +246,20 @@ def parted(buffers):
         yield [[b for b in buffers if b[3] < cut], [b for b in buffers if b[3] >= cut]]
 
 
+def without_tuples(row):
+    """(buffers that XLA's heap sees, bytes of its plan of them)."""
+    places = row.get("tuples", [])
+    seen = [b for b in row["buffers"] if [b[3], b[2]] not in places]
+    return seen, max((b[3] - tuple_bytes(row, b[3]) + b[2] for b in seen), default=0) if places else row["planned_bytes"]
+
+
 def difference(args, row, planner):
     """Bytes that the producer's own plan needs more than the planner's here; 0 also where they differ by the padding at the end."""
-    buffers, least_apart = row["buffers"], None
+    (buffers, planned), least_apart = without_tuples(row), None
     for parts in parted(buffers) if row["producer"] == "inductor" else [[buffers]]:
         ends = [planned_here(args, part, planner) for part in parts]
-        apart = row["planned_bytes"] - sum(map(padded, ends[:-1], parts)) - ends[-1]
-        apart = 0 if row["planned_bytes"] == padded(row["planned_bytes"] - apart, buffers) else apart
+        apart = planned - sum(map(padded, ends[:-1], parts)) - ends[-1]
+        apart = 0 if planned == padded(planned - apart, buffers) else apart
         least_apart = apart if least_apart is None or abs(apart) < abs(least_apart) else least_apart
         if apart == 0:
             break
@@ -258,12 +271,10 @@ def same(args):
     for key, planner in PLANNERS.items():
         rows = [r for r in read_rows() if r["producer"] == key and "refused" not in r and not r.get("hull") and r["buffers"]]
         apart = {r["program"]: difference(args, r, planner) for r in rows}
-        tuples = sum(0 < apart[r["program"]] <= r.get("tuple_bytes", 0) for r in rows)
-        others = [f"{r['program']} {100 * apart[r['program']] / r['planned_bytes']:+.2f} %" for r in rows
-                  if apart[r["program"]] and not 0 < apart[r["program"]] <= r.get("tuple_bytes", 0)]
-        lines.append([PRODUCERS[key][0], planner, len(rows), sum(a == 0 for a in apart.values()), tuples, ", ".join(others) or "-"])
+        others = [f"{r['program']} {100 * apart[r['program']] / r['planned_bytes']:+.2f} %" for r in rows if apart[r["program"]]]
+        lines.append([PRODUCERS[key][0], planner, len(rows), sum(a == 0 for a in apart.values()), ", ".join(others) or "-"])
         common.say("\t".join(map(str, lines[-1])))
-    common.write_table(SAME, ["producer", "planner here", "programs", "equal bytes", "apart by tuples", "others, of its own plan"], lines)
+    common.write_table(SAME, ["producer", "planner here", "programs", "equal bytes", "others, of its own plan"], lines)
 
 
 def gap(row):

@@ -11,7 +11,7 @@ import os
 import sys
 
 
-def profile(path, folder):
+def profile(path, folder, optimised=None):
     import numpy
     import onnxruntime
 
@@ -19,6 +19,8 @@ def profile(path, folder):
     options.enable_profiling, options.intra_op_num_threads, options.log_severity_level = True, 1, 4
     name = os.path.basename(os.path.dirname(path)) if os.path.basename(path) == "model.onnx" else os.path.basename(path).removesuffix(".onnx")
     options.profile_file_prefix = os.path.join(folder, "run")
+    if optimised is not None:
+        options.optimized_model_filepath = optimised
     net = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     kinds = {"float": "float32", "double": "float64"}
     feeds = {}
