@@ -16,6 +16,11 @@ try:
     import numpy
 except ImportError:
     numpy = None
+try:  # WHEEL_PIP="numpy onnx onnxruntime" make wheel-test
+    import onnx
+    import onnxruntime
+except ImportError:
+    onnx = onnxruntime = None
 
 LIVES, SIZES = [(0, 3), (1, 2), (2, 5), (3, 6)], [16, 8, 24, 8]
 
@@ -96,6 +101,14 @@ class Plans(unittest.TestCase):
         plan = memplan.plan(numpy.array(LIVES), numpy.array(SIZES, dtype=numpy.int32), align=8)
         self.assertEqual((plan.offsets.dtype, plan.offsets.tolist()), (numpy.uint64, [24, 0, 0, 24]))
         self.assertEqual(memplan.verify(numpy.array(LIVES), SIZES, plan.offsets, align=8).bytes, 40)
+        for lives in ("int64", "int32", "uint8", "float32"):
+            for sizes in ("uint64", "int16"):
+                backwards = memplan.plan(numpy.array(LIVES, lives)[::-1], numpy.array(SIZES, sizes)[::-1], align=numpy.full(4, 8))
+                self.assertEqual(sorted(backwards.offsets.tolist()), [0, 0, 24, 24])
+        for lives, sizes, says in ((numpy.array(LIVES).T, SIZES, r"lives\[0\] is \[0, 1, 2, 3\]"),
+                                   (LIVES, numpy.array(SIZES) + 0.5, r"sizes\[0\] is 16.5")):
+            with self.assertRaisesRegex(memplan.InputError, says):
+                memplan.plan(lives, sizes)
 
     def test_models(self):
         plan = memplan.plan_onnx("mnist_conv")
@@ -108,6 +121,32 @@ class Plans(unittest.TestCase):
                 words = [w for k, v in options.items() for w in ("--" + k.replace("_", "-"), "off" if v is False else v)]
                 said = json.loads(subprocess.run([program, "plan", model, "--json"] + words, capture_output=True, check=True).stdout)
                 self.assertEqual(memplan.plan_onnx(model, **options).bytes, said["planned_bytes"])
+
+    def test_metadata(self):
+        """Fault: anything but the notes differs in the annotated model, or the notes are not those of the plan."""
+        program = os.environ.get("MEMPLAN") or os.path.join(os.path.dirname(memplan.__file__), "native", "memplan")
+        with tempfile.TemporaryDirectory() as folder:
+            model, noted = (os.path.join(folder, name) for name in ("m.onnx", "noted.onnx"))
+            subprocess.run([program, "export", "mlp", "--format", "onnx", "--in-place", "off", "-o", model], check=True)
+            if onnx is not None:  # one that other hands have touched
+                foreign = onnx.load(model)
+                del foreign.metadata_props[:]
+                onnx.helper.set_model_props(foreign, {"author": "somebody"})
+                onnx.save(foreign, model)
+            subprocess.run([program, "export", model, "--format", "onnx-metadata", "-o", noted], check=True)
+            with open(model, "rb") as before, open(noted, "rb") as after:
+                old, new = before.read(), after.read()
+            plan = memplan.plan_onnx(model)
+            self.assertEqual(memplan.check(noted).bytes, plan.bytes)
+            if onnx is None:
+                return
+            self.assertEqual(old, new[:len(old)])
+            notes = {p.key: p.value for p in onnx.load(noted).metadata_props}
+            self.assertEqual((notes["author"], int(notes["memplan.arena_bytes"])), ("somebody", plan.bytes))
+            self.assertEqual(json.loads(notes["memplan.offsets"]), {name: list(place) for name, place in plan.places.items()})
+            runs = [onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]) for path in (model, noted)]
+            feeds = {i.name: numpy.full(i.shape, 0.5, numpy.float32) for i in runs[0].get_inputs()}
+            self.assertTrue(all((a == b).all() for a, b in zip(*(run.run(None, feeds) for run in runs))))
 
     def test_wrong_arguments(self):
         """Fault: a wrong call is no exception with memplan's message, or ends the process."""
