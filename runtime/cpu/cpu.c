@@ -8,6 +8,8 @@
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
 #include "runtime/cpu/loops/chain.h"
+#include "runtime/cpu/loops/chain_priv.h"
+#include "runtime/cpu/loops/normal.h"
 #include "runtime/cpu/loops/panels.h"
 #include "runtime/cpu/cpu_priv.h"
 #include "runtime/cpu/cpu_quant.h"
@@ -31,7 +33,7 @@ struct mpl_library {
 
 struct mpl_prepared {
     dnnl_primitive_t primitive; /* NULL: copies output 0's bytes, or runs loops */
-    bool copy;
+    bool copy, normal;
     mpl_chain *chain;       /* or NULL */
     mpl_images *images;     /* or NULL */
     mpl_halves *halves;     /* or NULL */
@@ -411,7 +413,7 @@ static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
 /* Whether p has an implementation. */
 static bool is_ready(const mpl_prepared *p)
 {
-    return p->primitive != NULL || p->copy || p->chain != NULL || p->images != NULL ||
+    return p->primitive != NULL || p->copy || p->normal || p->chain != NULL || p->images != NULL ||
            p->halves != NULL || p->quant != NULL || p->panels != NULL || p->rescale != NULL ||
            p->resample != NULL;
 }
@@ -535,12 +537,21 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
     return make_stages(dev, r, p, workspace, name);
 }
 
-/* Operators that images.h computes better than oneDNN on channels-last images. In max pools, oneDNN
- * ignores NaNs; for averages of windows it has plain loops. */
-static bool prefers_images(mpl_op_kind kind)
+/* Whether images.h computes the operation better than oneDNN on channels-last images. In max pools,
+ * oneDNN ignores NaNs; for averages of windows it has plain loops; filters of many channels it
+ * reads less well than ours are. */
+static bool prefers_images(const mpl_graph *g, mpl_op op)
 {
-    return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool ||
-           kind == MPL_OP_global_max_pool;
+    enum { LARGE = 32 * 1024 }; /* pairs of channels */
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    const mpl_shape *f;
+
+    if (!mpl_is_conv(kind))
+        return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool ||
+               kind == MPL_OP_global_max_pool;
+    f = &g->value_shape[mpl_op_input(g, op, mpl_fused_first(kind) + 1)];
+    return mpl_chain_widest() == MPL_CHAIN_AVX2 && f->rank == 4 && f->dim[2] * f->dim[3] > 1 &&
+           f->dim[0] * f->dim[1] >= LARGE && mpl_attr_int(g, op, MPL_ATTR_way, 0) == 0;
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
@@ -560,10 +571,12 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         name = MPL_HOW_COPY;
     else if (g->op_kind[op] != MPL_OP_concat && meets_concat(g, op))
         MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
-    else if (r.last && prefers_images((mpl_op_kind)g->op_kind[op]))
+    else if (r.last && prefers_images(g, op))
         MPL_TRY(mpl_images_new(ctx, g, op, NULL, &p->images, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_panels_new(ctx, g, op, &p->panels, &name));
+    if (!is_ready(p) && !r.last)
+        p->normal = mpl_normal_fits(g, op, &name);
     if (!is_ready(p))
         p->rescale = mpl_thin_of(g, op, &name);
     if (!is_ready(p) && read_operands(&r))
@@ -658,6 +671,7 @@ static uint64_t packed_bytes(const mpl_prepared *prepared)
         sum += p->halves != NULL ? mpl_halves_packed_bytes(p->halves) : 0;
         sum += p->quant != NULL ? mpl_cpu_quant_packed_bytes(p->quant) : 0;
         sum += p->panels != NULL ? mpl_panels_packed_bytes(p->panels) : 0;
+        sum += p->images != NULL ? mpl_images_packed_bytes(p->images) : 0;
         if (p->packed != NULL && dnnl_memory_get_memory_desc(p->packed, &md) == dnnl_success)
             sum += dnnl_memory_desc_get_size(md);
     }
@@ -737,6 +751,10 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
     }
     if (p->chain != NULL) {
         mpl_chain_run(p->chain, call, dev->n_threads);
+        return MPL_OK;
+    }
+    if (p->normal) {
+        mpl_normal_run(call, dev->n_threads);
         return MPL_OK;
     }
     if (p->halves != NULL)

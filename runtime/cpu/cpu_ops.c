@@ -8,6 +8,7 @@
  * a larger operation (max pools, softmax, reductions), drops_nan is set. */
 #include "graphs/ir/counts.h"
 #include "graphs/ir/layout.h"
+#include "graphs/ops/move/fused.h"
 #include "runtime/cpu/cpu_priv.h"
 
 #include <math.h>
@@ -197,12 +198,23 @@ static const struct function {
     [MPL_OP_round] = {dnnl_eltwise_round, 0, false},
 };
 
+/* Of so few elements oneDNN takes longer to begin than a chain takes to end. */
+static bool is_little(const recipe *r)
+{
+    enum { LITTLE = 2048 };
+
+    return mpl_count(r->out[0]) <= LITTLE && attr_int(r, MPL_ATTR_way, 0) == 0 &&
+           mpl_fused_arity((mpl_op_kind)r->g->op_kind[r->op]) > 0;
+}
+
 static void unary(recipe *r)
 {
     const struct function *f = &functions[r->g->op_kind[r->op]];
     float alpha = f->given ? attr_float(r, MPL_ATTR_alpha, (double)f->alpha) : f->alpha;
 
     if (f->algorithm == dnnl_eltwise_relu && alpha == 0) /* oneDNN's relu of a NaN is 0 */
+        return;
+    if (is_little(r) && r->g->op_attr_begin[r->op] == r->g->op_attr_begin[r->op + 1])
         return;
     eltwise(r, f->algorithm, alpha, 0);
 }
@@ -300,6 +312,8 @@ static void arithmetic(recipe *r)
 {
     uint16_t kind = r->g->op_kind[r->op];
 
+    if (is_little(r))
+        return;
     binary(r, of_two[kind].algorithm, of_two[kind].commutes);
 }
 

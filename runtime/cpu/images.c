@@ -376,6 +376,13 @@ out:
     return st;
 }
 
+uint64_t mpl_images_packed_bytes(const mpl_images *m)
+{
+    return m->kernels == NULL ? 0
+                              : (uint64_t)(n_vectors(m) * m->kernels->lanes) * sizeof(float) *
+                                    (uint64_t)(m->w.channels * m->w.kernel[0] * m->w.kernel[1]);
+}
+
 void mpl_images_free(mpl_ctx *ctx, mpl_images *m)
 {
     if (m == NULL)

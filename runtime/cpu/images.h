@@ -18,6 +18,8 @@ mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int
                           mpl_images **out, const char **how);
 void mpl_images_free(mpl_ctx *ctx, mpl_images *images); /* NULL is allowed */
 void mpl_images_run(mpl_images *images, const mpl_op_call *call, uint32_t n_threads);
+/* Bytes of the packed filters. */
+uint64_t mpl_images_packed_bytes(const mpl_images *images);
 
 /* ---- images_conv.c: a few pixels by a few vectors of channels, of a convolution ---- */
 

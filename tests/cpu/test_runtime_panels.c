@@ -1,6 +1,6 @@
 /* Products by constant matrices on the backend `cpu` against the plain loops: random rows, terms
- * and columns around whole tiles, panels and blocks, either matrix order, every addend; in two runs
- * with other rows, the second over the addend where it has all elements. */
+ * and columns around whole tiles, panels and blocks, either matrix order, every addend, activation
+ * and sum; in two runs with other rows, the second over the addend where it has all elements. */
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { OPERANDS = 3 };
+enum { OPERANDS = 4 };
 
 static int64_t between(mpl_rng *rng, int64_t low, int64_t high)
 {
@@ -24,29 +24,39 @@ static mpl_value add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_rol
     return v;
 }
 
-/* y = a b + c, b in that role. */
+/* y = a b + c, b in that role; or its activation, or what that makes of the sum of it and another
+ * addend, operand 0. */
 static mpl_graph *draw(mpl_ctx *ctx, mpl_rng *rng, mpl_role role)
 {
     static const char *const out_name[] = {"y"};
     int64_t rows = mpl_rng_below(rng, 6) == 0 ? between(rng, 190, 400) : between(rng, 5, 30);
     int64_t terms = mpl_rng_below(rng, 6) == 0 ? between(rng, 250, 520) : between(rng, 1, 40);
     int64_t columns = between(rng, 16, 70), turned = between(rng, 0, 1);
-    mpl_attr attr = MPL_INTS(trans_b, 1, &turned);
-    mpl_value in[OPERANDS] = {MPL_NONE, MPL_NONE, MPL_NONE}, y;
+    static const mpl_op_kind kinds[] = {MPL_OP_gemm, MPL_OP_gemm_act, MPL_OP_gemm_sum};
+    mpl_op_kind kind = kinds[mpl_rng_below(rng, 3)];
+    uint32_t first = kind == MPL_OP_gemm_sum;
+    mpl_attr attr[] = {MPL_INTS(trans_b, 1, &turned),
+                       MPL_TEXT(activation, mpl_rng_below(rng, 2) == 0 ? "relu" : "relu6")};
+    uint32_t n_attr = kind == MPL_OP_gemm       ? 1
+                      : kind == MPL_OP_gemm_act ? 2
+                                                : (uint32_t)between(rng, 1, 2);
+    mpl_value in[OPERANDS] = {MPL_NONE, MPL_NONE, MPL_NONE, MPL_NONE}, y;
     int addend = (int)mpl_rng_below(rng, 4);
     mpl_graph *g;
 
     assert_ok(ctx, mpl_graph_new(ctx, "panels", &g));
-    in[0] = add_value(ctx, g, "a", MPL_INPUT, (mpl_shape){2, {rows, terms}});
-    in[1] =
+    if (first > 0)
+        in[0] = add_value(ctx, g, "sum", MPL_INPUT, (mpl_shape){2, {rows, columns}});
+    in[first] = add_value(ctx, g, "a", MPL_INPUT, (mpl_shape){2, {rows, terms}});
+    in[first + 1] =
         add_value(ctx, g, "b", role,
                   (mpl_shape){2, {turned != 0 ? columns : terms, turned != 0 ? terms : columns}});
     if (addend > 0)
-        in[2] = add_value(ctx, g, "c", MPL_INPUT,
-                          addend == 1   ? (mpl_shape){1, {columns}}
-                          : addend == 2 ? (mpl_shape){2, {1, columns}}
-                                        : (mpl_shape){2, {rows, columns}});
-    assert_ok(ctx, mpl_graph_add_op(ctx, g, MPL_OP_gemm, "product", OPERANDS, in, 1, &attr, 1,
+        in[first + 2] = add_value(ctx, g, "c", MPL_INPUT,
+                                  addend == 1   ? (mpl_shape){1, {columns}}
+                                  : addend == 2 ? (mpl_shape){2, {1, columns}}
+                                                : (mpl_shape){2, {rows, columns}});
+    assert_ok(ctx, mpl_graph_add_op(ctx, g, kind, "product", first + 3, in, n_attr, attr, 1,
                                     out_name, &y));
     assert_ok(ctx, mpl_graph_add_output(ctx, g, y));
     assert_ok(ctx, mpl_graph_finish(ctx, g));
@@ -75,24 +85,29 @@ static void check(mpl_ctx *ctx, mpl_panels *p, const mpl_graph *g, mpl_rng *rng,
 {
     mpl_tensor in[OPERANDS], want = tensor(ctx, g, mpl_op_output(g, 0, 0));
     mpl_tensor got = tensor(ctx, g, mpl_op_output(g, 0, 0)), out = got;
-    int64_t terms = g->value_shape[mpl_op_input(g, 0, 0)].dim[1], n = mpl_count(&want.shape);
+    uint32_t first = g->op_kind[0] == MPL_OP_gemm_sum, n_in = first + 3, over = first > 0 ? 0 : 2;
+    int64_t terms = g->value_shape[mpl_op_input(g, 0, first)].dim[1], n = mpl_count(&want.shape);
 
-    for (uint32_t i = 0; i < OPERANDS; i++)
+    for (uint32_t i = 0; i < n_in; i++)
         in[i] = tensor(ctx, g, mpl_op_input(g, 0, i));
-    fill(rng, &in[1]);
+    fill(rng, &in[first + 1]);
     for (int run = 0; run < 2; run++) {
-        fill(rng, &in[0]), fill(rng, &in[2]);
-        assert_ok(ctx, mpl_eval(ctx, &(mpl_op_call){g, 0, OPERANDS, 1, in, &want, NULL}));
-        if (run == 1 && in[2].data != NULL && mpl_count(&in[2].shape) == n)
-            out.data = in[2].data;
-        mpl_panels_run(p, &(mpl_op_call){g, 0, OPERANDS, 1, in, &out, NULL}, 1 + seed % 2);
+        for (uint32_t i = 0; i < n_in; i++)
+            if (i != first + 1)
+                fill(rng, &in[i]);
+        assert_ok(ctx, mpl_eval(ctx, &(mpl_op_call){g, 0, n_in, 1, in, &want, NULL}));
+        if (run == 1 && in[over].data != NULL && mpl_count(&in[over].shape) == n)
+            out.data = in[over].data;
+        mpl_panels_run(p, &(mpl_op_call){g, 0, n_in, 1, in, &out, NULL}, 1 + seed % 2);
         for (int64_t i = 0; i < n; i++)
             if (!(fabsf(((float *)out.data)[i] - ((float *)want.data)[i]) <
                   1e-6f * (float)(terms + 1)))
                 fail_msg("seed %" PRIu64 ", run %d: element %" PRId64 " is %g, not %g", seed, run,
                          i, (double)((float *)out.data)[i], (double)((float *)want.data)[i]);
     }
-    mpl_free_each(ctx, in[0].data, in[1].data, in[2].data, want.data, got.data);
+    for (uint32_t i = 0; i < n_in; i++)
+        mpl_free(ctx, in[i].data);
+    mpl_free_each(ctx, want.data, got.data);
 }
 
 TEST(products_by_packed_matrices_are_right)

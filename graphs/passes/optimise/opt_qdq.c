@@ -222,8 +222,7 @@ static void match_elementwise(mpl_match *m, mpl_op op, mpl_value x_real, const q
     set_result(y, c, edit);
 }
 
-/* Whether a reduction is the mean of all spatial dims. */
-static bool is_spatial_mean(const mpl_graph *g, mpl_op op)
+bool mpl_is_spatial_mean(const mpl_graph *g, mpl_op op)
 {
     uint32_t rank = g->value_shape[mpl_op_input(g, op, 0)].rank, n, seen = 0;
     const int64_t *axes = mpl_attr_ints(g, op, MPL_ATTR_axes, &n);
@@ -237,7 +236,7 @@ static bool is_spatial_mean(const mpl_graph *g, mpl_op op)
 static void match_pool(mpl_match *m, mpl_op op, const quantised *y, const clamp *c, mpl_edit *edit)
 {
     const mpl_graph *g = m->g;
-    bool whole = g->op_kind[op] == MPL_OP_global_avg_pool || is_spatial_mean(g, op);
+    bool whole = g->op_kind[op] == MPL_OP_global_avg_pool || mpl_is_spatial_mean(g, op);
     const mpl_shape *shape = &g->value_shape[mpl_op_input(g, op, 0)];
     quantised x;
 

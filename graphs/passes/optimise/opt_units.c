@@ -134,6 +134,23 @@ mpl_status mpl_match_gelu(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
+/* Layouts of images go through a pool, not through a reduction. */
+mpl_status mpl_match_mean_pool(mpl_match *m, mpl_op op, mpl_edit *edit)
+{
+    const mpl_graph *g = m->g;
+    mpl_value x = mpl_op_input(g, op, 0);
+
+    if (g->op_kind[op] != MPL_OP_reduce_mean || !mpl_is_spatial_mean(g, op) ||
+        !mpl_type_in((mpl_type)g->value_type[x], MPL_SET(f32) | MPL_SET(f64)) ||
+        g->value_bytes[x] == 0)
+        return MPL_OK;
+    edit->kind = MPL_EDIT_REPLACE;
+    edit->op_kind = MPL_OP_global_avg_pool;
+    edit->n_in = 1;
+    edit->in[0] = x;
+    return MPL_OK;
+}
+
 /* x sigmoid(x) */
 mpl_status mpl_match_swish(mpl_match *m, mpl_op op, mpl_edit *edit)
 {

@@ -69,6 +69,9 @@ bool mpl_is_uniform(const mpl_graph *g, mpl_value v, double *x);
  * MPL_NONE. */
 mpl_op mpl_only_for(const mpl_graph *g, mpl_value v, mpl_op_kind kind);
 
+/* Whether the operation is a mean of all spatial dims, which stay as ones. */
+bool mpl_is_spatial_mean(const mpl_graph *g, mpl_op op);
+
 /* Makes x the output of `op` if x has its form; else notes nothing. */
 void mpl_edit_alias(const mpl_graph *g, mpl_op op, mpl_value x, mpl_edit *edit);
 

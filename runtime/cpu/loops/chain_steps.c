@@ -6,49 +6,10 @@
  * They are within 3 units of the last place, or 1e-10 (tests/runtime/test_runtime_chain.c). The
  * others are exact or libm's, element by element.
  * Branches are selections, so that a compiler can vectorise them. */
-#include "runtime/cpu/loops/chain_priv.h"
+#include "runtime/cpu/loops/exp_priv.h"
 #include "graphs/ir/counts.h"
 
 #include <math.h>
-
-#define INLINE static inline __attribute__((always_inline))
-
-/* 1.5 * 2^23. Added to it, a float near 0 is rounded to an integer in the last bits. */
-#define ROUNDER 12582912.0f
-
-INLINE uint32_t bits(float x)
-{
-    uint32_t u;
-
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-INLINE float from_bits(uint32_t u)
-{
-    float x;
-
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-/* ---- exp ---- */
-
-/* x = n ln 2 + *r and exp(*r) = 1 + *grown. Returns n + ROUNDER. */
-INLINE float split_exp(float x, float *grown)
-{
-    float t = x * 1.44269504f + ROUNDER, n = t - ROUNDER;
-    float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-    float q = 1.0f / 5040;
-
-    q = q * r + 1.0f / 720;
-    q = q * r + 1.0f / 120;
-    q = q * r + 1.0f / 24;
-    q = q * r + 1.0f / 6;
-    q = q * r + 0.5f;
-    *grown = r + r * r * q;
-    return t;
-}
 
 /* The power of two has two factors: one could not reach the smallest and largest floats. */
 INLINE float exp_of(float x)

@@ -2,10 +2,12 @@
  *
  * A tile of six rows by a panel stays in registers while a block of terms passes: the panel's block
  * lies in the nearest cache, the rows' in the next. A block adds to what the last one left in y,
- * which begins as the addend. */
+ * which begins as the addend, or the sum of both addends. */
 #include "runtime/cpu/loops/panels.h"
+#include "graphs/ops/matrix/conv.h"
 #include "runtime/cpu/loops/chain_priv.h"
 
+#include <math.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -21,6 +23,8 @@ enum {
 
 struct mpl_panels {
     int64_t rows, terms, columns;
+    uint32_t first; /* index of input a: 1 behind an addend of all elements, else 0 */
+    mpl_activation activation;
     bool turned; /* the matrix is [columns, terms] */
     bool is_packed;
     float *packed; /* [n_panels][terms][PANEL] */
@@ -56,10 +60,10 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
     return g->value_role[v] == MPL_WEIGHT;
 }
 
-/* Whether input 2 is absent, a row for all rows, or has all elements. */
-static bool fits_addend(const mpl_graph *g, mpl_op op)
+/* Whether input c is absent, a row for all rows, or has all elements. */
+static bool fits_addend(const mpl_graph *g, mpl_op op, uint32_t i)
 {
-    mpl_value c = mpl_op_n_in(g, op) > 2 ? mpl_op_input(g, op, 2) : MPL_NONE;
+    mpl_value c = mpl_op_n_in(g, op) > i ? mpl_op_input(g, op, i) : MPL_NONE;
     const mpl_shape *y = &g->value_shape[mpl_op_output(g, op, 0)], *s;
 
     if (c == MPL_NONE)
@@ -72,20 +76,23 @@ static bool fits_addend(const mpl_graph *g, mpl_op op)
 static bool fits(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    uint32_t first = mpl_fused_first(kind);
     const mpl_shape *a, *b, *y;
 
-    if ((kind != MPL_OP_gemm && kind != MPL_OP_matmul) || !is_here() ||
-        g->value_type[mpl_op_output(g, op, 0)] != MPL_TYPE_f32)
+    if ((kind != MPL_OP_gemm && kind != MPL_OP_matmul && kind != MPL_OP_gemm_act &&
+         kind != MPL_OP_gemm_sum) ||
+        !is_here() || g->value_type[mpl_op_output(g, op, 0)] != MPL_TYPE_f32)
         return false;
-    a = &g->value_shape[mpl_op_input(g, op, 0)], b = &g->value_shape[mpl_op_input(g, op, 1)];
+    a = &g->value_shape[mpl_op_input(g, op, first)];
+    b = &g->value_shape[mpl_op_input(g, op, first + 1)];
     y = &g->value_shape[mpl_op_output(g, op, 0)];
     return a->rank >= 2 && b->rank == 2 && mpl_count(y) > 0 && mpl_count(a) > 0 &&
-           is_constant(g, mpl_op_input(g, op, 1)) && y->dim[y->rank - 1] >= PANEL &&
+           is_constant(g, mpl_op_input(g, op, first + 1)) && y->dim[y->rank - 1] >= PANEL &&
            mpl_count(y) / y->dim[y->rank - 1] >= LEAST &&
            mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) == 0 &&
            mpl_attr_int(g, op, MPL_ATTR_way, 0) == 0 &&
            mpl_attr_float(g, op, MPL_ATTR_alpha, 1) == 1 &&
-           mpl_attr_float(g, op, MPL_ATTR_beta, 1) == 1 && fits_addend(g, op);
+           mpl_attr_float(g, op, MPL_ATTR_beta, 1) == 1 && fits_addend(g, op, first + 2);
 }
 
 mpl_status mpl_panels_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_panels **out,
@@ -98,8 +105,11 @@ mpl_status mpl_panels_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_panel
     *out = NULL;
     if (!fits(g, op))
         return MPL_OK;
-    a = &g->value_shape[mpl_op_input(g, op, 0)], y = &g->value_shape[mpl_op_output(g, op, 0)];
     MPL_TRY(mpl_new(ctx, p, 1));
+    p->first = mpl_fused_first((mpl_op_kind)g->op_kind[op]);
+    p->activation = mpl_activation_of(g, op);
+    a = &g->value_shape[mpl_op_input(g, op, p->first)];
+    y = &g->value_shape[mpl_op_output(g, op, 0)];
     p->terms = a->dim[a->rank - 1], p->columns = y->dim[y->rank - 1];
     p->rows = mpl_count(y) / p->columns;
     p->turned = mpl_attr_int(g, op, MPL_ATTR_trans_b, 0) != 0;
@@ -142,8 +152,8 @@ static void pack(mpl_panels *p, const float *b)
 
 typedef struct job {
     const mpl_panels *p;
-    const float *a, *c; /* c: a row, or all, or NULL */
-    bool whole;         /* c has all elements */
+    const float *a, *c, *sum; /* c: a row, or all, or NULL; sum: all, or NULL */
+    bool whole;               /* c has all elements */
     float *y;
 } job;
 
@@ -228,12 +238,27 @@ static void begin(const job *w, int64_t from, int64_t to, int64_t j, int64_t n)
 
     for (int64_t i = from; i < to; i++) {
         float *y = w->y + i * p->columns + j;
+        const float *c = w->c != NULL ? w->c + (w->whole ? i * p->columns : 0) + j : NULL;
 
-        if (w->c == NULL)
-            memset(y, 0, (size_t)n * sizeof *y);
+        if (w->sum != NULL)
+            memmove(y, w->sum + i * p->columns + j, (size_t)n * sizeof *y);
+        else if (c != NULL)
+            memmove(y, c, (size_t)n * sizeof *y);
         else
-            memmove(y, w->c + (w->whole ? i * p->columns : 0) + j, (size_t)n * sizeof *y);
+            memset(y, 0, (size_t)n * sizeof *y);
+        for (int64_t k = 0; k < n && w->sum != NULL && c != NULL; k++)
+            y[k] += c[k];
     }
+}
+
+/* Keeps NaNs. */
+static void activate(const job *w, int64_t from, int64_t to, int64_t j, int64_t n)
+{
+    float most = w->p->activation == MPL_ACT_RELU6 ? 6 : INFINITY;
+
+    for (int64_t i = from; i < to; i++)
+        for (float *y = w->y + i * w->p->columns + j, *end = y + n; y < end; y++)
+            *y = *y < 0 ? 0 : *y > most ? most : *y;
 }
 
 /* Panels [from, to). */
@@ -249,6 +274,8 @@ static void compute(const void *arg, int64_t from, int64_t to)
         for (int64_t k = 0; k < p->terms; k += TERMS)
             for (int64_t j = first; j < end; j += PANEL)
                 add_block(w, i, i_end, k, least(p->terms - k, TERMS), j);
+        if (p->activation != MPL_ACT_NONE)
+            activate(w, i, i_end, first, end - first);
     }
 }
 #else
@@ -260,15 +287,17 @@ static void compute(const void *arg, int64_t from, int64_t to)
 
 void mpl_panels_run(mpl_panels *p, const mpl_op_call *call, uint32_t n_threads)
 {
-    job w = {.p = p, .a = call->in[0].data, .y = call->out[0].data};
+    job w = {.p = p, .a = call->in[p->first].data, .y = call->out[0].data};
+    const mpl_tensor *c = call->n_in > p->first + 2 ? &call->in[p->first + 2] : NULL;
     int64_t panels = n_panels(p);
 
-    if (call->n_in > 2 && call->in[2].data != NULL) {
-        w.c = call->in[2].data;
-        w.whole = mpl_count(&call->in[2].shape) != p->columns;
+    w.sum = p->first > 0 ? call->in[0].data : NULL;
+    if (c != NULL && c->data != NULL) {
+        w.c = c->data;
+        w.whole = mpl_count(&c->shape) != p->columns;
     }
     if (!p->is_packed)
-        pack(p, call->in[1].data);
+        pack(p, call->in[p->first + 1].data);
     mpl_deal(panels, 1, least(p->rows * p->terms * p->columns / SHARE, panels), n_threads, compute,
              &w);
 }
