@@ -721,8 +721,11 @@ static void batch_norm(recipe *r)
                       mpl_count_dims(x, x->rank < 2 ? x->rank : 2, x->rank), 1};
     dnnl_memory_desc_t data = mpl_cpu_plain(4, dim), per_channel = mpl_cpu_plain(1, &dim[1]);
     static const int names[] = {DNNL_ARG_SCALE, DNNL_ARG_SHIFT, DNNL_ARG_MEAN, DNNL_ARG_VARIANCE};
+    bool matrix = dim[2] == 1;
 
-    if (r->last)
+    if (matrix) /* its rows are pixels of one image */
+        dim[2] = dim[0], dim[0] = 1;
+    if (r->last || matrix)
         data = strided(4, dim, (const int64_t[]){dim[1] * dim[2], 1, dim[1], dim[1]});
     if (x->rank < 2 ||
         dnnl_batch_normalization_forward_desc_init(
