@@ -133,6 +133,8 @@ $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)
 	$(COMPILE)
 # Programs of tests stand in one folder, wherever in tests/ their sources are.
 vpath %.c $(sort $(dir $(wildcard tests/*/*.c)))
+# Of a test, what it calls is looked at by the sanitizers, and what it is beside: the oracle in the test itself need not be slow.
+$O/tests/test_%.o: FLAGS_asan := -O1 $(DEBUG_INFO) -DMPL_CHECK=3
 $O/tests/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)
 	$(COMPILE)
 
@@ -350,11 +352,11 @@ cluster-test: deps-test $O/memplan
 follow-docs: deps
 	$(Q)MODE=$(MODE) scripts/follow-docs.sh $B/follow-docs
 
-# Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes. PLAN_BUILD=build/release:
-# that build, which is there, instead of gcc -O3's.
+# Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes. PLAN_BUILDS="build/debug
+# build/release": those, which are there, instead of gcc -O0's and -O3's.
 PLAN_RUNS ?= 100
 determinism: deps-test
-	$(Q)scripts/determinism.sh $B/determinism $(PLAN_RUNS) $(PLAN_BUILD)
+	$(Q)scripts/determinism.sh $B/determinism $(PLAN_RUNS) $(PLAN_BUILDS)
 
 # ilp against exact: 1,000 problems of at most 20 buffers, a third above their bound, and 3,000 refutations.
 ilp-oracle: deps-test $O/tests/test_planners_ilp

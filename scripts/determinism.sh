@@ -2,26 +2,27 @@
 # Whether the bytes of plans depend on anything but the problem and the seed: every planner plans networks and lists by
 # programs from gcc -O0, gcc -O3 and clang, with address space randomised as it is, and 100 times by one of them.
 #
-#   scripts/determinism.sh FOLDER [RUNS [BUILD]]     builds into FOLDER; RUNS default 100; BUILD, say build/release, has a
-#                                                    program already, which then stands in the place of gcc -O3's
+#   scripts/determinism.sh FOLDER [RUNS [O0 O3]]     builds into FOLDER; RUNS default 100; O0, O3, say build/debug, build/release,
+#                                                    have programs already, which then stand in the place of gcc -O0's, -O3's
 set -u
 cd "$(dirname "$0")/.."
 folder=$1
 runs=${2:-100}
-there=${3:-}
 jobs=$(nproc)
 differ=0
 plans=0
 
-build() { # build NAME COMPILER FLAGS: without CUDA, which plans need not, so that such a build is tried too
+build() { # build NAME COMPILER FLAGS [THERE]: without CUDA, which plans need not, so that such a build is tried too
+    if [ -n "${4:-}" ]; then
+        rm -rf "${folder:?}/$1" && ln -s "$(realpath "$4")" "$folder/$1"
+        return
+    fi
+    [ ! -L "$folder/$1" ] || rm "$folder/$1"
     CUDA_HOME=/nonexistent make -s -j"$jobs" all MODE=release CC="$2" FLAGS_release="$3 -DMPL_CHECK=0" B="$folder/$1" || exit 2
 }
-build gcc-O0 gcc -O0
-if [ -n "$there" ]; then
-    ln -sfn "$(realpath "$there")" "$folder/gcc-O3"
-else
-    build gcc-O3 gcc -O3
-fi
+mkdir -p "$folder"
+build gcc-O0 gcc -O0 "${3:-}"
+build gcc-O3 gcc -O3 "${4:-}"
 build clang clang -O2
 
 plan() { # plan PROGRAM-FOLDER OUTPUT ARGUMENTS..: exit status of the program; the plan where there is one

@@ -3,7 +3,8 @@
 # block of shell, looks for each line of a block of `says` in what the last one printed, page after page, and then asks whether
 # what was added is there and runs.
 #
-#   scripts/follow-docs.sh FOLDER       where the copy goes; its build is kept, so that a second time is quick
+#   scripts/follow-docs.sh FOLDER       where the copy goes; its build is kept, so that a second time is quick, and the first
+#                                       begins with what build/MODE has
 #
 # Ends in `N passed, N failed, N skipped`.
 set -u
@@ -11,7 +12,18 @@ folder=$(realpath -m "${1:?usage: scripts/follow-docs.sh FOLDER}")
 cd "$(dirname "$0")/.."
 passed=0 failed=0
 
-mkdir -p "$folder"
+# seed: copies sources with their times, and what was built of them: the copy need not compile it again
+seed() {
+    local built=build/${MODE:-release}
+    mkdir -p "$folder/$built"
+    git ls-files -z --cached --others --exclude-standard | xargs -0 cp -p --parents -t "$folder"
+    [ -x "$built/memplan" ] || return 0
+    cp -p --parents -r -t "$folder" build/features.mk build/mpl_config.h build/gen build/include
+    [ ! -d build/cuda ] || cp -p --parents -r -t "$folder" build/cuda
+    find "$built" -path "$built/tests" -prune -o -type f -print0 | xargs -0 cp -p --parents -t "$folder"
+}
+
+[ -d "$folder/build" ] || seed
 # What the last time added goes, what it changed is as it was, what did not change keeps its time, and the build stays.
 comm -13 <(git ls-files --cached --others --exclude-standard | sort) \
     <(cd "$folder" && find . -path ./build -prune -o -type f -printf '%P\n' | sort) |

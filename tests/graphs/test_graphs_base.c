@@ -52,7 +52,7 @@ TEST(turned)
 {
     mpl_rng rng = mpl_rng_of(7);
 
-    for (int round = 0; round < 2000; round++) {
+    for (uint32_t round = 0; round < draws(2000); round++) {
         uint32_t n = (uint32_t)mpl_rng_below(&rng, 6),
                  n_keys = 1 + (uint32_t)mpl_rng_below(&rng, 5), at = 0;
         uint32_t from[7] = {0}, key[6 * 4], *begin = NULL, *item = NULL;

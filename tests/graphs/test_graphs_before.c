@@ -49,7 +49,7 @@ TEST(closure_and_reduction)
     mpl_rng rng = mpl_rng_of(1);
     uint32_t from[MOST * MOST], to[MOST * MOST];
 
-    for (int round = 0; round < 2000; round++) {
+    for (uint32_t round = 0; round < draws(2000); round++) {
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, MOST);
         size_t n_arcs = random_arcs(&rng, n, from, to);
         bool reach[MOST][MOST];
@@ -133,7 +133,7 @@ TEST(antichain_is_heaviest)
     mpl_rng rng = mpl_rng_of(2);
     uint32_t from[MOST * MOST], to[MOST * MOST];
 
-    for (int round = 0; round < 300; round++) {
+    for (uint32_t round = 0; round < draws(300); round++) {
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 12);
         size_t n_arcs = random_arcs(&rng, n, from, to);
         owned_problem *p = parallel_problem(ctx, n, n_arcs, from, to);
@@ -230,7 +230,7 @@ TEST(intervals_become_an_order)
 {
     mpl_rng rng = mpl_rng_of(3);
 
-    for (int round = 0; round < 100; round++) {
+    for (uint32_t round = 0; round < draws(100); round++) {
         owned_problem *p = NULL;
         bool conflict[20][20];
         uint64_t peak, bytes;

@@ -150,7 +150,7 @@ static mpl_graph *random_graph(mpl_ctx *ctx, uint64_t seed)
  * of a step iff it is live into a later one. */
 TEST(ranges_are_the_flow)
 {
-    for (uint64_t seed = 0; seed < 500; seed++) {
+    for (uint64_t seed = 0; seed < draws(500); seed++) {
         owned_graph *g = random_graph(ctx, seed);
         mpl_op order[MAX_OPS];
         mpl_ranges *r = NULL;
@@ -388,7 +388,7 @@ TEST(problems_of_random_graphs)
 {
     uint32_t n_pairs = 0;
 
-    for (uint64_t seed = 0; seed < 3000; seed++) {
+    for (uint64_t seed = 0; seed < draws(3000); seed++) {
         owned_graph *g = random_graph(ctx, seed);
         mpl_problem_options o = options_of(seed);
         mpl_op order[MAX_OPS];
@@ -404,7 +404,7 @@ TEST(problems_of_random_graphs)
         check_access(g, p, map);
     }
     print_message("%u in-place pairs\n", n_pairs);
-    assert_true(n_pairs > 1000);
+    assert_true(often(n_pairs > 1000));
 }
 
 /* Which operand an operator may overwrite if it reads the same storage twice. d, e, w: relus of
@@ -504,7 +504,7 @@ TEST(roots_of_views_and_updates)
             n_views += root[v] != v && g->value_role[root[v]] != MPL_WEIGHT;
         }
     }
-    assert_true(n_views > 20 && n_updates > 10);
+    assert_true(often(n_views > 20 && n_updates > 10));
 }
 
 TEST(workspaces_and_bad_orders)

@@ -123,7 +123,7 @@ TEST(test_random_moves)
     static const mpl_op_kind kinds[] = {MPL_OP_transpose, MPL_OP_tile, MPL_OP_slice, MPL_OP_pad};
     uint64_t seed = 1;
 
-    for (int round = 0; round < 400; round++) {
+    for (uint32_t round = 0; round < draws(400); round++) {
         mpl_op_kind kind = kinds[round % 4];
         random_case c = {.in = random_shape(&seed)};
         int64_t pads[2 * MPL_MAX_RANK], out[MPL_MAX_RANK], in[MPL_MAX_RANK];

@@ -227,7 +227,7 @@ static const struct {
 
 TEST(orders_as_told)
 {
-    for (uint64_t seed = 0; seed < 600; seed++) {
+    for (uint64_t seed = 0; seed < draws(600); seed++) {
         owned_graph *g = random_graph(ctx, seed, 1 + (uint32_t)seed % 40);
 
         for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
@@ -354,7 +354,7 @@ TEST(blocks_stay_whole)
         assert_true(is_order(g, order));
         assert_true(respects_blocks(g, order));
     }
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    for (uint64_t seed = 0; seed < draws(200); seed++) {
         assert_ok(ctx, mpl_order_random(ctx, g, seed, order));
         assert_true(is_order(g, order));
         assert_true(respects_blocks(g, order));

@@ -112,7 +112,7 @@ TEST(conflict_plainly)
 {
     mpl_rng rng = mpl_rng_of(3);
 
-    for (uint32_t round = 0; round < 500; round++) {
+    for (uint32_t round = 0; round < draws(500); round++) {
         owned_problem *p = random_problem(ctx, &rng, 10, round % 4);
 
         for (mpl_buffer a = 0; a < p->n; a++)
@@ -169,7 +169,7 @@ TEST(bound_plainly)
 {
     mpl_rng rng = mpl_rng_of(5);
 
-    for (uint32_t round = 0; round < 4000; round++) {
+    for (uint32_t round = 0; round < draws(4000); round++) {
         owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, 14), round % 8);
 
         for (uint32_t pool = 0; pool < p->n_pools; pool++) {

@@ -119,7 +119,7 @@ TEST(model_and_problem)
             "lstm:layers=2,steps=3,hidden=8,mode=train,update=sgd",
             "mobilenet_v2:image=32,mode=train,update=sgd");
 
-    for (uint64_t seed = 0; seed < 120; seed++) {
+    for (uint64_t seed = 0; seed < draws(120); seed++) {
         mpl_problem_options o = options_of(seed);
         owned_graph *g = NULL;
         mpl_op *order;
@@ -187,7 +187,7 @@ TEST(a_third_less)
  * nothing is lost. */
 TEST(pools_of_their_own)
 {
-    for (uint64_t seed = 0; seed < 240; seed++) {
+    for (uint64_t seed = 0; seed < draws(240); seed++) {
         owned_graph *g = seed % 2 ? random_training(ctx, seed, 2 + (uint32_t)(seed % 9))
                                   : random_update_graph(ctx, seed, 12);
         mpl_problem_options o = options_of(seed);

@@ -161,7 +161,7 @@ TEST(boxes_meet_where_elements_do)
         "boxes: %u apart, %u meet, %u not decided within 2 steps; of %u without an element twice "
         "%u are told\n",
         n[MPL_APART], n[MPL_MEET], n[MPL_UNDECIDED], n_twice, n_told);
-    assert_true(n[MPL_APART] > 5000 && n[MPL_MEET] > 2000 && n[MPL_UNDECIDED] > 0);
+    assert_true(often(n[MPL_APART] > 5000 && n[MPL_MEET] > 2000 && n[MPL_UNDECIDED] > 0));
 }
 
 TEST(compositions_give_the_same_elements)
@@ -169,7 +169,7 @@ TEST(compositions_give_the_same_elements)
     mpl_rng rng = mpl_rng_of(11);
     uint32_t n_made = 0, n_refused = 0;
 
-    for (uint32_t i = 0; i < 20000; i++) {
+    for (uint32_t i = 0; i < draws(20000); i++) {
         mpl_strided outer = random_box(&rng, 3), inner = mpl_strided_all(&outer.shape), both;
         char index[200];
         bool any = program_draw(&rng, 3) == 0; /* any strides, or an index, which always composes */
@@ -192,7 +192,7 @@ TEST(compositions_give_the_same_elements)
             assert_int_equal(element(&both, k), element(&outer, element(&inner, k)));
     }
     print_message("compositions: %u made, %u refused\n", n_made, n_refused);
-    assert_true(n_made > 12000 && n_refused > 1000);
+    assert_true(often(n_made > 12000 && n_refused > 1000));
 }
 
 /* ---- programs ---- */

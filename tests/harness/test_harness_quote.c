@@ -26,7 +26,7 @@ TEST(only_characters_are_seen)
         skip();
     }
     rng = mpl_rng_of(5);
-    for (uint32_t i = 0; i < 3000000; i++) {
+    for (uint32_t i = 0; i < draws(3000000); i++) {
         char text[6] = {0};
         uint32_t n = 1 + (uint32_t)mpl_rng_below(&rng, 4), seen;
         mbstate_t none = {0};

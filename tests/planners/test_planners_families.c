@@ -109,8 +109,8 @@ TEST(plan_all)
         "%u optima above the bound in %d, %u by the integer program, %u by hill_climb, %u by "
         "local_search\n",
         n_above, draws(ROUNDS), n_ilp, n_found[0], n_found[1]);
-    assert_true(n_above > draws(60) / 6 && n_parts > draws(ROUNDS) && n_found[0] > draws(260) - 1 &&
-                n_found[1] > draws(288));
+    assert_true(often(n_above > draws(60) / 6 && n_parts > draws(ROUNDS) &&
+                      n_found[0] > draws(260) - 1 && n_found[1] > draws(288)));
 }
 
 /* The complete search alone: from a plan without sharing, and from none but within a capacity. */

@@ -119,7 +119,7 @@ TEST(moved_tensors_are_refused)
         }
         mpl_nnc_record_fini(ctx, &record);
     }
-    assert_true(n_refused > 100);
+    assert_true(often(n_refused > 100));
 }
 
 /* Ratios to peak live of libnnc's allocator on the lists; ties differ, so within 5 %. */
@@ -266,7 +266,7 @@ TEST(ties)
     mpl_rng rng = mpl_rng_of(11);
     uint32_t differ = 0;
 
-    for (int round = 0; round < 100; round++) {
+    for (uint32_t round = 0; round < draws(100); round++) {
         owned_problem *p = random_problem(ctx, &rng);
         uint64_t got[3];
 
@@ -276,7 +276,7 @@ TEST(ties)
         }
         differ += got[0] != got[1] || got[0] != got[2];
     }
-    assert_true(differ > 10);
+    assert_true(often(differ > 10));
 }
 
 /* Six buffers: 0 before 1 and 2, 3 4 5 one after the other, 5 before 1, 4 before 2. Of these 0 has

@@ -205,7 +205,7 @@ TEST(heaps_are_placed_plainly)
     uint32_t n_temporal = 0, n_repacked = 0;
 
     mpl_rng_init(&rng, 61);
-    for (uint32_t i = 0; i < 300; i++) {
+    for (uint32_t i = 0; i < draws(300); i++) {
         owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, MOST),
                                           i % 4 & (RANDOM_ALIGNED | RANDOM_POOLS));
         uint64_t spatial, temporal, repacked;
@@ -224,7 +224,7 @@ TEST(heaps_are_placed_plainly)
         n_temporal += temporal < spatial;
         n_repacked += repacked < spatial && repacked != temporal;
     }
-    assert_true(n_temporal > 10 && n_repacked > 0);
+    assert_true(often(n_temporal > 10 && n_repacked > 0));
 }
 
 TEST(a_heap_uses_gaps)
@@ -232,7 +232,7 @@ TEST(a_heap_uses_gaps)
     mpl_rng rng;
 
     mpl_rng_init(&rng, 62);
-    for (uint32_t i = 0; i < 100; i++) {
+    for (uint32_t i = 0; i < draws(100); i++) {
         owned_problem *p = random_problem(ctx, &rng, 2 + random_below(&rng, 12), RANDOM_GAPS);
 
         by_life = i % 2 != 0;
@@ -264,7 +264,7 @@ TEST(usmp_stands_on_all_conflicts)
     mpl_rng rng;
 
     mpl_rng_init(&rng, 63);
-    for (uint32_t i = 0; i < 300; i++) {
+    for (uint32_t i = 0; i < draws(300); i++) {
         owned_problem *p =
             random_problem(ctx, &rng, 1 + random_below(&rng, MOST),
                            (i % 2 != 0 ? RANDOM_PARALLEL : 0) | (i % 3 != 0 ? RANDOM_ALIGNED : 0));
@@ -326,7 +326,7 @@ TEST(somas_shares_objects)
     mpl_rng rng;
 
     mpl_rng_init(&rng, 64);
-    for (uint32_t i = 0; i < 200; i++) {
+    for (uint32_t i = 0; i < draws(200); i++) {
         owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, MOST),
                                           i % 2 != 0 ? RANDOM_PARALLEL : 0);
         uint64_t want[MOST] = {0}, ends[MOST + 1] = {0};
@@ -371,7 +371,7 @@ TEST(a_pattern_is_best_fit_in_time)
     mpl_rng rng;
 
     mpl_rng_init(&rng, 65);
-    for (uint32_t i = 0; i < 200; i++) {
+    for (uint32_t i = 0; i < draws(200); i++) {
         owned_problem *p = random_problem(ctx, &rng, 1 + random_below(&rng, MOST), 0);
         uint64_t want[MOST], top = 0;
 

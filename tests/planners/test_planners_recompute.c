@@ -164,7 +164,7 @@ TEST(programs_find_the_least_work)
         mpl_graph_free(ctx, g);
     }
     print_message("%u budgets, %u times less work in another order\n", n_checked, n_freer);
-    assert_true(n_checked >= 5 && n_tight >= n_checked / 2);
+    assert_true(often(n_checked >= 5 && n_tight >= n_checked / 2));
 }
 
 /* Small training graphs with updates: the program against the game, and each against the other's
@@ -266,6 +266,8 @@ TEST(games_are_real)
         mpl_dag dag = example;
 
         for (int64_t code = -1; n < 6 ? mpl_dag_next(n, &code, &dag) : code++ < 0;) {
+            if (n == 5 && left_out((uint64_t)code))
+                continue;
             for (int sliding = 0; sliding < 2; sliding++) {
                 mpl_problem_options options = mpl_problem_options_default();
                 mpl_pebble_point point[MPL_PEBBLE_MOST];
@@ -294,7 +296,7 @@ TEST(games_are_real)
             }
         }
     }
-    assert_true(n_points >= 60);
+    assert_true(n_points >= (in_short() ? 20 : 60));
 }
 
 /* Networks: rounding never takes more work than segments, nor less than its bound, which also holds
@@ -467,7 +469,7 @@ TEST(regions_against_the_whole)
     uint32_t n_equal = 0, n_found = 0, n_claims = 0, n_cut = 0;
 
     for (size_t i = 0; i < sizeof spec / sizeof *spec; i++)
-        for (uint32_t k = 0; k < 8; k++) {
+        for (uint32_t k = in_short() ? (uint32_t)i % 4 : 0; k < 8; k += in_short() ? 4 : 1) {
             mpl_problem_options options = mpl_problem_options_default();
             owned_graph *g = zoo_graph(ctx, spec[i]);
             mpl_recompute_task task[2];
@@ -509,7 +511,8 @@ TEST(regions_against_the_whole)
         }
     print_message("%u found by regions, %u of more than one, %u claims; %u equal the least\n",
                   n_found, n_cut, n_claims, n_equal);
-    assert_true(n_found >= 20 && n_cut >= 15 && n_equal >= 15 && n_claims >= 10);
+    assert_true(n_found >= (in_short() ? 4 : 20));
+    assert_true(often(n_cut >= 15 && n_equal >= 15 && n_claims >= 10));
 }
 
 /* Beyond 64 operations. */

@@ -140,7 +140,7 @@ TEST(small_problems_are_solved)
 {
     mpl_rng rng = mpl_rng_of(7);
 
-    for (uint32_t round = 0; round < 160; round++) {
+    for (uint32_t round = 0; round < draws(160); round++) {
         unsigned what = round % 16;
         owned_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
         uint64_t least = least_peak(ctx, p);
@@ -301,7 +301,7 @@ TEST(placements_are_the_lowest)
     mpl_rng rng = mpl_rng_of(13);
 
     n_compared = 0;
-    for (uint32_t round = 0; round < 320; round++) {
+    for (uint32_t round = 0; round < draws(320); round++) {
         owned_problem *p = random_problem(ctx, &rng, 12 + round % 30, round % 16);
         owned_plan *plan = NULL;
         mpl_run run = mpl_run_default(ctx);
@@ -311,7 +311,7 @@ TEST(placements_are_the_lowest)
         assert_ok(ctx, mpl_packing_run(&run, p, &mpl_planner_greedy_size, 1000000,
                                        compare_placements, plan));
     }
-    assert_true(n_compared >= 200);
+    assert_true(often(n_compared >= 200));
 }
 
 /* Fault: a starting plan is lost, or taken for a limit. */

@@ -176,7 +176,7 @@ TEST(costs_are_those_of_brute_force)
     mpl_rng rng = mpl_rng_of(4);
     uint32_t n_spilled = 0, n_infeasible = 0;
 
-    for (uint32_t i = 0; i < 3000; i++) {
+    for (uint32_t i = 0; i < draws(3000); i++) {
         owned_problem *p = next_problem(ctx, &rng, i);
         memories m = random_memories(&rng, p);
         uint64_t want = brute_cost(ctx, p, &m), least = 0;
@@ -196,7 +196,7 @@ TEST(costs_are_those_of_brute_force)
         n_infeasible += want == UINT64_MAX;
         n_spilled += want != UINT64_MAX && want > least;
     }
-    assert_true(n_spilled > 1000 && n_infeasible > 100);
+    assert_true(often(n_spilled > 1000 && n_infeasible > 100));
 }
 
 /* Puts the members one by one, by size, into memory k. */
@@ -216,7 +216,7 @@ TEST(refusals_hold_within_their_room)
     mpl_run run = mpl_run_default(ctx);
     mpl_rng rng = mpl_rng_of(21);
 
-    for (uint32_t round = 0; round < 400; round++) {
+    for (uint32_t round = 0; round < draws(400); round++) {
         small from = roots[round % 2];
         mpl_spill s = {.run = &run, .n = 3, .tick_limit = UINT64_MAX, .call_limit = 10000000};
         mpl_spill_part part = {0};

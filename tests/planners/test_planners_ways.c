@@ -217,7 +217,7 @@ TEST(equal_to_every_choice)
     for (int k = 0; k < 2; k++) {
         tally t = {0};
 
-        for (uint64_t seed = 0; seed < 240; seed++) {
+        for (uint64_t seed = 0; seed < draws(240); seed++) {
             static choice all[729];
             instance x;
             uint32_t n;
@@ -238,7 +238,7 @@ TEST(equal_to_every_choice)
                       " missed; cost %.3f of the least\n",
                       k == 0 ? "by the bound" : planners[k], t.kept, t.refused, t.undecided,
                       (double)t.cost / (double)t.least);
-        assert_true(t.kept > 500 && t.refused > 50);
+        assert_true(often(t.kept > 500 && t.refused > 50));
         assert_true(k == 1 || t.undecided == 0);
         assert_true(t.undecided * 20 < t.kept);
         assert_true((double)t.cost < 1.015 * (double)t.least); /* greedy, but close to the least */

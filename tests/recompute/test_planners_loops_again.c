@@ -202,7 +202,7 @@ TEST(training_within_a_budget)
 
     for (uint32_t seed = 0; seed < n; seed++)
         check_training(ctx, seed);
-    assert_true(n_within * 6 > n && (n_both > 0 || n < 20));
+    assert_true(often(n_within * 6 > n && (n_both > 0 || n < 20)));
 }
 
 TEST(memory_may_run_out)

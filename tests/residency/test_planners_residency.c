@@ -183,8 +183,8 @@ TEST(small_ones_equal_all_ways)
         mpl_residency_problem_free(ctx, p);
     }
     print_message("moved %u, slow %u, both rules above %u\n", n_moved, n_slow, n_above);
-    assert_true(n_moved > draws(1000) / 5 && n_slow > draws(1000) / 20 &&
-                n_above > draws(1000) / 50);
+    assert_true(often(n_moved > draws(1000) / 5 && n_slow > draws(1000) / 20 &&
+                      n_above > draws(1000) / 50));
 }
 
 /* ---- all orders and windows of all ways ---- */
@@ -422,8 +422,8 @@ TEST(least_stall_equals_all_orders_and_windows)
     }
     print_message("stall %u, hidden %u, slow %u, both rules above %u\n", n_stall, n_hidden, n_slow,
                   n_above);
-    assert_true(n_stall > draws(1000) / 5 && n_hidden > draws(1000) / 50 &&
-                n_slow > draws(1000) / 20 && n_above > draws(1000) / 100);
+    assert_true(often(n_stall > draws(1000) / 5 && n_hidden > draws(1000) / 50 &&
+                      n_slow > draws(1000) / 20 && n_above > draws(1000) / 100));
 }
 
 /* A plan of a longer problem with moves in it, and room to forge. */

@@ -96,7 +96,7 @@ static void check_blocks(const bound *b, const char *what)
 
 TEST(blocks_live_as_planned)
 {
-    for (uint64_t seed = 0; seed < 400; seed++) {
+    for (uint64_t seed = 0; seed < draws(400); seed++) {
         mpl_problem_options options = random_options(seed);
         bound b = {.exec = NULL};
         char what[32];
@@ -242,7 +242,7 @@ TEST(loops_have_room_for_what_they_carry)
                             block[k].offset >= block[i].offset + block[i].bytes);
         unbind(&b);
     }
-    assert_true(n_loops > 60);
+    assert_true(often(n_loops > 60));
 }
 
 /* Each memory that pool 0 is spread over is an arena, and so is each further pool. */

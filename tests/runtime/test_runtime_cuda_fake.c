@@ -660,7 +660,7 @@ TEST(streams_keep_every_edge_of_random_graphs)
 {
     uint64_t seed = 7;
 
-    for (int round = 0; round < 300; round++) {
+    for (uint32_t round = 0; round < draws(300); round++) {
         char text[1024], *at = text;
         uint8_t skipped[64] = {0};
         mpl_op order[64];

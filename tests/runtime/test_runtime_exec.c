@@ -15,7 +15,7 @@
 static bool counting;
 static size_t n_taken, largest_taken;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if MPL_CHECK >= 3 || defined(__SANITIZE_THREAD__) /* the address sanitizer's build */
 #define COUNTS_HEAP 0
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

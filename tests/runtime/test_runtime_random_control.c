@@ -175,8 +175,8 @@ static uint64_t check_graph(bench *b, uint64_t seed)
 static void every_planner_of(bool parallel)
 {
     bench b = opened;
-    uint64_t first = number_asked("CONTROL_SEED", 1), n = number_asked("CONTROL_ORACLE", 200),
-             n_plans = 0;
+    uint64_t first = number_asked("CONTROL_SEED", 1),
+             n = number_asked("CONTROL_ORACLE", draws(200)), n_plans = 0;
     int64_t begin = mpl_clock_ns();
 
     b.parallel = parallel;

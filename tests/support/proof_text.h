@@ -13,9 +13,7 @@ static inline uint32_t pick(mpl_rng *rng, uint32_t n)
 /* Number of mutated certificates to try: MPL_MUTANTS; make certify-mutations asks for a million. */
 static inline uint64_t n_mutants(void)
 {
-    const char *asked = getenv("MPL_MUTANTS");
-
-    return asked != NULL ? strtoull(asked, NULL, 10) : 20000;
+    return number_asked("MPL_MUTANTS", draws(20000));
 }
 
 /* A claim, with these reasons, that p with capacity `within` is infeasible. */

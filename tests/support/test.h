@@ -197,17 +197,29 @@ static inline uint64_t number_asked(const char *name, uint64_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* How many of n drawn problems a loop tries. Under the address sanitizer a sixth, for it looks for
- * other faults than wrong answers; MPL_ALL=1: all of them. */
-static inline uint32_t draws(uint32_t n)
+/* Whether loops are short: under the address sanitizer, which looks for other faults than wrong
+ * answers. MPL_ALL=1: they are whole. */
+static inline bool in_short(void)
 {
-    return MPL_CHECK >= 3 && getenv("MPL_ALL") == NULL ? (n + 5) / 6 : n;
+    return MPL_CHECK >= 3 && getenv("MPL_ALL") == NULL;
 }
 
-/* Whether a sanitizer's run leaves out the i-th of many alike: two of three. */
+/* What many draws show: of few, nothing is asked. */
+static inline bool often(bool shown)
+{
+    return in_short() || shown;
+}
+
+/* How many of n drawn problems a loop tries: in short a twentieth. */
+static inline uint32_t draws(uint32_t n)
+{
+    return in_short() ? (n + 19) / 20 : n;
+}
+
+/* Whether the i-th of many alike is left out: in short four of five. */
 static inline bool left_out(uint64_t i)
 {
-    return draws(6) < 6 && i % 3 != 0;
+    return in_short() && i % 5 != 0;
 }
 
 static inline void test_in_context(void **state)
@@ -253,11 +265,11 @@ static inline int mpl_run_tests(const char *names, size_t n, mpl_test *const *te
     }
 #define TESTS(...) TESTS_WITHIN(NULL, NULL, __VA_ARGS__)
 
-/* The place after the k-th at which something fails: each, under a sanitizer every sixth from the
- * 30th on. */
+/* The place after the k-th at which something fails: each; in short every twelfth from the 30th
+ * on. */
 static inline int64_t next_place(int64_t k)
 {
-    return k + (k < 30 ? 1 : 6 / draws(6));
+    return k + (in_short() && k >= 30 ? 12 : 1);
 }
 
 /* EACH_ALLOCATION_FAILS (ctx, st) { .. } repeats the block with the k-th allocation failing, for k

@@ -297,7 +297,7 @@ TEST(points_keep_what_they_must)
 
     assert_int_equal(mpl_exprs_symbol(x, 1)->first, 8);
     mpl_rng_init(&rng, 3);
-    for (uint32_t i = 0; i < 1000; i++) {
+    for (uint32_t i = 0; i < draws(1000); i++) {
         assert_ok(ctx, mpl_point_draw(ctx, x, &rng, value));
         assert_true(mpl_point_allowed(x, value));
         assert_true(value[0] >= 4000 && value[1] % 8 == 0 && value[0] + value[1] <= 4096);

@@ -104,7 +104,7 @@ TEST(random_plans_are_certified)
 {
     mpl_rng rng = mpl_rng_of(22);
 
-    for (uint32_t round = 0; round < 500; round++) {
+    for (uint32_t round = 0; round < draws(500); round++) {
         small p = random_small(&rng, round % 2 == 1);
 
         for (uint32_t i = 0; round % 4 >= 2 && i < p.n; i++)

@@ -44,7 +44,7 @@ TEST(bounds_are_ends)
     uint32_t n_raised = 0, n_met = 0;
     mpl_rng rng = mpl_rng_of(11);
 
-    for (uint32_t round = 0; round < 3000; round++) {
+    for (uint32_t round = 0; round < draws(3000); round++) {
         unsigned what = RANDOM_ALIGNED | (round % 2 ? RANDOM_PARALLEL : RANDOM_GAPS) |
                         (round % 3 ? 0 : RANDOM_POOLS);
         owned_problem *p = random_problem(ctx, &rng, 2 + round % 5, what);
@@ -68,7 +68,7 @@ TEST(bounds_are_ends)
         n_met += bound > sum && bound == least;
     }
     print_message("%u of 3000 raised, %u of them to the optimum\n", n_raised, n_met);
-    assert_true(n_raised > 100 && n_met > 100);
+    assert_true(often(n_raised > 100 && n_met > 100));
 }
 
 TESTS(bounds_are_ends)

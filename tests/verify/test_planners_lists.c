@@ -63,7 +63,7 @@ TEST(every_planner_is_valid_on_every_list)
             mpl_run run;
 
             /* a partial order of lifetimes takes n^2 bits */
-            if ((*planner)->plan == NULL ||
+            if (left_out(i + (size_t)(planner - mpl_planners)) || (*planner)->plan == NULL ||
                 ((*planner)->traits & (MPL_PARALLEL_ONLY | MPL_SPREADS)) != 0)
                 continue;
             run = mpl_run_default(ctx);

@@ -139,8 +139,8 @@ static void try_graph(mpl_ctx *ctx, uint64_t seed, uint64_t *n_at_once)
 
 TEST(random_graphs_at_once)
 {
-    uint64_t n = number_asked("WORKERS_ORACLE", 100), first = number_asked("WORKERS_SEED", 1),
-             at_once = 0;
+    uint64_t n = number_asked("WORKERS_ORACLE", draws(100)),
+             first = number_asked("WORKERS_SEED", 1), at_once = 0;
 
     for (uint64_t seed = first; seed < first + n; seed++)
         try_graph(ctx, seed, &at_once);
