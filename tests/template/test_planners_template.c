@@ -180,7 +180,7 @@ TEST(cut_proofs_are_wider_and_true)
         }
         free_sym(ctx, sp);
     }
-    assert_true(wider > 3);
+    assert_true(often(wider > 3));
 }
 
 /* More cells are never worse, and somewhere better. */
@@ -214,7 +214,7 @@ TEST(cells_lower_the_regret)
         better += most[2] + 2000 < most[0];
         free_sym(ctx, sp);
     }
-    assert_true(better > 2);
+    assert_true(often(better > 2));
 }
 
 /* ---- files ---- */

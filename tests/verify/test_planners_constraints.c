@@ -247,7 +247,7 @@ TEST(verifier_agrees_with_the_definition)
                 assert_int_equal(plan->peak_bytes, height(p, plan->offset));
         }
     }
-    assert_true(good > 20 && bad > good);
+    assert_true(often(good > 20 && bad > good));
 }
 
 TEST(plan_files_hold_them)

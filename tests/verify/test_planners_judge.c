@@ -237,7 +237,7 @@ TEST(plans_of_problems)
     tell("all", &all);
     for (int k = 0; k < 7; k++) {
         tell(name[k], &with[k]);
-        assert_true(with[k].accepted > asked() / 32 && with[k].refused > asked() / 32);
+        assert_true(often(with[k].accepted > asked() / 32 && with[k].refused > asked() / 32));
     }
 }
 
