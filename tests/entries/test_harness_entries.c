@@ -205,7 +205,7 @@ TEST(any_sequence_of_calls_computes_what_each_computes_alone)
         made++;
         model_free(ctx, &m);
     }
-    assert_true(made > n_models / 2);
+    assert_true(often(made > n_models * 3 / 4));
     assert_true(copied > 0 && in_place > copied / 2);
 }
 

@@ -615,8 +615,8 @@ TEST(repeated_operands_agree)
 {
     static const char *const dims[] = {"",        "8",   "9,1",   "3,1,1",  "2,1,1,1",
                                        "2,3,1,1", "9,8", "3,9,1", "2,3,9,8"};
-    static const char *const form[] = {"add(r, k)", "mul(r, k)", "sub(r, k)", "div(r, k)",
-                                       "max(r, k)"};
+    static const char *const form[] = {"add(r, k)", "mul(r, k)",    "sub(r, k)",   "div(r, k)",
+                                       "max(r, k)", "fma(r, k, r)", "fma(r, r, k)"};
     char text[400];
 
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)

@@ -67,7 +67,7 @@ TEST(bounds_are_ends)
         n_raised += bound > sum;
         n_met += bound > sum && bound == least;
     }
-    print_message("%u of 3000 raised, %u of them to the optimum\n", n_raised, n_met);
+    print_message("%u of %u raised, %u of them to the optimum\n", n_raised, draws(3000), n_met);
     assert_true(often(n_raised > 100 && n_met > 100));
 }
 
