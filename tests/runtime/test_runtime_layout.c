@@ -51,6 +51,10 @@ static const text_case texts[] = {
         "p = avg_pool(c) kernel_shape=[3,4] strides=[2,3] pads=[1,2,2,0] count_include_pad=1 "
         "ceil_mode=1\ny = avg_pool(p) kernel_shape=[2,2] pads=[1,1,0,0] ceil_mode=1\noutput y\n",
         2),
+    ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
+        "p = avg_pool(c) kernel_shape=[4,3] strides=[2,2] pads=[3,1,0,2] count_include_pad=1\n"
+        "y = avg_pool(p) kernel_shape=[1,1] pads=[1,0,0,1]\noutput y\n",
+        2),
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\n"
         "weight v f32 [5] = splat 2\nc = conv(x, w)\nn = batch_norm(c, k, k, k, v)\nl = clip(n)\n"
         "d = identity(l)\nt = transpose(d) perm=[0,2,3,1]\ny = relu(t)\nz = sum(d, c, n)\n"
