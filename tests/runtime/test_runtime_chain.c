@@ -5,6 +5,7 @@
 
 #include "graphs/ir/counts.h"
 #include "runtime/backend.h"
+#include "runtime/cpu/loops/chain.h"
 #include "runtime/cpu/loops/chain_priv.h"
 
 #include <math.h>
@@ -333,5 +334,27 @@ TEST(chains_do_what_plain_loops_do)
     }
 }
 
-TESTS(powers_are_near_what_they_are, steps_are_near_what_they_compute,
+/* Loops of steps have no attributes but those that they are chosen by. */
+TEST(attributes_are_heeded)
+{
+    static const struct {
+        const char *op;
+        bool is_chain;
+    } rows[] = ROW({"swish(a)", true}, {"swish(a) alpha=1.0", true}, {"swish(a) alpha=0.5", false},
+                   {"gelu(a)", true}, {"gelu(a) approximate=tanh", true}, {"relu(a)", true});
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[200];
+        owned_graph *g = NULL;
+        mpl_chain *chain = NULL;
+
+        snprintf(text, sizeof text, "graph t\ninput a f32 [7]\ny = %s\noutput y\n", rows[i].op);
+        assert_ok(ctx, mpl_text_read_memory(ctx, "test", text, strlen(text), &g));
+        assert_ok(ctx, mpl_chain_new(ctx, g, 0, NULL, false, &chain, NULL));
+        assert_int_equal(chain != NULL, rows[i].is_chain);
+        mpl_chain_free(ctx, chain);
+    }
+}
+
+TESTS(attributes_are_heeded, powers_are_near_what_they_are, steps_are_near_what_they_compute,
       gelu_by_tanh_is_near_in_every_width, widths_agree, chains_do_what_plain_loops_do)
