@@ -538,8 +538,8 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
 }
 
 /* Whether images.h computes the operation better than oneDNN on channels-last images. In max pools,
- * oneDNN ignores NaNs; for averages of windows it has plain loops; filters of many channels it
- * reads less well than ours are. */
+ * oneDNN ignores NaNs; for averages of windows it has plain loops; filters of many channels, and
+ * groups of more than one, it reads less well than ours are. */
 static bool prefers_images(const mpl_graph *g, mpl_op op)
 {
     enum { LARGE = 32 * 1024 }; /* pairs of channels */
@@ -550,8 +550,12 @@ static bool prefers_images(const mpl_graph *g, mpl_op op)
         return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool ||
                kind == MPL_OP_global_max_pool;
     f = &g->value_shape[mpl_op_input(g, op, mpl_fused_first(kind) + 1)];
-    return mpl_chain_widest() == MPL_CHAIN_AVX2 && f->rank == 4 && f->dim[2] * f->dim[3] > 1 &&
-           f->dim[0] * f->dim[1] >= LARGE && mpl_attr_int(g, op, MPL_ATTR_way, 0) == 0;
+    if (mpl_chain_widest() != MPL_CHAIN_AVX2 || f->rank != 4 ||
+        mpl_attr_int(g, op, MPL_ATTR_way, 0) != 0)
+        return false;
+    return mpl_attr_int(g, op, MPL_ATTR_group, 1) > 1
+               ? f->dim[1] > 1
+               : f->dim[2] * f->dim[3] > 1 && f->dim[0] * f->dim[1] >= LARGE;
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,

@@ -14,9 +14,9 @@ typedef void channel_loop(float *restrict y, const float *restrict x, const floa
 
 struct mpl_images {
     mpl_image_window w;
-    worker *work;                     /* pixels [from, to) of the result */
-    channel_loop *loop;               /* of pools and batch norm */
-    const mpl_image_kernels *kernels; /* of a convolution; else NULL */
+    worker *work;               /* pixels [from, to) of the result */
+    channel_loop *loop;         /* of pools and batch norm */
+    const mpl_image_conv *conv; /* of a convolution; else NULL */
     double epsilon;
     mpl_op_kind kind;
     uint32_t first; /* index of the input x */
@@ -118,84 +118,49 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
     return true;
 }
 
-/* Number of vectors in the tile that begins with vector `at`, of n. */
-static uint32_t vectors_at(const mpl_image_kernels *k, uint32_t at, uint32_t n)
-{
-    uint32_t left = n - at;
-
-    if (left == k->most_vectors + 1 && left > 2) /* avoids a tile of a single vector */
-        return (left + 1) / 2;
-    return left < k->most_vectors ? left : k->most_vectors;
-}
-
-static uint32_t n_vectors(const mpl_images *m)
-{
-    return (uint32_t)((m->w.out_channels + m->kernels->lanes - 1) / m->kernels->lanes);
-}
-
-/* Packs filters (out, in, high, wide) as tiles read them: result channels are innermost. */
-static void pack(mpl_images *m, const float *from)
-{
-    int64_t n_in = m->w.channels, taps = m->w.kernel[0] * m->w.kernel[1];
-    int64_t lanes = m->kernels->lanes;
-    float *to = m->filter;
-
-    for (uint32_t at = 0, n; at < n_vectors(m); at += n) {
-        n = vectors_at(m->kernels, at, n_vectors(m));
-        for (int64_t i = 0; i < taps * n_in; i++)
-            for (int64_t k = at * lanes; k < (at + n) * lanes; k++)
-                *to++ = k < m->w.out_channels ? from[(k * n_in + i % n_in) * taps + i / n_in] : 0;
-    }
-    m->is_packed = true;
-}
-
 static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
 {
-    mpl_image_tile t = {
+    m->conv->run(&(mpl_image_part){
         .window = &m->w,
         .x = call->in[m->first].data,
+        .filter = m->filter,
         .bias = m->has_bias ? call->in[m->first + 2].data : NULL,
         .sum = m->first > 0 ? call->in[0].data : NULL,
         .nothing = m->nothing,
         .y = call->out[0].data,
+        .from = from,
+        .to = to,
         .low = m->low,
         .high = m->high,
-    };
-    const float *filter = m->filter;
+    });
+}
 
-    for (uint32_t at = 0, n; at < n_vectors(m); at += n) {
-        int64_t most, n_tiles;
+static const mpl_image_conv *conv_of(const mpl_image_window *w)
+{
+    static const mpl_image_conv *const convs[] = {&mpl_image_conv_taps, &mpl_image_conv_tiles};
 
-        n = vectors_at(m->kernels, at, n_vectors(m));
-        most = m->kernels->most_pixels[n];
-        n_tiles = (to - from + most - 1) / most;
-        t.filter = filter;
-        t.channel = (int64_t)at * m->kernels->lanes;
-        for (int64_t i = 0; i < n_tiles; i++) { /* of nearly equal size */
-            t.from = from + (to - from) * i / n_tiles;
-            t.to = from + (to - from) * (i + 1) / n_tiles;
-            m->kernels->kernel[n][t.to - t.from](&t);
-        }
-        filter += (int64_t)n * m->kernels->lanes * m->w.channels * m->w.kernel[0] * m->w.kernel[1];
-    }
+    for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
+        if (convs[i]->fits(w))
+            return convs[i];
+    return NULL;
 }
 
 static mpl_status make_conv(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_images *m, bool *made)
 {
     mpl_value filter = mpl_op_input(g, op, m->first + 1), bias = mpl_op_input(g, op, m->first + 2);
 
-    m->kernels = mpl_image_kernels_here();
-    if (m->kernels == NULL || mpl_attr_int(g, op, MPL_ATTR_group, 1) != 1 ||
-        !is_constant(g, filter) || g->value_type[filter] != MPL_TYPE_f32)
+    if (!is_constant(g, filter) || g->value_type[filter] != MPL_TYPE_f32)
         return MPL_OK;
+    m->w.groups = mpl_attr_int(g, op, MPL_ATTR_group, 1);
     read_window(m, g, op, g->value_shape[filter].dim + 2);
+    m->conv = conv_of(&m->w);
+    if (m->conv == NULL)
+        return MPL_OK;
     read_activation(m, mpl_activation_of(g, op));
     m->has_bias = bias != MPL_NONE;
     m->work = run_conv;
     MPL_PASS(mpl_new(ctx, m->nothing, m->w.channels));
-    MPL_PASS(mpl_new(ctx, m->filter,
-                     (size_t)n_vectors(m) * m->kernels->lanes * (size_t)m->w.channels *
-                         (size_t)(m->w.kernel[0] * m->w.kernel[1])));
+    MPL_PASS(mpl_new(ctx, m->filter, m->conv->n_packed(&m->w)));
     *made = true;
     return MPL_OK;
 }
@@ -369,7 +334,7 @@ mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int
     if (!made)
         goto out;
     if (how != NULL)
-        *how = m->kernels != NULL ? m->kernels->how : "images";
+        *how = m->conv != NULL ? m->conv->how : "images";
     *out = m, m = NULL;
 out:
     mpl_images_free(ctx, m);
@@ -378,9 +343,7 @@ out:
 
 uint64_t mpl_images_packed_bytes(const mpl_images *m)
 {
-    return m->kernels == NULL ? 0
-                              : (uint64_t)(n_vectors(m) * m->kernels->lanes) * sizeof(float) *
-                                    (uint64_t)(m->w.channels * m->w.kernel[0] * m->w.kernel[1]);
+    return m->conv != NULL ? m->conv->n_packed(&m->w) * sizeof *m->filter : 0;
 }
 
 void mpl_images_free(mpl_ctx *ctx, mpl_images *m)
@@ -406,11 +369,11 @@ void mpl_images_run(mpl_images *m, const mpl_op_call *call, uint32_t n_threads)
 {
     job j = {m, call};
     int64_t n_pixels = m->w.n * m->w.out_high * m->w.out_wide;
-    int64_t each = m->w.out_channels * (m->kernels != NULL ? m->w.channels : 1);
+    int64_t each = m->w.out_channels * (m->conv != NULL ? m->w.channels / m->w.groups : 1);
 
     if (m->kind == MPL_OP_batch_norm)
         find_factors(m, call);
-    else if (m->kernels != NULL && !m->is_packed)
-        pack(m, call->in[m->first + 1].data);
+    else if (m->conv != NULL && !m->is_packed)
+        m->conv->pack(&m->w, call->in[m->first + 1].data, m->filter), m->is_packed = true;
     mpl_deal(n_pixels, 1, n_pixels * each / SHARE, n_threads, do_pixels, &j);
 }

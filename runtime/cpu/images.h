@@ -11,9 +11,10 @@
 
 typedef struct mpl_images mpl_images;
 
-/* Prepares an operation: convolutions of one group with constant filters, pools, batch norm.
- * stride: as in prepare_strided of backend.h; NULL: all are contiguous. *out is NULL if there is no
- * kernel on this processor. Otherwise *how (may be NULL) names the implementation. MPL_EMEM. */
+/* Prepares an operation: convolutions with constant filters (with AVX-512 of one group, with AVX2
+ * as taps.h says), pools, batch norm. stride: as in prepare_strided of backend.h; NULL: all are
+ * contiguous. *out is NULL if there is no kernel on this processor. Otherwise *how (may be NULL)
+ * names the implementation. MPL_EMEM. */
 mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
                           mpl_images **out, const char **how);
 void mpl_images_free(mpl_ctx *ctx, mpl_images *images); /* NULL is allowed */
@@ -21,39 +22,37 @@ void mpl_images_run(mpl_images *images, const mpl_op_call *call, uint32_t n_thre
 /* Bytes of the packed filters. */
 uint64_t mpl_images_packed_bytes(const mpl_images *images);
 
-/* ---- images_conv.c: a few pixels by a few vectors of channels, of a convolution ---- */
+/* ---- convolutions ---- */
 
 typedef struct mpl_image_window {
-    int64_t n, high, wide, channels;          /* of x */
+    int64_t n, high, wide, channels; /* of x */
+    int64_t groups;
     int64_t out_high, out_wide, out_channels; /* of y */
     int64_t kernel[2], stride[2], pad[2], dilation[2];
     int64_t x_pitch, y_pitch, sum_pitch; /* [element] */
 } mpl_image_window;
 
-/* Pixels [from, to) of y, in the order of rows and images, for channels [channel, channel + at most
- * vectors * lanes). */
-typedef struct mpl_image_tile {
+/* Pixels [from, to) of y, in the order of rows and images. */
+typedef struct mpl_image_part {
     const mpl_image_window *window;
     const float *x, *filter, *bias, *sum; /* filter is packed; bias, sum: or NULL */
     const float *nothing;                 /* a pixel of zeros, used for pads */
     float *y;
-    int64_t from, to, channel;
-    float low, high; /* results are clipped to it */
-} mpl_image_tile;
+    int64_t from, to;
+    float low, high; /* results are clipped to it; NaNs stay */
+} mpl_image_part;
 
-typedef void mpl_image_kernel(const mpl_image_tile *tile);
-
-enum { MPL_IMAGE_VECTORS = 4, MPL_IMAGE_PIXELS = 14 };
-
-/* Kernels of a processor. kernel[v][p]: v vectors, p pixels; NULL: none. */
-typedef struct mpl_image_kernels {
+/* How a processor computes them. */
+typedef struct mpl_image_conv {
     const char *how;
-    uint32_t lanes; /* floats in a vector */
-    uint32_t most_vectors;
-    uint32_t most_pixels[MPL_IMAGE_VECTORS + 1]; /* by number of vectors */
-    mpl_image_kernel *kernel[MPL_IMAGE_VECTORS + 1][MPL_IMAGE_PIXELS + 1];
-} mpl_image_kernels;
+    bool (*fits)(const mpl_image_window *w);         /* whether this processor takes it so */
+    uint64_t (*n_packed)(const mpl_image_window *w); /* floats of packed filters */
+    /* filter: [out_channels][channels / groups][kernel 0][kernel 1] */
+    void (*pack)(const mpl_image_window *w, const float *filter, float *packed);
+    void (*run)(const mpl_image_part *part);
+} mpl_image_conv;
 
-const mpl_image_kernels *mpl_image_kernels_here(void); /* NULL: none for this processor */
+extern const mpl_image_conv mpl_image_conv_tiles; /* images_conv.c: AVX-512 */
+extern const mpl_image_conv mpl_image_conv_taps;  /* loops/taps.c: AVX2 */
 
 #endif

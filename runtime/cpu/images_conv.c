@@ -1,4 +1,4 @@
-/* images_conv.c -- convolutions of channels-last images: the innermost loops. See images.h.
+/* images_conv.c -- convolutions of channels-last images on processors with AVX-512. See images.h.
  *
  * A tile is a few pixels of the result by a few vectors of its channels. It stays in registers
  * while the loop passes over all of x that it depends on: each element of x is broadcast to a
@@ -15,6 +15,16 @@
 /* Compiled once for all tiles: what runs once for each tile. */
 #define ONCE   static __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 16")
+#define AVX512 __attribute__((target("avx512f")))
+
+enum { LANES = 16, VECTORS = 4, PIXELS = 12 };
+
+/* Pixels [from, ..) of y by channels [channel, ..). */
+typedef struct tile {
+    const mpl_image_part *of;
+    const float *filter; /* of these channels */
+    int64_t from, channel;
+} tile;
 
 /* Start of a pixel of a tile in x, for filter element (0, 0); it may lie outside x. */
 typedef struct corner {
@@ -31,7 +41,7 @@ INLINE corner corner_of(const mpl_image_window *w, const float *x, int64_t pixel
                     at % w->out_wide * w->stride[1] - w->pad[1]};
 }
 
-INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64_t k)
+INLINE const float *pixel_at(const mpl_image_part *t, corner c, int64_t i, int64_t k)
 {
     const mpl_image_window *w = t->window;
     int64_t row = c.row + i * w->dilation[0], column = c.column + k * w->dilation[1];
@@ -41,125 +51,166 @@ INLINE const float *pixel_at(const mpl_image_tile *t, corner c, int64_t i, int64
     return c.image + (row * w->wide + column) * w->x_pitch;
 }
 
-/* TILE(..) defines tile_<name>, inlined for constant numbers of vectors n_v and pixels n_p. */
-#define TILE(name, isa, vector, lanes, zero, load, spread, store, madd, plus, least, most)         \
-    __attribute__((target(isa)))                                                                   \
-    ONCE void finish_##name(const mpl_image_tile *t, int64_t pixel, int v, vector sum)             \
-    {                                                                                              \
-        const mpl_image_window *w = t->window;                                                     \
-        int64_t channel = t->channel + v * lanes, left = w->out_channels - channel;                \
-        const float *bias = t->bias != NULL ? t->bias + channel : NULL;                            \
-        const float *added = t->sum != NULL ? t->sum + pixel * w->sum_pitch + channel : NULL;      \
-        float *y = t->y + pixel * w->y_pitch + channel, part[3][lanes];                            \
-        size_t bytes = sizeof(float) * (size_t)(left < lanes ? left : lanes);                      \
-                                                                                                   \
-        if (left <= 0)                                                                             \
-            return;                                                                                \
-        if (left < lanes) {                                                                        \
-            memset(part, 0, sizeof part);                                                          \
-            if (bias != NULL)                                                                      \
-                bias = memcpy(part[0], bias, bytes);                                               \
-            if (added != NULL)                                                                     \
-                added = memcpy(part[1], added, bytes);                                             \
-        }                                                                                          \
-        if (bias != NULL)                                                                          \
-            sum = plus(sum, load(bias));                                                           \
-        if (added != NULL)                                                                         \
-            sum = plus(sum, load(added));                                                          \
-        sum = least(spread(t->high), most(spread(t->low), sum)); /* keeps a NaN of sum */          \
-        store(left < lanes ? part[2] : y, sum);                                                    \
-        if (left < lanes)                                                                          \
-            memcpy(y, part[2], bytes);                                                             \
-    }                                                                                              \
-    __attribute__((target(isa)))                                                                   \
-    INLINE void tile_##name(const mpl_image_tile *t, const int n_v, const int n_p)                 \
-    {                                                                                              \
-        const mpl_image_window *w = t->window;                                                     \
-        const float *filter = t->filter, *x[MPL_IMAGE_PIXELS];                                     \
-        vector sum[MPL_IMAGE_PIXELS][MPL_IMAGE_VECTORS], f[MPL_IMAGE_VECTORS];                     \
-        corner from[MPL_IMAGE_PIXELS];                                                             \
-                                                                                                   \
-        UNROLL for (int p = 0; p < n_p; p++)                                                       \
-        {                                                                                          \
-            from[p] = corner_of(w, t->x, t->from + p);                                             \
-            UNROLL for (int v = 0; v < n_v; v++) sum[p][v] = zero();                               \
-        }                                                                                          \
-        for (int64_t i = 0; i < w->kernel[0] * w->kernel[1]; i++) {                                \
-            bool any = false;                                                                      \
-                                                                                                   \
-            UNROLL for (int p = 0; p < n_p; p++)                                                   \
-            {                                                                                      \
-                x[p] = pixel_at(t, from[p], i / w->kernel[1], i % w->kernel[1]);                   \
-                any = any || x[p] != t->nothing;                                                   \
-            }                                                                                      \
-            if (!any) { /* pads alone, as those of large dilations */                              \
-                filter += n_v * lanes * w->channels;                                               \
-                continue;                                                                          \
-            }                                                                                      \
-            for (int64_t c = 0; c < w->channels; c++, filter += n_v * lanes) {                     \
-                UNROLL for (int v = 0; v < n_v; v++) f[v] = load(filter + v * lanes);              \
-                UNROLL for (int p = 0; p < n_p; p++)                                               \
-                {                                                                                  \
-                    vector e = spread(x[p][c]);                                                    \
-                                                                                                   \
-                    UNROLL for (int v = 0; v < n_v; v++) sum[p][v] = madd(e, f[v], sum[p][v]);     \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-        UNROLL for (int p = 0; p < n_p; p++) UNROLL for (int v = 0; v < n_v; v++)                  \
-            finish_##name(t, t->from + p, v, sum[p][v]);                                           \
-    }
-
-TILE(avx512, "avx512f", __m512, 16, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_set1_ps,
-     _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps, _mm512_min_ps, _mm512_max_ps)
-TILE(avx2, "avx2,fma", __m256, 8, _mm256_setzero_ps, _mm256_loadu_ps, _mm256_set1_ps,
-     _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps, _mm256_min_ps, _mm256_max_ps)
-
-#define SIX(M, name, isa, v)                                                                       \
-    M(name, isa, v, 1)                                                                             \
-    M(name, isa, v, 2) M(name, isa, v, 3) M(name, isa, v, 4) M(name, isa, v, 5) M(name, isa, v, 6)
-#define EIGHT(M, name, isa, v) SIX(M, name, isa, v) M(name, isa, v, 7) M(name, isa, v, 8)
-#define TWELVE(M, name, isa, v)                                                                    \
-    EIGHT(M, name, isa, v)                                                                         \
-    M(name, isa, v, 9) M(name, isa, v, 10) M(name, isa, v, 11) M(name, isa, v, 12)
-#define AVX512(M)                                                                                  \
-    TWELVE(M, avx512, "avx512f", 1)                                                                \
-    TWELVE(M, avx512, "avx512f", 2) EIGHT(M, avx512, "avx512f", 3) SIX(M, avx512, "avx512f", 4)
-#define AVX2(M) TWELVE(M, avx2, "avx2,fma", 1) SIX(M, avx2, "avx2,fma", 2)
-
-#define MAKE(name, isa, v, p)                                                                      \
-    __attribute__((target(isa))) static void name##_##v##_##p(const mpl_image_tile *t)             \
-    {                                                                                              \
-        tile_##name(t, v, p);                                                                      \
-    }
-#define ENTER(name, isa, v, p) [v][p] = name##_##v##_##p,
-
-AVX512(MAKE)
-AVX2(MAKE)
-
-static const mpl_image_kernels avx512 = {
-    .how = "images:avx512",
-    .lanes = 16,
-    .most_vectors = 4,
-    .most_pixels = {0, 12, 12, 8, 6},
-    .kernel = {AVX512(ENTER)},
-};
-static const mpl_image_kernels avx2 = {
-    .how = "images:avx2",
-    .lanes = 8,
-    .most_vectors = 2,
-    .most_pixels = {0, 12, 6},
-    .kernel = {AVX2(ENTER)},
-};
-#endif
-
-const mpl_image_kernels *mpl_image_kernels_here(void)
+/* Adds what is added to the sums, and stores them. */
+AVX512 ONCE void finish(const tile *t, int64_t pixel, int v, __m512 sum)
 {
-#if defined(__x86_64__)
-    if (mpl_chain_widest() == MPL_CHAIN_AVX512)
-        return &avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &avx2;
-#endif
-    return NULL;
+    const mpl_image_part *of = t->of;
+    const mpl_image_window *w = of->window;
+    int64_t channel = t->channel + v * LANES, left = w->out_channels - channel;
+    const float *bias = of->bias != NULL ? of->bias + channel : NULL;
+    const float *added = of->sum != NULL ? of->sum + pixel * w->sum_pitch + channel : NULL;
+    float *y = of->y + pixel * w->y_pitch + channel, part[3][LANES];
+    size_t bytes = sizeof(float) * (size_t)(left < LANES ? left : LANES);
+
+    if (left <= 0)
+        return;
+    if (left < LANES) {
+        memset(part, 0, sizeof part);
+        if (bias != NULL)
+            bias = memcpy(part[0], bias, bytes);
+        if (added != NULL)
+            added = memcpy(part[1], added, bytes);
+    }
+    if (bias != NULL)
+        sum = _mm512_add_ps(sum, _mm512_loadu_ps(bias));
+    if (added != NULL)
+        sum = _mm512_add_ps(sum, _mm512_loadu_ps(added));
+    sum = _mm512_min_ps(_mm512_set1_ps(of->high), /* keeps a NaN of sum */
+                        _mm512_max_ps(_mm512_set1_ps(of->low), sum));
+    _mm512_storeu_ps(left < LANES ? part[2] : y, sum);
+    if (left < LANES)
+        memcpy(y, part[2], bytes);
 }
+
+/* Inlined for constant numbers of vectors and pixels. */
+AVX512 INLINE void add_tile(const tile *t, const int n_v, const int n_p)
+{
+    const mpl_image_part *of = t->of;
+    const mpl_image_window *w = of->window;
+    const float *filter = t->filter, *x[PIXELS];
+    __m512 sum[PIXELS][VECTORS], f[VECTORS];
+    corner from[PIXELS];
+
+    UNROLL for (int p = 0; p < n_p; p++)
+    {
+        from[p] = corner_of(w, of->x, t->from + p);
+        UNROLL for (int v = 0; v < n_v; v++) sum[p][v] = _mm512_setzero_ps();
+    }
+    for (int64_t i = 0; i < w->kernel[0] * w->kernel[1]; i++) {
+        bool any = false;
+
+        UNROLL for (int p = 0; p < n_p; p++)
+        {
+            x[p] = pixel_at(of, from[p], i / w->kernel[1], i % w->kernel[1]);
+            any = any || x[p] != of->nothing;
+        }
+        if (!any) { /* pads alone, as those of large dilations */
+            filter += n_v * LANES * w->channels;
+            continue;
+        }
+        for (int64_t c = 0; c < w->channels; c++, filter += n_v * LANES) {
+            UNROLL for (int v = 0; v < n_v; v++) f[v] = _mm512_loadu_ps(filter + v * LANES);
+            UNROLL for (int p = 0; p < n_p; p++)
+            {
+                __m512 e = _mm512_set1_ps(x[p][c]);
+
+                UNROLL for (int v = 0; v < n_v; v++) sum[p][v] =
+                    _mm512_fmadd_ps(e, f[v], sum[p][v]);
+            }
+        }
+    }
+    UNROLL for (int p = 0; p < n_p; p++) UNROLL for (int v = 0; v < n_v; v++)
+        finish(t, t->from + p, v, sum[p][v]);
+}
+
+#define SIX(M, v)    M(v, 1) M(v, 2) M(v, 3) M(v, 4) M(v, 5) M(v, 6)
+#define EIGHT(M, v)  SIX(M, v) M(v, 7) M(v, 8)
+#define TWELVE(M, v) EIGHT(M, v) M(v, 9) M(v, 10) M(v, 11) M(v, 12)
+#define EACH(M)      TWELVE(M, 1) TWELVE(M, 2) EIGHT(M, 3) SIX(M, 4)
+#define MAKE(v, p)                                                                                 \
+    AVX512 static void tile_##v##_##p(const tile *t)                                               \
+    {                                                                                              \
+        add_tile(t, v, p);                                                                         \
+    }
+#define ENTER(v, p) [v][p] = tile_##v##_##p,
+
+EACH(MAKE)
+
+static void (*const kernel[VECTORS + 1][PIXELS + 1])(const tile *t) = {EACH(ENTER)};
+static const int64_t most_pixels[VECTORS + 1] = {0, 12, 12, 8, 6};
+
+static bool fits(const mpl_image_window *w)
+{
+    return mpl_chain_widest() == MPL_CHAIN_AVX512 && w->groups == 1;
+}
+
+/* Number of vectors in the tile that begins with vector `at`, of n. */
+static int64_t vectors_at(int64_t at, int64_t n)
+{
+    int64_t left = n - at;
+
+    if (left == VECTORS + 1) /* avoids a tile of a single vector */
+        return (left + 1) / 2;
+    return left < VECTORS ? left : VECTORS;
+}
+
+static int64_t n_vectors(const mpl_image_window *w)
+{
+    return (w->out_channels + LANES - 1) / LANES;
+}
+
+/* Filter elements of a result. */
+static int64_t n_terms(const mpl_image_window *w)
+{
+    return w->channels * w->kernel[0] * w->kernel[1];
+}
+
+static uint64_t n_packed(const mpl_image_window *w)
+{
+    return (uint64_t)(n_vectors(w) * LANES * n_terms(w));
+}
+
+/* As tiles read them: result channels are innermost. */
+static void pack(const mpl_image_window *w, const float *filter, float *to)
+{
+    int64_t taps = w->kernel[0] * w->kernel[1];
+
+    for (int64_t at = 0, n; at < n_vectors(w); at += n) {
+        n = vectors_at(at, n_vectors(w));
+        for (int64_t i = 0; i < n_terms(w); i++)
+            for (int64_t k = at * LANES; k < (at + n) * LANES; k++)
+                *to++ = k < w->out_channels
+                            ? filter[(k * w->channels + i % w->channels) * taps + i / w->channels]
+                            : 0;
+    }
+}
+
+static void run(const mpl_image_part *of)
+{
+    int64_t n_pixels = of->to - of->from;
+    tile t = {.of = of, .filter = of->filter};
+
+    for (int64_t at = 0, n; at < n_vectors(of->window); at += n) {
+        int64_t n_tiles;
+
+        n = vectors_at(at, n_vectors(of->window));
+        n_tiles = (n_pixels + most_pixels[n] - 1) / most_pixels[n];
+        t.channel = at * LANES;
+        for (int64_t i = 0; i < n_tiles; i++) { /* of nearly equal size */
+            t.from = of->from + n_pixels * i / n_tiles;
+            kernel[n][of->from + n_pixels * (i + 1) / n_tiles - t.from](&t);
+        }
+        t.filter += n * LANES * n_terms(of->window);
+    }
+}
+
+const mpl_image_conv mpl_image_conv_tiles = {
+    .how = "images:avx512", .fits = fits, .n_packed = n_packed, .pack = pack, .run = run};
+#else
+static bool fits(const mpl_image_window *w)
+{
+    return (void)w, false;
+}
+
+const mpl_image_conv mpl_image_conv_tiles = {.how = "none", .fits = fits};
+#endif

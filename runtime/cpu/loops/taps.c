@@ -1,0 +1,412 @@
+/* taps.c -- convolutions of channels-last images on processors with AVX2 and without AVX-512.
+ *
+ * A tap is one position of the filter's window. Where the pixels lie that the taps of a block of
+ * results read is listed first; so pads, strides, dilation and pitches cost the loops nothing.
+ * Pixels do not depend on each other, so neither blocks nor threads change a bit.
+ *
+ * A tile of six pixels by a panel of 16 channels of the result (eight by 8) stays in registers
+ * while a slice of terms passes: a few taps of all channels, or some channels of a tap, so that the
+ * slice of the panel's filters lies in the nearest cache for all pixels of the block. A slice adds
+ * to what the last one left in y. Groups of 1, 2 or 4 channels are computed eight channels at a
+ * time: their pixels' vectors are permuted within groups instead of spread. */
+#include "runtime/cpu/images.h"
+
+#include "runtime/cpu/loops/chain_priv.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+enum {
+    LANES = 8,
+    PANEL = 16,  /* channels of the result */
+    BLOCK = 96,  /* pixels */
+    TAPS = 16,   /* of a slice, at most */
+    TERMS = 256, /* of a slice, about */
+    ROWS = 8,    /* pixels of a tile, at most */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- groups ---- */
+
+/* Channels of a group, and its results; of thin groups, as many groups as fill a vector. */
+typedef struct grouping {
+    int64_t n, in, out;
+    int64_t terms; /* of a result, at each tap */
+    bool thin;
+} grouping;
+
+static grouping grouping_of(const mpl_image_window *w)
+{
+    int64_t in = w->channels / w->groups, out = w->out_channels / w->groups;
+
+    if (in == out && (in == 1 || in == 2 || in == 4) && w->channels % LANES == 0)
+        return (grouping){w->channels / LANES, LANES, LANES, in, true};
+    return (grouping){w->groups, in, out, in, false};
+}
+
+static bool fits(const mpl_image_window *w)
+{
+    grouping g = grouping_of(w);
+
+    return mpl_chain_widest() == MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma") &&
+           (g.thin || g.n == 1 || g.in >= LANES);
+}
+
+static int64_t n_taps(const mpl_image_window *w)
+{
+    return w->kernel[0] * w->kernel[1];
+}
+
+/* Results of a group, as panels hold them: the last panel is 8 wide where that is enough. */
+static int64_t padded(int64_t out)
+{
+    return (out + LANES - 1) / LANES * LANES;
+}
+
+static uint64_t n_packed(const mpl_image_window *w)
+{
+    grouping g = grouping_of(w);
+
+    return (uint64_t)(g.n * padded(g.out) * g.terms * n_taps(w));
+}
+
+/* Taps [from, to) and, of each group, channels [first, first + terms): what a tile sums at once. */
+typedef struct slice {
+    int64_t from, to, first, terms;
+} slice;
+
+/* The slice behind *s, from {0} on. False: there is none. */
+static bool next_slice(const mpl_image_window *w, const grouping *g, slice *s)
+{
+    int64_t n_cuts = (g->terms + TERMS - 1) / TERMS, at_once = least(TERMS / g->terms, TAPS);
+
+    s->first += s->terms;
+    if (s->terms == 0 || s->first == g->terms) {
+        s->from = s->to, s->first = 0;
+        s->to = least(s->to + (at_once > 1 ? at_once : 1), n_taps(w));
+    }
+    s->terms = least((g->terms + n_cuts - 1) / n_cuts, g->terms - s->first);
+    return s->from < n_taps(w);
+}
+
+/* n results from j on, in a panel of so many: [tap][term][wide]. */
+static float *pack_panel(const mpl_image_window *w, const slice *s, int64_t terms,
+                         const float *filter, int64_t n, int64_t wide, float *to)
+{
+    for (int64_t tap = s->from; tap < s->to; tap++)
+        for (int64_t k = s->first; k < s->first + s->terms; k++)
+            for (int64_t i = 0; i < wide; i++)
+                *to++ = i < n ? filter[(i * terms + k) * n_taps(w) + tap] : 0;
+    return to;
+}
+
+/* In the order in which run() reads them. */
+static void pack(const mpl_image_window *w, const float *filter, float *packed)
+{
+    grouping g = grouping_of(w);
+
+    for (slice s = {0}; next_slice(w, &g, &s);)
+        for (int64_t group = 0; group < g.n; group++)
+            for (int64_t j = 0, n; j < g.out; j += n) {
+                n = least(g.out - j, PANEL);
+                packed =
+                    pack_panel(w, &s, g.terms, filter + (group * g.out + j) * g.terms * n_taps(w),
+                               n, padded(n), packed);
+            }
+}
+
+#define INLINE static inline __attribute__((always_inline))
+#define FMA    __attribute__((target("avx2,fma")))
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* ---- tiles ---- */
+
+/* A tile's share of a slice. */
+typedef struct part {
+    const float *const *x; /* [taps][BLOCK] pixels */
+    int64_t offset;        /* of the first channel in them */
+    int64_t taps, terms;
+    const float *filter;     /* [taps][terms][vectors * LANES] */
+    const float *bias, *sum; /* at the first channel, and pixel; or NULL */
+    float *y;
+    int64_t sum_apart, y_apart; /* [element] from pixel to pixel */
+    bool begins, ends;          /* the first slice, the last */
+    float low, high;
+} part;
+
+INLINE FMA void begin(const part *p, const int rows, const int vectors, __m256 sum[ROWS][2])
+{
+    if (!p->begins) {
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++) sum[i][v] =
+            _mm256_loadu_ps(p->y + i * p->y_apart + v * LANES);
+        return;
+    }
+    UNROLL for (int v = 0; v < vectors; v++)
+    {
+        __m256 bias = p->bias != NULL ? _mm256_loadu_ps(p->bias + v * LANES) : _mm256_setzero_ps();
+
+        UNROLL for (int i = 0; i < rows; i++) sum[i][v] = bias;
+    }
+    if (p->sum != NULL)
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++) sum[i][v] =
+            _mm256_add_ps(sum[i][v], _mm256_loadu_ps(p->sum + i * p->sum_apart + v * LANES));
+}
+
+INLINE FMA void end(const part *p, const int rows, const int vectors, __m256 sum[ROWS][2])
+{
+    float *y = p->y;
+    int64_t apart = p->y_apart;
+
+    if (p->ends) { /* keeps NaNs */
+        __m256 low = _mm256_set1_ps(p->low), high = _mm256_set1_ps(p->high);
+
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++) sum[i][v] =
+            _mm256_min_ps(high, _mm256_max_ps(low, sum[i][v]));
+    }
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++)
+        _mm256_storeu_ps(y + i * apart + v * LANES, sum[i][v]);
+}
+
+/* Spreads each channel to all lanes. */
+INLINE FMA void spread_tile(const part *p, const int rows, const int vectors)
+{
+    __m256 sum[ROWS][2], f[2];
+    const float *filter = p->filter;
+
+    begin(p, rows, vectors, sum);
+    for (int64_t tap = 0; tap < p->taps; tap++) {
+        const float *x[ROWS];
+
+        UNROLL for (int i = 0; i < rows; i++) x[i] = p->x[tap * BLOCK + i] + p->offset;
+        for (int64_t k = 0; k < p->terms; k++, filter += vectors * LANES) {
+            UNROLL for (int v = 0; v < vectors; v++) f[v] = _mm256_loadu_ps(filter + v * LANES);
+            UNROLL for (int i = 0; i < rows; i++)
+            {
+                __m256 e = _mm256_broadcast_ss(x[i] + k);
+
+                UNROLL for (int v = 0; v < vectors; v++) sum[i][v] =
+                    _mm256_fmadd_ps(e, f[v], sum[i][v]);
+            }
+        }
+    }
+    end(p, rows, vectors, sum);
+}
+
+/* Of each group of `terms` lanes, lane k in all of them. */
+INLINE FMA __m256 nth(__m256 x, const int terms, const int k)
+{
+    switch (terms * 4 + k) {
+    case 2 * 4:
+        return _mm256_permute_ps(x, 0xa0);
+    case 2 * 4 + 1:
+        return _mm256_permute_ps(x, 0xf5);
+    case 4 * 4:
+        return _mm256_permute_ps(x, 0x00);
+    case 4 * 4 + 1:
+        return _mm256_permute_ps(x, 0x55);
+    case 4 * 4 + 2:
+        return _mm256_permute_ps(x, 0xaa);
+    case 4 * 4 + 3:
+        return _mm256_permute_ps(x, 0xff);
+    default:
+        return x;
+    }
+}
+
+/* Thin groups: eight channels of them. */
+INLINE FMA void thin_tile(const part *p, const int rows, const int terms)
+{
+    __m256 sum[ROWS][2], f[4];
+    const float *filter = p->filter;
+
+    begin(p, rows, 1, sum);
+    for (int64_t tap = 0; tap < p->taps; tap++, filter += terms * LANES) {
+        UNROLL for (int k = 0; k < terms; k++) f[k] = _mm256_loadu_ps(filter + k * LANES);
+        UNROLL for (int i = 0; i < rows; i++)
+        {
+            __m256 x = _mm256_loadu_ps(p->x[tap * BLOCK + i] + p->offset);
+
+            UNROLL for (int k = 0; k < terms; k++) sum[i][0] =
+                _mm256_fmadd_ps(nth(x, terms, k), f[k], sum[i][0]);
+        }
+    }
+    end(p, rows, 1, sum);
+}
+
+#define MAKE(name, by, rows)                                                                       \
+    FMA static void name##_##by##_##rows(const part *p)                                            \
+    {                                                                                              \
+        name##_tile(p, rows, by);                                                                  \
+    }
+#define ENTER(name, by, rows) [rows] = name##_##by##_##rows,
+#define SIX(M, name, by)                                                                           \
+    M(name, by, 1) M(name, by, 2) M(name, by, 3) M(name, by, 4) M(name, by, 5) M(name, by, 6)
+#define EIGHT(M, name, by) SIX(M, name, by) M(name, by, 7) M(name, by, 8)
+
+EIGHT(MAKE, spread, 1)
+SIX(MAKE, spread, 2)
+EIGHT(MAKE, thin, 1)
+EIGHT(MAKE, thin, 2)
+EIGHT(MAKE, thin, 4)
+
+typedef void add_tile(const part *p);
+static add_tile *const spread[3][ROWS + 1] = {
+    {NULL}, {EIGHT(ENTER, spread, 1)}, {SIX(ENTER, spread, 2)}};
+static add_tile *const thin[5][ROWS + 1] = {
+    {NULL}, {EIGHT(ENTER, thin, 1)}, {EIGHT(ENTER, thin, 2)}, {NULL}, {EIGHT(ENTER, thin, 4)}};
+
+/* A tile of n channels, fewer than its vectors hold: y, sum and bias end there. */
+static void add_narrow(const part *p, add_tile *add, int64_t rows, int64_t n)
+{
+    float y[ROWS][PANEL] = {{0}}, sum[ROWS][PANEL] = {{0}}, bias[PANEL] = {0};
+    size_t bytes = (size_t)n * sizeof(float);
+    part q = *p;
+
+    for (int64_t i = 0; i < rows; i++) {
+        if (!p->begins)
+            memcpy(y[i], p->y + i * p->y_apart, bytes);
+        else if (p->sum != NULL)
+            memcpy(sum[i], p->sum + i * p->sum_apart, bytes);
+    }
+    if (p->bias != NULL)
+        q.bias = memcpy(bias, p->bias, bytes);
+    if (p->sum != NULL)
+        q.sum = sum[0], q.sum_apart = PANEL;
+    q.y = y[0], q.y_apart = PANEL;
+    add(&q);
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(p->y + i * p->y_apart, y[i], bytes);
+}
+
+/* ---- blocks ---- */
+
+typedef struct block {
+    const mpl_image_part *t;
+    grouping g;
+    int64_t from, n; /* pixels of the result */
+    const float *image[BLOCK];
+    int64_t row[BLOCK], column[BLOCK]; /* of tap (0, 0) in x; may lie outside */
+    const float *x[TAPS * BLOCK];      /* of the slice */
+} block;
+
+static void find_corners(block *b)
+{
+    const mpl_image_window *w = b->t->window;
+    int64_t plane = w->out_high * w->out_wide;
+
+    for (int64_t i = 0; i < b->n; i++) {
+        int64_t pixel = b->from + i, at = pixel % plane;
+
+        b->image[i] = b->t->x + pixel / plane * w->high * w->wide * w->x_pitch;
+        b->row[i] = at / w->out_wide * w->stride[0] - w->pad[0];
+        b->column[i] = at % w->out_wide * w->stride[1] - w->pad[1];
+    }
+}
+
+/* Lists the pixels of x that taps [from, to) read. */
+static void list_pixels(block *b, int64_t from, int64_t to)
+{
+    const mpl_image_window *w = b->t->window;
+
+    for (int64_t tap = from; tap < to; tap++) {
+        const float **x = b->x + (tap - from) * BLOCK;
+        int64_t down = tap / w->kernel[1] * w->dilation[0];
+        int64_t right = tap % w->kernel[1] * w->dilation[1];
+
+        for (int64_t i = 0; i < b->n; i++) {
+            int64_t row = b->row[i] + down, column = b->column[i] + right;
+            bool inside = row >= 0 && row < w->high && column >= 0 && column < w->wide;
+
+            x[i] = inside ? b->image[i] + (row * w->wide + column) * w->x_pitch : b->t->nothing;
+        }
+    }
+}
+
+/* The panel behind is on its way while this one is used. */
+FMA static void prefetch(const float *panel, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof *panel)
+        _mm_prefetch((const char *)(panel + i), _MM_HINT_T1);
+}
+
+/* Adds the slice to the channels of a panel: n from `channel` on. Returns the filters behind. */
+static const float *add_panel(const block *b, part *p, int64_t channel, int64_t n)
+{
+    const mpl_image_part *t = b->t;
+    const mpl_image_window *w = t->window;
+    int64_t vectors = padded(n) / LANES, most = vectors == 2 ? 6 : 8;
+    int64_t n_tiles = (b->n + most - 1) / most, size = p->taps * p->terms * padded(n);
+    add_tile *const *add = b->g.thin ? thin[b->g.terms] : spread[vectors];
+
+    p->bias = t->bias != NULL ? t->bias + channel : NULL;
+    for (int64_t i = 0; i < n_tiles; i++) { /* of nearly equal size */
+        int64_t at = b->n * i / n_tiles, rows = b->n * (i + 1) / n_tiles - at;
+
+        p->x = b->x + at;
+        p->y = t->y + (b->from + at) * w->y_pitch + channel;
+        p->sum = t->sum != NULL ? t->sum + (b->from + at) * w->sum_pitch + channel : NULL;
+        prefetch(p->filter + size + size * i / n_tiles, size / n_tiles);
+        if (n == vectors * LANES)
+            add[rows](p);
+        else
+            add_narrow(p, add[rows], rows, n);
+    }
+    return p->filter + size;
+}
+
+/* Adds a slice to all channels. Returns the filters behind. */
+static const float *add_slice(const block *b, const slice *s, const float *filter)
+{
+    const mpl_image_part *t = b->t;
+    const grouping *g = &b->g;
+    part p = {.filter = filter,
+              .taps = s->to - s->from,
+              .terms = s->terms,
+              .sum_apart = t->window->sum_pitch,
+              .y_apart = t->window->y_pitch,
+              .begins = s->from == 0 && s->first == 0,
+              .ends = s->to == n_taps(t->window) && s->first + s->terms == g->terms,
+              .low = t->low,
+              .high = t->high};
+
+    for (int64_t group = 0; group < g->n; group++)
+        for (int64_t j = 0; j < g->out; j += PANEL) {
+            p.offset = group * g->in + s->first;
+            p.filter = add_panel(b, &p, group * g->out + j, least(g->out - j, PANEL));
+        }
+    return p.filter;
+}
+
+static void run(const mpl_image_part *t)
+{
+    block b = {.t = t, .g = grouping_of(t->window)};
+    int64_t n = t->to - t->from, n_blocks = (n + BLOCK - 1) / BLOCK;
+
+    for (int64_t i = 0; i < n_blocks; i++) {
+        const float *filter = t->filter;
+
+        b.from = t->from + n * i / n_blocks;
+        b.n = t->from + n * (i + 1) / n_blocks - b.from;
+        find_corners(&b);
+        for (slice s = {0}; next_slice(t->window, &b.g, &s);) {
+            if (s.first == 0)
+                list_pixels(&b, s.from, s.to);
+            filter = add_slice(&b, &s, filter);
+        }
+    }
+}
+
+const mpl_image_conv mpl_image_conv_taps = {
+    .how = "taps:avx2", .fits = fits, .n_packed = n_packed, .pack = pack, .run = run};
+#else
+static bool fits(const mpl_image_window *w)
+{
+    return (void)w, false;
+}
+
+const mpl_image_conv mpl_image_conv_taps = {.how = "none", .fits = fits};
+#endif
