@@ -4,8 +4,9 @@
 #   scripts/tuned.sh MEMPLAN OUT.tsv [TURNS [RUNS]]
 #
 # Each network is timed (`memplan tune`), then run under the three layouts in turn, TURNS (5) times RUNS (5); a time is the median
-# over the turns of a turn's median. A ratio is the median over the turns of that turn's ratio. `~least_sum_ms` is the sum
-# of operations' and reorders' times that the cut proves least.
+# over the turns of a turn's median. A ratio is the median over the turns of that turn's ratio. `~sum_ms` is the sum of
+# operations' and reorders' times as chosen; `~bound_ms` that of each operation's least time in any layout, without reorders, which
+# no choice goes below.
 set -u
 program=${1:?usage: scripts/tuned.sh MEMPLAN OUT.tsv [TURNS [RUNS]]}
 out=${2:?usage: scripts/tuned.sh MEMPLAN OUT.tsv [TURNS [RUNS]]}
@@ -27,7 +28,7 @@ one() {
     median "$work/runs" | awk '{printf "%.4f\n", $1 / 1e6}'
 }
 
-printf 'network\tplain_MiB\tauto_MiB\ttuned_MiB\t~plain_ms\t~auto_ms\t~tuned_ms\t~tuned_over_auto\t~least_sum_ms\n' >"$out.new"
+printf 'network\tplain_MiB\tauto_MiB\ttuned_MiB\t~plain_ms\t~auto_ms\t~tuned_ms\t~tuned_over_auto\t~sum_ms\t~bound_ms\n' >"$out.new"
 for network in resnet18 resnet50 densenet121 inception_v3 vgg16 squeezenet mobilenet_v2 shufflenet_v2 mcunet unet; do
     "$program" tune "$network" --op-times "$work/times.tsv" --threads 1 >"$work/tune" 2>"$work/err" ||
         { echo "tuned: $network: $(tail -1 "$work/err")" >&2; continue; }
@@ -41,9 +42,9 @@ for network in resnet18 resnet50 densenet121 inception_v3 vgg16 squeezenet mobil
         for layout in plain auto tuned; do awk '{printf "\t%.3f", $1 / 1048576}' "$work/$layout.bytes"; done
         for layout in plain auto tuned; do printf '\t%.2f' "$(median "$work/$layout.ms")"; done
         printf '\t%.3f' "$(median "$work/ratio")"
-        sed -nE 's/.*: tuned, ([0-9.]+) ms.*/\t\1/p' "$work/tune"
+        sed -nE 's/.*: tuned, ([0-9.]+) ms.* than ([0-9.]+) ms.*/\t\1\t\2/p' "$work/tune"
     } >>"$out.new"
     echo "tuned: $network: done" >&2
 done
-awk -F '\t' 'NR > 1 {s += log($8); n++} END {if (n > 0) printf "geometric mean\t\t\t\t\t\t\t%.3f\t\n", exp(s / n)}' "$out.new" >>"$out.new"
+awk -F '\t' 'NR > 1 {s += log($8); n++} END {if (n > 0) printf "geometric mean\t\t\t\t\t\t\t%.3f\t\t\n", exp(s / n)}' "$out.new" >>"$out.new"
 mv "$out.new" "$out"

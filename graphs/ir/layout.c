@@ -31,19 +31,46 @@ uint32_t mpl_n_images(const mpl_graph *g, mpl_op op)
     return kind == MPL_OP_conv_sum ? 2 : all && kind != MPL_OP_clip ? mpl_op_n_in(g, op) : 1;
 }
 
-bool mpl_channels_last(const mpl_graph *g, mpl_value v)
+static const char *const names[MPL_N_LAYOUTS] = {"plain", "channels_last", "blocked8"};
+
+const char *mpl_layout_name(mpl_layout layout)
+{
+    return names[layout];
+}
+
+mpl_layout mpl_layout_named(const char *mode)
+{
+    uint32_t k = 0;
+
+    while (k < MPL_N_LAYOUTS && strcmp(mode, names[k]) != 0)
+        k++;
+    return (mpl_layout)k;
+}
+
+bool mpl_layout_takes(mpl_layout layout, const mpl_shape *image)
+{
+    return layout == MPL_PLAIN ||
+           (image->rank == 4 && (layout == MPL_LAST || image->dim[1] % MPL_BLOCK == 0));
+}
+
+mpl_layout mpl_layout_of(const mpl_graph *g, mpl_value v)
 {
     while (v != MPL_NONE && g->value_op[v] != MPL_NONE) {
         mpl_op op = g->value_op[v];
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
         if (kind == MPL_OP_reorder)
-            return strcmp(mpl_attr_text(g, op, MPL_ATTR_mode, ""), "channels_last") == 0;
+            return mpl_layout_named(mpl_attr_text(g, op, MPL_ATTR_mode, "plain"));
         if (!mpl_keeps_layout(kind) || g->op_in_begin[op] == g->op_in_begin[op + 1])
-            return false;
+            return MPL_PLAIN;
         v = g->op_in[g->op_in_begin[op]];
     }
-    return false;
+    return MPL_PLAIN;
+}
+
+bool mpl_channels_last(const mpl_graph *g, mpl_value v)
+{
+    return mpl_layout_of(g, v) == MPL_LAST;
 }
 
 /* Dims in channels-last order. */

@@ -1,21 +1,19 @@
-/* choose_layouts.c -- puts convolutions, and what is between them, into channels-last layout, with
- * explicit reorders around. See passes.h. */
-#include "graphs/ir/layout.h"
+/* choose_layouts.c -- puts convolutions, and what is between them, into channels-last layout, or
+ * each operation into a given one, with explicit reorders around. See passes.h. */
 
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/passes/copy.h"
 #include "graphs/passes/layouts.h"
 #include "graphs/passes/passes.h"
 
-enum { PLAIN = MPL_PLAIN, LAST = MPL_LAST, N_LAYOUTS = MPL_N_LAYOUTS };
-
 typedef struct laying {
     mpl_ctx *ctx;
     mpl_graph *g, *to;
-    mpl_value *map[N_LAYOUTS]; /* [n_values] MPL_NONE: not made in that layout */
-    uint8_t *is_output;        /* [n_values] */
-    char *name;                /* room for the longest name and a suffix */
-    const mpl_laid *laid;      /* [n_ops], or NULL: convolutions, and what is between them */
+    mpl_value *map[MPL_N_LAYOUTS]; /* [n_values] MPL_NONE: not made in that layout */
+    uint8_t *own;                  /* [n_values] layout that is made first */
+    uint8_t *is_output;            /* [n_values] */
+    char *name;                    /* room for the longest name and a suffix */
+    const mpl_laid *laid;          /* [n_ops], or NULL: convolutions, and what is between them */
 } laying;
 
 static bool is_image(const mpl_graph *g, mpl_value v)
@@ -57,7 +55,7 @@ static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
 
 mpl_layout mpl_operand_layout(const mpl_graph *g, mpl_op op, uint32_t i, mpl_layout layout)
 {
-    return layout == MPL_LAST && follows(g, op, i) ? MPL_LAST : MPL_PLAIN;
+    return layout != MPL_PLAIN && follows(g, op, i) ? layout : MPL_PLAIN;
 }
 
 bool mpl_op_may_be_last(const mpl_graph *g, mpl_op op)
@@ -86,18 +84,46 @@ bool mpl_op_may_be_last(const mpl_graph *g, mpl_op op)
     return true;
 }
 
-static bool wants_last(const laying *l, mpl_op op)
+/* Whether filters in that layout exist: whole, or a channel each. */
+static bool has_filters(const mpl_graph *g, mpl_op op)
+{
+    mpl_value x = mpl_op_input(g, op, mpl_n_images(g, op) - 1);
+    int64_t groups = mpl_attr_int(g, op, MPL_ATTR_group, 1);
+
+    return groups == 1 || (groups == g->value_shape[x].dim[1] &&
+                           groups == g->value_shape[mpl_op_output(g, op, 0)].dim[1]);
+}
+
+bool mpl_op_may_be(const mpl_graph *g, mpl_op op, mpl_layout layout)
+{
+    if (layout != MPL_BLOCKED)
+        return layout == MPL_PLAIN || mpl_op_may_be_last(g, op);
+    if (!mpl_op_may_be_last(g, op) ||
+        !mpl_layout_takes(layout, &g->value_shape[mpl_op_output(g, op, 0)]))
+        return false;
+    for (uint32_t i = 0; i < mpl_n_images(g, op); i++) {
+        const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];
+
+        if (follows(g, op, i) ? is_repeated(g, op, i) || !mpl_layout_takes(layout, s)
+                              : mpl_count(s) != 1)
+            return false;
+    }
+    return !mpl_is_conv((mpl_op_kind)g->op_kind[op]) || has_filters(g, op);
+}
+
+static mpl_layout wanted(const laying *l, mpl_op op)
 {
     const mpl_graph *g = l->g;
 
     if (l->laid != NULL)
-        return l->laid[op].layout == LAST;
+        return (mpl_layout)l->laid[op].layout;
     if (!mpl_op_may_be_last(g, op))
-        return false;
+        return MPL_PLAIN;
     for (uint32_t i = 0; i < mpl_n_images(g, op) && !mpl_is_conv((mpl_op_kind)g->op_kind[op]); i++)
-        if (l->map[LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE && !is_repeated(g, op, i))
-            return true;
-    return mpl_is_conv((mpl_op_kind)g->op_kind[op]);
+        if (l->map[MPL_LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE &&
+            !is_repeated(g, op, i))
+            return MPL_LAST;
+    return mpl_is_conv((mpl_op_kind)g->op_kind[op]) ? MPL_LAST : MPL_PLAIN;
 }
 
 /* A name in neither graph: v's with a suffix. */
@@ -110,22 +136,25 @@ static const char *fresh_name(laying *l, mpl_value v, const char *end)
     return l->name;
 }
 
+/* Ends of names. */
+static const char *const ends[MPL_N_LAYOUTS] = {"plain", "last", "blocked"};
+
 /* Makes v in that layout, with a reorder if needed. The plain value keeps an output's name. */
-static mpl_status need(laying *l, mpl_value v, uint32_t layout)
+static mpl_status need(laying *l, mpl_value v, mpl_layout layout)
 {
     const char *name;
-    mpl_attr mode = MPL_TEXT(mode, layout == LAST ? "channels_last" : "plain");
+    mpl_attr mode = MPL_TEXT(mode, mpl_layout_name(layout));
 
     if (l->map[layout][v] != MPL_NONE)
         return MPL_OK;
-    name = layout == PLAIN && l->is_output[v] ? l->g->value_name[v]
-                                              : fresh_name(l, v, layout == LAST ? "last" : "plain");
-    return mpl_graph_add_op(l->ctx, l->to, MPL_OP_reorder, name, 1, &l->map[1 - layout][v], 1,
-                            &mode, 1, &name, &l->map[layout][v]);
+    name = layout == MPL_PLAIN && l->is_output[v] ? l->g->value_name[v]
+                                                  : fresh_name(l, v, ends[layout]);
+    return mpl_graph_add_op(l->ctx, l->to, MPL_OP_reorder, name, 1, &l->map[l->own[v]][v], 1, &mode,
+                            1, &name, &l->map[layout][v]);
 }
 
-/* Adds an operation on images with channels last. */
-static mpl_status add_last(laying *l, mpl_op op)
+/* Adds an operation on images in a layout that is not plain. */
+static mpl_status add_laid(laying *l, mpl_op op, mpl_layout as)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = l->g;
@@ -140,7 +169,7 @@ static mpl_status add_last(laying *l, mpl_op op)
     mpl_add_way(l->laid != NULL ? l->laid[op].way : 0, &n_attr, attr);
     for (uint32_t i = 0; i < n_in; i++) {
         mpl_value v = g->op_in[g->op_in_begin[op] + i];
-        uint32_t layout = mpl_operand_layout(g, op, i, MPL_LAST);
+        mpl_layout layout = mpl_operand_layout(g, op, i, as);
 
         in[i] = MPL_NONE;
         if (v == MPL_NONE)
@@ -148,10 +177,11 @@ static mpl_status add_last(laying *l, mpl_op op)
         MPL_TRY(need(l, v, layout));
         in[i] = l->map[layout][v];
     }
-    name[0] = l->is_output[out] ? fresh_name(l, out, "last") : g->value_name[out];
+    name[0] = l->is_output[out] ? fresh_name(l, out, ends[as]) : g->value_name[out];
     MPL_TRY(mpl_graph_add_op(l->ctx, l->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in,
                              n_attr, attr, n_out, name, made));
-    l->map[LAST][out] = made[0];
+    l->map[as][out] = made[0];
+    l->own[out] = (uint8_t)as;
 out:
     mpl_free_each(l->ctx, in, attr);
     return st;
@@ -163,8 +193,8 @@ static mpl_status add_plain(laying *l, mpl_op op)
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE)
-            MPL_PASS(need(l, g->op_in[i], PLAIN));
-    return mpl_copy_op_as(l->ctx, g, op, l->to, l->map[PLAIN], NULL,
+            MPL_PASS(need(l, g->op_in[i], MPL_PLAIN));
+    return mpl_copy_op_as(l->ctx, g, op, l->to, l->map[MPL_PLAIN], NULL,
                           &(mpl_copy_as){.way = l->laid != NULL ? l->laid[op].way : 0});
 }
 
@@ -176,7 +206,8 @@ static mpl_status lay(laying *l)
     for (mpl_value v = 0; v < g->n_values; v++) {
         size_t n = strlen(g->value_name[v]);
 
-        l->map[PLAIN][v] = l->map[LAST][v] = MPL_NONE;
+        for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
+            l->map[k][v] = MPL_NONE;
         longest = n > longest ? n : longest;
     }
     MPL_PASS(mpl_new(l->ctx, l->name, longest + 32));
@@ -184,12 +215,15 @@ static mpl_status lay(laying *l)
         l->is_output[g->output[i]] = 1;
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] == MPL_NONE)
-            MPL_PASS(mpl_copy_value(l->ctx, g, v, l->to, &l->map[PLAIN][v]));
-    for (mpl_op op = 0; op < g->n_ops; op++)
-        MPL_PASS(wants_last(l, op) ? add_last(l, op) : add_plain(l, op));
+            MPL_PASS(mpl_copy_value(l->ctx, g, v, l->to, &l->map[MPL_PLAIN][v]));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        mpl_layout layout = wanted(l, op);
+
+        MPL_PASS(layout != MPL_PLAIN ? add_laid(l, op, layout) : add_plain(l, op));
+    }
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        MPL_PASS(need(l, g->output[i], PLAIN));
-        MPL_PASS(mpl_graph_add_output(l->ctx, l->to, l->map[PLAIN][g->output[i]]));
+        MPL_PASS(need(l, g->output[i], MPL_PLAIN));
+        MPL_PASS(mpl_graph_add_output(l->ctx, l->to, l->map[MPL_PLAIN][g->output[i]]));
     }
     return mpl_graph_finish(l->ctx, l->to);
 }
@@ -200,8 +234,9 @@ static mpl_status replace(mpl_ctx *ctx, mpl_graph **graph, const mpl_laid *laid)
     mpl_graph *g = *graph;
     laying l = {.ctx = ctx, .g = g, .laid = laid};
 
-    for (uint32_t i = 0; i < N_LAYOUTS; i++)
+    for (uint32_t i = 0; i < MPL_N_LAYOUTS; i++)
         MPL_TRY(mpl_new(ctx, l.map[i], g->n_values));
+    MPL_TRY(mpl_new(ctx, l.own, g->n_values));
     MPL_TRY(mpl_new(ctx, l.is_output, g->n_values));
     MPL_TRY(mpl_graph_new(ctx, g->name, &l.to));
     MPL_TRY(lay(&l));
@@ -209,9 +244,9 @@ static mpl_status replace(mpl_ctx *ctx, mpl_graph **graph, const mpl_laid *laid)
     *graph = l.to, l.to = NULL;
 out:
     mpl_graph_free(ctx, l.to);
-    for (uint32_t i = 0; i < N_LAYOUTS; i++)
+    for (uint32_t i = 0; i < MPL_N_LAYOUTS; i++)
         mpl_free(ctx, l.map[i]);
-    mpl_free_each(ctx, l.is_output, l.name);
+    mpl_free_each(ctx, l.own, l.is_output, l.name);
     return st;
 }
 
@@ -238,8 +273,8 @@ mpl_status mpl_graph_lay(mpl_ctx *ctx, mpl_graph **graph, const mpl_laid *laid)
     const mpl_graph *g = *graph;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
-        if (laid[op].layout == MPL_LAST && !mpl_op_may_be_last(g, op))
-            return MPL_ERROR(ctx, MPL_EINVALID, "operation '%.100s' cannot have its channels last",
-                             g->op_name[op]);
+        if (!mpl_op_may_be(g, op, (mpl_layout)laid[op].layout))
+            return MPL_ERROR(ctx, MPL_EINVALID, "operation '%.100s' cannot have its images %s",
+                             g->op_name[op], mpl_layout_name((mpl_layout)laid[op].layout));
     return replace(ctx, graph, laid);
 }

@@ -1,9 +1,8 @@
-/* layouts.h -- which operations keep the channels of their images last, chosen by times. */
+/* layouts.h -- which operations have the channels of their images last, or in blocks, chosen by
+ * times. */
 #pragma once
 
-#include "graphs/graph.h"
-
-typedef enum mpl_layout { MPL_PLAIN, MPL_LAST, MPL_N_LAYOUTS } mpl_layout;
+#include "graphs/ir/layout.h"
 
 /* Implementations of an operation in one layout that are told apart. */
 enum { MPL_N_WAYS = 4 };
@@ -23,16 +22,20 @@ typedef struct mpl_layout_times {
 
 /* Whether layouts of a graph can be chosen: one block, no updates, no reorders yet. */
 bool mpl_layouts_open(const mpl_graph *g);
-/* Whether the operation can run with its images' channels last. */
+/* Whether the operation can run with its images' channels last; with its images in `layout`. */
 bool mpl_op_may_be_last(const mpl_graph *g, mpl_op op);
+bool mpl_op_may_be(const mpl_graph *g, mpl_op op, mpl_layout layout);
 
-/* Layouts of all operations with the least sum of their times and of the reorders between them: a
- * value that is read in another layout than its own is reordered once; inputs, weights and outputs
- * are plain. That is a minimum cut, so *least_ns is proved least for these times. laid[n_ops]: only
- * .layout is set. MPL_ELIMIT: the times sum to 2^53 ns and more. O(a maximum flow of two nodes an
- * operation). */
+/* Layouts of all operations with a small sum of their times and of the reorders between them: a
+ * value that is read in another layout than its own is reordered once for each; inputs, weights and
+ * outputs are plain. Beginning with all plain, each layout in turn is offered to all operations at
+ * once, as long as one of them lowers the sum; which of them take it is a minimum cut. So *ns is
+ * the least where no operation has the choice of more than two layouts, plain and one other, and
+ * else no offer to several operations lowers it; no choice needs less than *bound_ns. laid[n_ops]:
+ * only .layout is set. MPL_ELIMIT: the times sum to 2^53 ns and more. O(a few maximum flows of four
+ * nodes an operation). */
 mpl_status mpl_layouts_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_layout_times *times,
-                              mpl_laid *laid, uint64_t *least_ns);
+                              mpl_laid *laid, uint64_t *ns, uint64_t *bound_ns);
 /* The sum for any layouts. UINT64_MAX: an operation cannot run so. O(size). */
 uint64_t mpl_layouts_ns(const mpl_graph *g, const mpl_layout_times *times, const mpl_laid *laid);
 

@@ -1,11 +1,12 @@
-/* tune_layouts.c -- layouts of the least time, by a minimum cut. See layouts.h.
+/* tune_layouts.c -- layouts of a small time, by minimum cuts. See layouts.h.
  *
- * A node for each operation: on the source's side it is plain, on the sink's its images have their
- * channels last; the arc that such a choice cuts carries its time. A value that some reader wants
- * in the other layout is reordered once, whatever the number of such readers, so it has one more
- * node a direction: it lies on the readers' side if one of them does, and the arc between it and
+ * One layout is offered to all operations at once (the expansion of Boykov, Veksler and Zabih,
+ * 2001). A node for each operation: on the source's side it keeps its layout, on the sink's it
+ * takes the offered one; the arc that such a choice cuts carries its time. A value that some reader
+ * wants in another layout is reordered once, whatever the number of such readers, so it has one
+ * more node a layout: it lies on the readers' side if one of them does, and the arc between it and
  * the value's operation carries the reorder's time. Both kinds of arc make the sum submodular, so
- * the cut is exact (Kolmogorov and Zabih 2004; Boykov, Veksler and Zabih 2001). */
+ * the cut is exact (Kolmogorov and Zabih 2004). */
 #include "graphs/passes/layouts.h"
 #include "graphs/problem/bounds/igraph.h"
 
@@ -13,6 +14,8 @@ typedef struct cut {
     mpl_ctx *ctx;
     const mpl_graph *g;
     const mpl_layout_times *times;
+    const mpl_laid *laid; /* [n_ops] kept or not */
+    mpl_layout offered;
     uint32_t n_nodes, source, sink;
     size_t n_arcs, from_room, to_room, capacity_room;
     uint32_t *from, *to;
@@ -32,41 +35,18 @@ static mpl_status arc(cut *c, uint32_t from, uint32_t to, uint64_t capacity)
     return MPL_OK;
 }
 
-/* The node of what makes v: inputs and weights are plain. */
+/* The layout in which v is made, before the offer: inputs and weights are plain. */
+static mpl_layout own_layout(const mpl_graph *g, const mpl_laid *laid, mpl_value v)
+{
+    return g->value_op[v] != MPL_NONE ? (mpl_layout)laid[g->value_op[v]].layout : MPL_PLAIN;
+}
+
+/* The node of what makes v. */
 static uint32_t maker(const cut *c, mpl_value v)
 {
-    return c->g->value_op[v] != MPL_NONE ? c->g->value_op[v] : c->source;
-}
-
-/* Calls for each reader of v, by an operand that follows its layout (`op`) or is plain always
- * (MPL_NONE). */
-typedef mpl_status on_reader(cut *c, uint32_t node, mpl_op op);
-
-static mpl_status each_reader(cut *c, mpl_value v, uint32_t node, on_reader *take)
-{
-    const mpl_graph *g = c->g;
-
-    for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++) {
-        mpl_op op = g->value_use[k];
-
-        for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
-            if (mpl_op_input(g, op, i) == v)
-                MPL_PASS(take(c, node,
-                              mpl_operand_layout(g, op, i, MPL_LAST) == MPL_LAST ? op : MPL_NONE));
-    }
-    return MPL_OK;
-}
-
-/* node is on the sink's side if a reader's channels are last */
-static mpl_status wants_last(cut *c, uint32_t node, mpl_op op)
-{
-    return op != MPL_NONE ? arc(c, node, op, c->infinite) : MPL_OK;
-}
-
-/* node is on the source's side if a reader is plain */
-static mpl_status wants_plain(cut *c, uint32_t node, mpl_op op)
-{
-    return arc(c, op != MPL_NONE ? op : c->source, node, c->infinite);
+    if (c->g->value_op[v] != MPL_NONE)
+        return c->g->value_op[v];
+    return c->offered == MPL_PLAIN ? c->sink : c->source;
 }
 
 static bool is_output(const mpl_graph *g, mpl_value v)
@@ -77,18 +57,49 @@ static bool is_output(const mpl_graph *g, mpl_value v)
     return false;
 }
 
-static mpl_status add_value(cut *c, mpl_value v)
+/* Puts `node` where it belongs if op reads v in `layout` by this operand. */
+static mpl_status add_reader(cut *c, uint32_t node, mpl_op op, uint32_t i, mpl_layout layout)
 {
-    uint32_t to_last = c->n_nodes++, to_plain = c->n_nodes++;
+    bool follows = mpl_operand_layout(c->g, op, i, MPL_LAST) == MPL_LAST;
+    bool offered = layout == c->offered;
 
-    MPL_PASS(arc(c, maker(c, v), to_last, c->times->reorder[MPL_LAST][v]));
-    MPL_PASS(each_reader(c, v, to_last, wants_last));
-    if (maker(c, v) == c->source)
-        return MPL_OK;
-    MPL_PASS(arc(c, to_plain, maker(c, v), c->times->reorder[MPL_PLAIN][v]));
-    if (is_output(c->g, v))
-        MPL_PASS(arc(c, c->source, to_plain, c->infinite));
-    return each_reader(c, v, to_plain, wants_plain);
+    if (!follows && layout == MPL_PLAIN)
+        return offered ? arc(c, node, c->sink, c->infinite) : arc(c, c->source, node, c->infinite);
+    if (follows && offered)
+        return arc(c, node, op, c->infinite);
+    return follows && c->laid[op].layout == layout ? arc(c, op, node, c->infinite) : MPL_OK;
+}
+
+/* The reorder of v to `layout`. */
+static mpl_status add_reorder(cut *c, mpl_value v, mpl_layout layout)
+{
+    const mpl_graph *g = c->g;
+    uint64_t ns = c->times->reorder[layout][v];
+    uint32_t node = c->n_nodes++;
+    bool offered = layout == c->offered;
+
+    if (offered)
+        MPL_PASS(arc(c, maker(c, v), node, ns));
+    else
+        MPL_PASS(arc(c, node, own_layout(g, c->laid, v) == layout ? maker(c, v) : c->sink, ns));
+    if (layout == MPL_PLAIN && is_output(g, v))
+        MPL_PASS(offered ? arc(c, node, c->sink, c->infinite)
+                         : arc(c, c->source, node, c->infinite));
+    for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
+        for (uint32_t i = 0; i < mpl_op_n_in(g, g->value_use[k]); i++)
+            if (mpl_op_input(g, g->value_use[k], i) == v)
+                MPL_PASS(add_reader(c, node, g->value_use[k], i, layout));
+    return MPL_OK;
+}
+
+static mpl_status add_op(cut *c, mpl_op op)
+{
+    uint64_t taken = c->times->op[c->offered][op];
+
+    MPL_PASS(arc(c, c->source, op, taken == UINT64_MAX ? c->infinite : taken));
+    if (c->laid[op].layout == (uint8_t)c->offered)
+        return arc(c, op, c->sink, c->infinite);
+    return arc(c, op, c->sink, c->times->op[c->laid[op].layout][op]);
 }
 
 static mpl_status add_all(cut *c)
@@ -105,55 +116,79 @@ static mpl_status add_all(cut *c)
             fits = fits && mpl_add_bytes(sum, c->times->reorder[k][v], &sum);
     }
     /* every infinite arc in a cut, and each may be there: their sum must stay exact, too */
-    if (!fits || sum >= (UINT64_C(1) << 53) / (4 * ((uint64_t)g->n_ops + g->n_values + 1)))
+    if (!fits || sum >= (UINT64_C(1) << 53) / (6 * ((uint64_t)g->n_ops + g->n_values + 1)))
         return MPL_ERROR(c->ctx, MPL_ELIMIT, "times of operations are too large for a cut");
     c->infinite = sum;
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++) {
-            uint64_t ns = c->times->op[k][op] == UINT64_MAX ? sum : c->times->op[k][op];
-
-            MPL_PASS(k == MPL_PLAIN ? arc(c, op, c->sink, ns) : arc(c, c->source, op, ns));
-        }
+        MPL_PASS(add_op(c, op));
     for (mpl_value v = 0; v < g->n_values; v++)
-        MPL_PASS(add_value(c, v));
+        for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
+            MPL_PASS(add_reorder(c, v, (mpl_layout)k));
     return MPL_OK;
 }
 
-mpl_status mpl_layouts_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_layout_times *times,
-                              mpl_laid *laid, uint64_t *least_ns)
+/* Gives the offered layout to the operations for which that makes the sum the least. */
+static mpl_status offer(mpl_ctx *ctx, const mpl_graph *g, const mpl_layout_times *times,
+                        mpl_layout offered, mpl_laid *laid, uint64_t *ns)
 {
     mpl_status st = MPL_OK;
     cut c = {.ctx = ctx, .g = g, .times = times, .source = g->n_ops, .sink = g->n_ops + 1};
     uint8_t *side = NULL;
 
+    c.laid = laid;
+    c.offered = offered;
     c.n_nodes = g->n_ops + 2;
     MPL_TRY(add_all(&c));
     MPL_TRY(mpl_new(ctx, side, c.n_nodes));
-    MPL_TRY(mpl_max_flow(ctx, c.n_nodes, c.n_arcs, c.from, c.to, c.capacity, c.source, c.sink,
-                         least_ns, side));
+    MPL_TRY(mpl_max_flow(ctx, c.n_nodes, c.n_arcs, c.from, c.to, c.capacity, c.source, c.sink, ns,
+                         side));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        laid[op].layout = side[op] ? MPL_PLAIN : MPL_LAST;
+        if (!side[op])
+            laid[op].layout = (uint8_t)offered;
 out:
     mpl_free_each(ctx, c.from, c.to, c.capacity, side);
     return st;
 }
 
-/* Time of the reorders of v, which has its operation's layout. */
-static uint64_t reorders_ns(const mpl_graph *g, const mpl_layout_times *times, const mpl_laid *laid,
-                            mpl_value v)
+mpl_status mpl_layouts_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_layout_times *times,
+                              mpl_laid *laid, uint64_t *ns, uint64_t *bound_ns)
 {
-    mpl_op by = g->value_op[v];
-    uint32_t own = by == MPL_NONE ? MPL_PLAIN : laid[by].layout, other = 1 - own;
-    bool wanted = other == MPL_PLAIN && is_output(g, v);
+    uint64_t before = UINT64_MAX;
 
+    *bound_ns = 0;
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint64_t least = UINT64_MAX;
+
+        for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
+            least = mpl_min_u64(least, times->op[k][op]);
+        *bound_ns += least;
+        laid[op].layout = MPL_PLAIN;
+    }
+    *ns = mpl_layouts_ns(g, times, laid);
+    while (*ns < before) {
+        before = *ns;
+        for (uint32_t k = 1; k <= MPL_N_LAYOUTS; k++)
+            MPL_PASS(offer(ctx, g, times, (mpl_layout)(k % MPL_N_LAYOUTS), laid, ns));
+    }
+    return MPL_OK;
+}
+
+/* Time of the reorders of v to `layout`. */
+static uint64_t reorder_ns(const mpl_graph *g, const mpl_layout_times *times, const mpl_laid *laid,
+                           mpl_value v, mpl_layout layout)
+{
+    bool wanted = layout == MPL_PLAIN && is_output(g, v);
+
+    if (own_layout(g, laid, v) == layout)
+        return 0;
     for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++) {
         mpl_op op = g->value_use[k];
 
         for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
             wanted = wanted || (mpl_op_input(g, op, i) == v &&
-                                mpl_operand_layout(g, op, i, laid[op].layout) == other);
+                                mpl_operand_layout(g, op, i, laid[op].layout) == layout);
     }
-    return wanted ? times->reorder[other][v] : 0;
+    return wanted ? times->reorder[layout][v] : 0;
 }
 
 uint64_t mpl_layouts_ns(const mpl_graph *g, const mpl_layout_times *times, const mpl_laid *laid)
@@ -166,6 +201,7 @@ uint64_t mpl_layouts_ns(const mpl_graph *g, const mpl_layout_times *times, const
         sum += times->op[laid[op].layout][op];
     }
     for (mpl_value v = 0; v < g->n_values; v++)
-        sum += reorders_ns(g, times, laid, v);
+        for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
+            sum += reorder_ns(g, times, laid, v, (mpl_layout)k);
     return sum;
 }

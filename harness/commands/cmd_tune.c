@@ -2,8 +2,9 @@
  * --layout tuned.
  *
  * Operations are timed inside whole runs, where caches hold what they hold in use: once with all
- * images plain, once with all channels last, and so again with each further implementation that the
- * backend has. Reorders are timed apart, since which of them a choice needs is not known before. */
+ * images plain, once with all channels last, once with all in blocks, and so again with each
+ * further implementation that the backend has. Reorders are timed apart, since which of them a
+ * choice needs is not known before. */
 #include <unistd.h>
 
 #include "harness/cli/command.h"
@@ -138,20 +139,21 @@ out:
 /* All ways of one layout, in turn, until none is new. */
 static mpl_status time_layout(tuner *t, const mpl_graph *g, mpl_layout layout)
 {
+    static const char *const where[MPL_N_LAYOUTS] = {"first", "last", "in blocks"};
+
     for (uint8_t way = 0; way < MPL_N_WAYS; way++) {
         uint32_t n;
 
         for (mpl_op op = 0; op < g->n_ops; op++)
-            t->laid[op] = (mpl_laid){
-                layout == MPL_LAST && mpl_op_may_be_last(g, op) ? MPL_LAST : MPL_PLAIN, way};
+            t->laid[op] =
+                (mpl_laid){mpl_op_may_be(g, op, layout) ? (uint8_t)layout : MPL_PLAIN, way};
         MPL_PASS(time_variant(t, &n));
         if (n == 0)
             break;
         if (!t->options->quiet)
             printf("%s: channels %s, implementation %u: %" PRIu32 " operations timed, %.3f ms a "
                    "run\n",
-                   t->graph, layout == MPL_LAST ? "last" : "first", way, n,
-                   (double)t->whole_ns / 1e6);
+                   t->graph, where[layout], way, n, (double)t->whole_ns / 1e6);
         fflush(stdout);
     }
     return MPL_OK;
@@ -170,7 +172,7 @@ static bool is_listed(mpl_shape *const *shape, uint32_t n, const mpl_shape *s)
 /* A graph that turns one image of each shape, and back; *out stays NULL where there is no image. */
 static mpl_status turning_graph(mpl_ctx *ctx, const mpl_graph *g, mpl_graph **out)
 {
-    static const char *const mode[] = {"channels_last", "plain"};
+    static const mpl_layout turn[] = {MPL_LAST, MPL_PLAIN, MPL_BLOCKED, MPL_PLAIN};
     mpl_status st = MPL_OK;
     mpl_graph *to = NULL;
     mpl_shape **shape = NULL;
@@ -190,10 +192,10 @@ static mpl_status turning_graph(mpl_ctx *ctx, const mpl_graph *g, mpl_graph **ou
         MPL_TRY(
             mpl_graph_add_value(ctx, to, text, MPL_INPUT, MPL_TYPE_f32, &g->value_shape[v], &made));
         shape[n++] = &g->value_shape[v];
-        for (uint32_t k = 0; k < 2; k++) {
-            mpl_attr attr = MPL_TEXT(mode, mode[k]);
+        for (uint32_t k = 0; k < (mpl_layout_takes(MPL_BLOCKED, &g->value_shape[v]) ? 4 : 2); k++) {
+            mpl_attr attr = MPL_TEXT(mode, mpl_layout_name(turn[k]));
 
-            snprintf(text, sizeof text, "image%" PRIu32 ".%s", n - 1, mode[k]);
+            snprintf(text, sizeof text, "image%" PRIu32 ".%u", n - 1, k);
             MPL_TRY(mpl_graph_add_op(ctx, to, MPL_OP_reorder, name, 1, &made, 1, &attr, 1, &name,
                                      &made));
         }
@@ -227,9 +229,9 @@ static mpl_status time_reorders(tuner *t, const mpl_graph *g)
                          &how, &exec));
     MPL_TRY(time_ops(t, &job, exec, ns));
     for (mpl_op op = 0; op < job.source.graph->n_ops; op++) {
-        mpl_op_time time = mpl_reorder_time_of(
-            &job.source.graph->value_shape[mpl_op_output(job.source.graph, op, 0)],
-            op % 2 == 0 ? MPL_LAST : MPL_PLAIN);
+        mpl_value made = mpl_op_output(job.source.graph, op, 0);
+        mpl_op_time time = mpl_reorder_time_of(&job.source.graph->value_shape[made],
+                                               mpl_layout_of(job.source.graph, made));
 
         time.ns = ns[op];
         MPL_TRY(mpl_op_times_put(t->ctx, &t->times, &time));
@@ -248,7 +250,7 @@ static mpl_status tune_graph(tuner *t)
     mpl_status st = MPL_OK;
     mpl_job plain = {0};
     mpl_options options;
-    uint64_t ns = 0;
+    uint64_t ns = 0, bound_ns;
 
     MPL_TRY(open_plain(t, &options, &plain));
     t->n_ops = plain.source.graph->n_ops;
@@ -257,14 +259,16 @@ static mpl_status tune_graph(tuner *t)
     MPL_TRY(time_layout(t, plain.source.graph, MPL_PLAIN));
     if (t->backend->lays_channels_last) {
         MPL_TRY(time_layout(t, plain.source.graph, MPL_LAST));
+        MPL_TRY(time_layout(t, plain.source.graph, MPL_BLOCKED));
         MPL_TRY(time_reorders(t, plain.source.graph));
     }
     MPL_TRY(mpl_op_times_write(t->ctx, t->options->op_times, &t->times));
     MPL_TRY(mpl_tuned_choose(t->ctx, plain.source.graph, &t->times, t->options->op_times, t->laid,
-                             &ns));
+                             &ns, &bound_ns));
     if (!t->options->quiet)
-        printf("%s: tuned, %.3f ms: the least sum that these times allow, reorders counted\n",
-               t->graph, (double)ns / 1e6);
+        printf("%s: tuned, %.3f ms, reorders counted; no choice takes less than %.3f ms of these "
+               "times\n",
+               t->graph, (double)ns / 1e6, (double)bound_ns / 1e6);
 out:
     mpl_free_each(t->ctx, t->laid, t->how);
     t->laid = NULL, t->how = NULL;

@@ -54,6 +54,8 @@ static void add_shape(char *text, size_t size, const mpl_shape *s)
     }
 }
 
+static const char *const words[MPL_N_LAYOUTS] = {"plain", "last", "blocked8"};
+
 mpl_op_time mpl_op_time_of(const mpl_graph *g, mpl_op op, mpl_laid laid)
 {
     const char *name = mpl_op_table[g->op_kind[op]].name;
@@ -67,8 +69,7 @@ mpl_op_time mpl_op_time_of(const mpl_graph *g, mpl_op op, mpl_laid laid)
         t.key = hash_value(t.key, g, g->op_in[i]);
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         t.key = hash_value(t.key, g, g->op_out[i]);
-    snprintf(t.what, sizeof t.what, "%s %s way %u", name,
-             laid.layout == MPL_LAST ? "last" : "plain", laid.way);
+    snprintf(t.what, sizeof t.what, "%s %s way %u", name, words[laid.layout], laid.way);
     if (g->op_out_begin[op] < g->op_out_begin[op + 1] && g->op_out[g->op_out_begin[op]] != MPL_NONE)
         add_shape(t.what, sizeof t.what, &g->value_shape[g->op_out[g->op_out_begin[op]]]);
     return t;
@@ -78,7 +79,7 @@ mpl_op_time mpl_reorder_time_of(const mpl_shape *image, mpl_layout layout)
 {
     mpl_op_time t = {0};
 
-    snprintf(t.what, sizeof t.what, "reorder to %s", layout == MPL_LAST ? "last" : "plain");
+    snprintf(t.what, sizeof t.what, "reorder to %s", words[layout]);
     add_shape(t.what, sizeof t.what, image);
     t.key = mpl_hash(MPL_HASH_SEED, t.what, strlen(t.what));
     return t;
@@ -265,10 +266,10 @@ static mpl_status look_up(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *
                           uint8_t (*way)[MPL_N_LAYOUTS])
 {
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        found->op[MPL_PLAIN][op] = fastest(g, op, times, MPL_PLAIN, &way[op][MPL_PLAIN]);
-        found->op[MPL_LAST][op] = mpl_op_may_be_last(g, op)
-                                      ? fastest(g, op, times, MPL_LAST, &way[op][MPL_LAST])
-                                      : UINT64_MAX;
+        for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
+            found->op[k][op] = mpl_op_may_be(g, op, (mpl_layout)k)
+                                   ? fastest(g, op, times, (mpl_layout)k, &way[op][k])
+                                   : UINT64_MAX;
         if (found->op[MPL_PLAIN][op] == UINT64_MAX)
             return MPL_REFUSE(ctx, ABSENT, path, mpl_op_time_of(g, op, (mpl_laid){0}).what,
                               g->op_name[op], path);
@@ -278,6 +279,8 @@ static mpl_status look_up(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *
             mpl_op_time t = mpl_reorder_time_of(&g->value_shape[v], (mpl_layout)k);
             const mpl_op_time *known = find_time(times, t.key);
 
+            if (!mpl_layout_takes((mpl_layout)k, &g->value_shape[v]))
+                continue;
             if (known == NULL)
                 return MPL_REFUSE(ctx, ABSENT, path, t.what, g->value_name[v], path);
             found->reorder[k][v] = known->ns;
@@ -286,7 +289,7 @@ static mpl_status look_up(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *
 }
 
 mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,
-                            const char *path, mpl_laid *laid, uint64_t *ns)
+                            const char *path, mpl_laid *laid, uint64_t *ns, uint64_t *bound_ns)
 {
     mpl_status st = MPL_OK;
     mpl_layout_times found = {0};
@@ -298,7 +301,7 @@ mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times
         MPL_TRY(mpl_new(ctx, found.reorder[k], g->n_values));
     }
     MPL_TRY(look_up(ctx, g, times, path, &found, way));
-    MPL_TRY(mpl_layouts_choose(ctx, g, &found, laid, ns));
+    MPL_TRY(mpl_layouts_choose(ctx, g, &found, laid, ns, bound_ns));
     for (mpl_op op = 0; op < g->n_ops; op++)
         laid[op].way = way[op][laid[op].layout];
 out:
@@ -313,6 +316,7 @@ mpl_status mpl_tuned_graph(mpl_ctx *ctx, const char *path, mpl_graph **g, uint64
     mpl_status st = MPL_OK;
     mpl_op_times times = {0};
     mpl_laid *laid = NULL;
+    uint64_t bound_ns;
 
     *ns = 0;
     if (path == NULL)
@@ -321,7 +325,7 @@ mpl_status mpl_tuned_graph(mpl_ctx *ctx, const char *path, mpl_graph **g, uint64
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, laid, (*g)->n_ops));
     MPL_TRY(mpl_op_times_read(ctx, path, &times));
-    MPL_TRY(mpl_tuned_choose(ctx, *g, &times, path, laid, ns));
+    MPL_TRY(mpl_tuned_choose(ctx, *g, &times, path, laid, ns, &bound_ns));
     MPL_TRY(mpl_graph_lay(ctx, g, laid));
 out:
     mpl_op_times_free(ctx, &times);

@@ -32,9 +32,10 @@ mpl_status mpl_op_times_put(mpl_ctx *ctx, mpl_op_times *times, const mpl_op_time
 void mpl_op_times_free(mpl_ctx *ctx, mpl_op_times *times);
 
 /* The layout and implementation of each operation that are the fastest together, reorders counted
- * (mpl_layouts_choose). laid[n_ops]; *ns: their sum. MPL_EINPUT: `path` lacks a time. */
+ * (mpl_layouts_choose). laid[n_ops]; *ns: their sum, *bound_ns: its bound. MPL_EINPUT: `path` lacks
+ * a time. */
 mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,
-                            const char *path, mpl_laid *laid, uint64_t *ns);
+                            const char *path, mpl_laid *laid, uint64_t *ns, uint64_t *bound_ns);
 /* The fastest known time of each operation as it is laid, ns[n_ops].
  * MPL_EINPUT: `path` lacks one. */
 mpl_status mpl_tuned_times(mpl_ctx *ctx, const mpl_graph *g, const char *path, uint64_t *ns);

@@ -7,6 +7,7 @@
  * loops". oneDNN's matrix product allocates pack buffers of its own during a call. */
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
+#include "graphs/passes/layouts.h"
 #include "runtime/cpu/loops/chain.h"
 #include "runtime/cpu/loops/chain_priv.h"
 #include "runtime/cpu/loops/normal.h"
@@ -336,22 +337,28 @@ out:
     return st;
 }
 
-/* Operations on channels-last images must be as mpl_graph_channels_last makes them. */
-static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool *last)
+/* Operations on images that are not plain must be as mpl_graph_lay makes them. */
+static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_layout *layout)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-    *last = g->op_in_begin[op] < g->op_in_begin[op + 1] &&
-            mpl_channels_last(g, g->op_in[g->op_in_begin[op]]);
+    *layout = g->op_in_begin[op] < g->op_in_begin[op + 1]
+                  ? mpl_layout_of(g, g->op_in[g->op_in_begin[op]])
+                  : MPL_PLAIN;
     if (kind == MPL_OP_reorder)
         return MPL_OK;
+    if (*layout == MPL_BLOCKED && mpl_keeps_layout(kind) && !mpl_op_may_be(g, op, MPL_BLOCKED))
+        return MPL_REFUSE(ctx, "operation '%.100s' (%s) cannot have its channels in blocks",
+                          g->op_name[op], mpl_op_table[kind].name);
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
         mpl_value v = g->op_in[i];
         bool image = v != MPL_NONE && i - g->op_in_begin[op] < mpl_n_images(g, op) &&
                      g->value_shape[v].rank == 4 && g->value_role[v] != MPL_WEIGHT;
 
-        if (v != MPL_NONE && mpl_channels_last(g, v) ? !mpl_keeps_layout(kind) || !*last
-                                                     : image && *last)
+        mpl_layout own = v != MPL_NONE ? mpl_layout_of(g, v) : MPL_PLAIN;
+
+        if (own != MPL_PLAIN ? !mpl_keeps_layout(kind) || *layout != own
+                             : image && *layout != MPL_PLAIN)
             return MPL_REFUSE(
                 ctx,
                 "operation '%.100s' (%s): the layout of '%.100s' does not fit; a reorder is "
@@ -362,7 +369,7 @@ static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, bool
 }
 
 /* Element by element: any layout is fine if all operands have it. */
-static bool is_flat(const mpl_graph *g, mpl_op op, bool last)
+static bool is_flat(const mpl_graph *g, mpl_op op, mpl_layout layout)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     bool flat = (mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0 || kind == MPL_OP_sum;
@@ -371,7 +378,7 @@ static bool is_flat(const mpl_graph *g, mpl_op op, bool last)
         mpl_value v = mpl_op_input(g, op, i);
 
         if (v != MPL_NONE && g->value_shape[v].rank > 0)
-            flat = flat && mpl_channels_last(g, v) == last &&
+            flat = flat && mpl_layout_of(g, v) == layout &&
                    mpl_shape_equal(&g->value_shape[v], &g->value_shape[mpl_op_output(g, op, 0)]);
     }
     return flat;
@@ -398,7 +405,8 @@ static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
         .attr = dev->library->attr,
         .most_workspace = dev->most_workspace,
     };
-    MPL_PASS(check_layout(dev->ctx, g, op, &r->last));
+    MPL_PASS(check_layout(dev->ctx, g, op, &r->layout));
+    mpl_cpu_lay(r, r->layout);
     omp_set_num_threads((int)dev->n_threads); /* of the calling thread; primitives depend on it */
     MPL_PASS(mpl_new(dev->ctx, r->in, r->n_in));
     MPL_PASS(mpl_new(dev->ctx, r->out, r->n_out));
@@ -573,16 +581,17 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     p->copy = copies_bytes(g, op);
     if (p->copy)
         name = MPL_HOW_COPY;
-    else if (g->op_kind[op] != MPL_OP_concat && meets_concat(g, op))
+    else if (!r.blocked && g->op_kind[op] != MPL_OP_concat && meets_concat(g, op))
         MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
-    else if (r.last && prefers_images(g, op))
+    else if ((r.last || (r.blocked && !mpl_is_conv((mpl_op_kind)g->op_kind[op]))) &&
+             prefers_images(g, op))
         MPL_TRY(mpl_images_new(ctx, g, op, NULL, &p->images, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_panels_new(ctx, g, op, &p->panels, &name));
-    if (!is_ready(p) && !r.last)
+    if (!is_ready(p) && r.layout == MPL_PLAIN)
         p->normal = mpl_normal_fits(g, op, &name);
     if (!is_ready(p))
-        p->rescale = mpl_thin_of(g, op, &name);
+        p->rescale = r.blocked ? mpl_join_of(g, op, &name) : mpl_thin_of(g, op, &name);
     if (!is_ready(p) && read_operands(&r))
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     if (!is_ready(p))
@@ -596,9 +605,10 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     if (!is_ready(p) && !r.last)
         MPL_TRY(mpl_halves_new(dev, &mpl_backend_cpu, MPL_HALVES_PIECE, g, op, &p->halves,
                                &workspace, &name));
-    if (r.last && !is_ready(p) && !is_flat(g, op, r.last))
-        MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels last",
-                 g->op_name[op], mpl_op_table[g->op_kind[op]].name);
+    if (r.layout != MPL_PLAIN && !is_ready(p) && !is_flat(g, op, r.layout))
+        MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels %s",
+                 g->op_name[op], mpl_op_table[g->op_kind[op]].name,
+                 r.layout == MPL_LAST ? "last" : "in blocks");
     *workspace_bytes = is_ready(p) ? workspace : mpl_eval_workspace(g, op);
     if (*workspace_bytes > dev->most_workspace)
         MPL_FAIL(ctx, MPL_EUNAVAIL,
@@ -627,7 +637,7 @@ static mpl_status prepare_strided(mpl_device *dev, const mpl_graph *g, mpl_op op
     *out = NULL;
     MPL_TRY(recipe_init(dev, g, op, stride, &r));
     MPL_TRY(mpl_new(dev->ctx, p, 1));
-    if (meets_concat(g, op))
+    if (!r.blocked && meets_concat(g, op)) /* blocks inside a concat are copied */
         MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
     if (!is_ready(p))
         goto out;

@@ -47,14 +47,33 @@ dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s)
     return mpl_cpu_plain(s->rank, s->dim);
 }
 
-/* An image, possibly channels-last. */
+/* Images of these dims in blocks of channels. */
+static dnnl_memory_desc_t in_blocks(const int64_t *dim)
+{
+    dnnl_memory_desc_t md;
+    dnnl_dims_t dims;
+
+    memcpy(dims, dim, 4 * sizeof *dim);
+    dnnl_memory_desc_init_by_tag(&md, 4, dims, dnnl_f32, dnnl_nChw8c);
+    return md;
+}
+
+/* An image in the operation's layout. */
 static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
 {
     const int64_t *dim = s->dim;
 
+    if (r->blocked)
+        return in_blocks(dim);
     if (!r->last)
         return mpl_cpu_plain_shape(s);
     return strided(4, dim, (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
+}
+
+void mpl_cpu_lay(recipe *r, mpl_layout layout)
+{
+    r->last = layout == MPL_LAST;
+    r->blocked = layout == MPL_BLOCKED;
 }
 
 void mpl_cpu_arg_add(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
@@ -86,7 +105,8 @@ static void take(recipe *r, dnnl_primitive_desc_iterator_t it)
     dnnl_primitive_desc_t next = dnnl_primitive_desc_iterator_fetch(it);
     dnnl_primitive_desc_t drop = next;
 
-    if (next != NULL && fits(r, next) && (!is_reference(next) || (r->last && r->pd == NULL)))
+    if (next != NULL && fits(r, next) &&
+        (!is_reference(next) || ((r->last || r->blocked) && r->pd == NULL)))
         drop = r->pd, r->pd = next;
     if (drop != NULL)
         dnnl_primitive_desc_destroy(drop);
@@ -467,7 +487,7 @@ static void conv(recipe *r)
     bias = mpl_cpu_plain(1, &r->out[0]->dim[1]);
     dst = image(r, r->out[0]);
     any = filter;
-    if (r->last && is_constant(r, first + 1))
+    if ((r->last || r->blocked) && is_constant(r, first + 1))
         dnnl_memory_desc_init_by_tag(&any, filter.ndims, filter.dims, dnnl_f32,
                                      dnnl_format_tag_any);
     if (dnnl_dilated_convolution_forward_desc_init(
@@ -535,7 +555,7 @@ static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
     dnnl_memory_desc_t src = image(r, r->in[0]), dst = image(r, r->out[0]);
 
     r->drops_nan = r->drops_infinity = algorithm == dnnl_pooling_max;
-    if (r->drops_nan && r->last) /* images.h computes it; plain loops are row-major */
+    if (r->drops_nan && (r->last || r->blocked)) /* images.h has it; plain loops are row-major */
         return;
     if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst,
                                           w->stride, w->kernel, w->dilation, w->pad_begin,
@@ -727,6 +747,8 @@ static void batch_norm(recipe *r)
         dim[2] = dim[0], dim[0] = 1;
     if (r->last || matrix)
         data = strided(4, dim, (const int64_t[]){dim[1] * dim[2], 1, dim[1], dim[1]});
+    if (r->blocked)
+        data = in_blocks(dim);
     if (x->rank < 2 ||
         dnnl_batch_normalization_forward_desc_init(
             &desc, dnnl_forward_inference, &data, attr_float(r, MPL_ATTR_epsilon, 1e-5),
@@ -938,8 +960,10 @@ static void reorder(recipe *r)
 {
     dnnl_memory_desc_t src = image(r, r->in[0]), dst;
 
-    r->last = strcmp(mpl_attr_text(r->g, r->op, MPL_ATTR_mode, ""), "channels_last") == 0;
+    mpl_cpu_lay(r, mpl_layout_named(mpl_attr_text(r->g, r->op, MPL_ATTR_mode, "")));
     dst = image(r, r->out[0]);
+    if (r->stride != NULL && r->blocked)
+        return;
     if (r->stride != NULL && r->stride[0] != NULL)
         src = strided(r->in[0]->rank, r->in[0]->dim, r->stride[0]);
     if (r->stride != NULL && r->stride[1] != NULL)

@@ -2,7 +2,7 @@
 #ifndef MPL_CPU_PRIV_H
 #define MPL_CPU_PRIV_H
 
-#include "graphs/graph.h"
+#include "graphs/ir/layout.h"
 #include "graphs/ops/matrix/conv.h"
 
 #include <dnnl.h>
@@ -36,7 +36,9 @@ typedef struct mpl_cpu_recipe {
     uint64_t most_workspace;    /* larger scratchpads are not taken [byte] */
     dnnl_primitive_desc_t pd;   /* NULL: oneDNN has only its own reference loops */
     uint32_t stage; /* number of the primitive, if the operation takes several in turn */
-    bool last;      /* images are channels-last (graphs/ir/layout.h) */
+    mpl_layout layout;
+    bool last;                               /* images are channels-last (graphs/ir/layout.h) */
+    bool blocked;                            /* or lie in blocks of channels */
     dnnl_memory_desc_t packed_from;          /* original layout of operand MPL_FROM_PACKED */
     bool more;                               /* another stage follows */
     void (*begin)(const mpl_op_call *call);  /* runs before the primitive, or NULL */
@@ -56,6 +58,9 @@ typedef void mpl_cpu_describer(mpl_cpu_recipe *r);
 mpl_cpu_describer *mpl_cpu_forward(mpl_op_kind kind);
 /* cpu_grad.c: the same for gradients and batch norm in training. */
 mpl_cpu_describer *mpl_cpu_gradient(mpl_op_kind kind);
+
+/* The layout of the operation's images from now on. */
+void mpl_cpu_lay(mpl_cpu_recipe *r, mpl_layout layout);
 
 /* ---- cpu_ops.c, for cpu_grad.c ---- */
 

@@ -1,6 +1,7 @@
 /* images.c -- see images.h. */
 #include "runtime/cpu/images.h"
 
+#include "graphs/ir/layout.h"
 #include "graphs/ops/matrix/conv.h"
 #include "runtime/cpu/loops/chain_priv.h"
 
@@ -80,6 +81,10 @@ static bool read_images(mpl_images *m, const mpl_graph *g, mpl_op op, const int6
         .y_pitch = pitch_of(ys, stride, n_in),
         .sum_pitch = pitch_of(ys, stride, 0),
     };
+    if (mpl_layout_of(g, x) == MPL_BLOCKED) { /* each block is an image of its own */
+        m->w.n *= m->w.channels / MPL_BLOCK;
+        m->w.channels = m->w.out_channels = m->w.x_pitch = m->w.y_pitch = MPL_BLOCK;
+    }
     return m->w.x_pitch > 0 && m->w.y_pitch > 0 && (m->first == 0 || m->w.sum_pitch > 0);
 }
 
@@ -329,7 +334,7 @@ mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int
     else if (m->kind == MPL_OP_max_pool || m->kind == MPL_OP_avg_pool ||
              m->kind == MPL_OP_global_max_pool)
         made = make_pool(g, op, m);
-    else if (m->kind == MPL_OP_batch_norm)
+    else if (m->kind == MPL_OP_batch_norm && mpl_layout_of(g, mpl_op_input(g, op, 0)) == MPL_LAST)
         MPL_TRY(make_norm(ctx, g, op, m, &made));
     if (!made)
         goto out;

@@ -74,6 +74,11 @@ TEST(times_decide)
     set_times("t.tsv", "relu plain way 1", 1);
     assert_int_equal(run("export @/small.graph --layout tuned --op-times @/t.tsv -f graph"), 0);
     assert_int_equal(count(out, " way=1"), 2);
+    set_times("t.tsv", "", 1000000);
+    set_times("t.tsv", "conv blocked8", 10);
+    set_times("t.tsv", "reorder to", 400);
+    assert_int_equal(reorders(), 2);
+    assert_int_equal(count(out, "mode=blocked8"), 1);
     /* a second graph with the same operations needs no run of its own */
     assert_int_equal(run("tune @/small.graph --op-times @/t.tsv --threads 1"), 0);
     assert_non_null(strstr(out, "tuned, "));
@@ -116,15 +121,17 @@ TEST(implementations_agree)
         skip();
     assert_int_equal(run("tune @/small.graph --op-times @/t.tsv --threads 1 -q"), 0);
     assert_int_equal(run("run @/small.graph -b ref --repeat 1 --dump @"), 0);
-    for (int layout = 0; layout < 2; layout++)
+    for (int layout = 0; layout < 3; layout++)
         for (int way = 0; way < 2; way++) {
+            static const char *const name[] = {"plain", "last", "blocked8"};
             char words[40];
 
             set_times("t.tsv", "", 1000000);
             set_times("t.tsv", "reorder to", 1);
-            snprintf(words, sizeof words, "relu %s way %d", layout == 0 ? "plain" : "last", way);
+            snprintf(words, sizeof words, "relu %s way %d", name[layout], way);
             set_times("t.tsv", words, 1);
-            set_times("t.tsv", layout == 0 ? "conv plain" : "conv last", 1);
+            snprintf(words, sizeof words, "conv %s", name[layout]);
+            set_times("t.tsv", words, 1);
             if (run("run @/small.graph -b cpu --layout tuned --op-times @/t.tsv --repeat 1 "
                     "--expect y=@/y.npy:1e-3,1e-4") != 0)
                 fail_msg("%s: %s", words, err);

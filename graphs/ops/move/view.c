@@ -1,4 +1,5 @@
 /* view.c -- same elements with another shape: shape rules, and the copy if a view needs memory. */
+#include "graphs/ir/layout.h"
 #include "graphs/ops/ops_priv.h"
 
 mpl_status mpl_shape_same(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -10,11 +11,16 @@ mpl_status mpl_shape_same(mpl_ctx *ctx, const mpl_shape_call *call)
 mpl_status mpl_shape_reorder(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "");
+    mpl_layout layout = mpl_layout_named(mode);
 
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET(f32)));
     MPL_PASS(mpl_check_rank(ctx, call, 0, 4, 4));
-    if (strcmp(mode, "channels_last") != 0 && strcmp(mode, "plain") != 0)
-        return MPL_REFUSE(ctx, "mode is '%.40s'; it must be 'channels_last' or 'plain'", mode);
+    if (layout == MPL_N_LAYOUTS)
+        return MPL_REFUSE(ctx, "mode is '%.40s'; it must be 'channels_last', 'blocked8' or 'plain'",
+                          mode);
+    if (!mpl_layout_takes(layout, call->in_shape[0]))
+        return MPL_REFUSE(ctx, "%" PRId64 " channels do not fill blocks of %d",
+                          call->in_shape[0]->dim[1], MPL_BLOCK);
     return mpl_like_input(call, 0, call->in_type[0]);
 }
 

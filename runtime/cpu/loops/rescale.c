@@ -243,3 +243,30 @@ mpl_rescale *mpl_rescale_of(const mpl_graph *g, mpl_op op, const char **how)
         *how = mpl_byte_loops_here()->how;
     return run;
 }
+
+/* Of each image, the runs of all operands. */
+static mpl_status join(mpl_ctx *ctx, const mpl_op_call *call)
+{
+    const mpl_graph *g = call->graph;
+    const mpl_value *in = g->op_in + g->op_in_begin[call->op];
+    int64_t n_images = g->value_shape[mpl_op_output(g, call->op, 0)].dim[0];
+    char *to = call->out[0].data;
+
+    (void)ctx;
+    for (int64_t image = 0; image < n_images; image++)
+        for (uint32_t i = 0; i < mpl_op_n_in(g, call->op); i++) {
+            uint64_t run = g->value_bytes[in[i]] / (uint64_t)n_images;
+
+            memcpy(to, (const char *)call->in[i].data + (uint64_t)image * run, run);
+            to += run;
+        }
+    return MPL_OK;
+}
+
+mpl_rescale *mpl_join_of(const mpl_graph *g, mpl_op op, const char **how)
+{
+    if (g->op_kind[op] != MPL_OP_concat)
+        return NULL;
+    *how = "runs";
+    return join;
+}
