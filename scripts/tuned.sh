@@ -3,14 +3,14 @@
 #
 #   scripts/tuned.sh MEMPLAN OUT.tsv [TURNS [RUNS]]
 #
-# Each network is timed (`memplan tune`), then run under the three layouts in turn, TURNS (5) times RUNS (5); a time is the median
+# Each network is timed (`memplan tune`), then run under the three layouts in turn, TURNS (15) times RUNS (3); a time is the median
 # over the turns of a turn's median. A ratio is the median over the turns of that turn's ratio. `~sum_ms` is the sum of
 # operations' and reorders' times as chosen; `~bound_ms` that of each operation's least time in any layout, without reorders, which
 # no choice goes below.
 set -u
 program=${1:?usage: scripts/tuned.sh MEMPLAN OUT.tsv [TURNS [RUNS]]}
 out=${2:?usage: scripts/tuned.sh MEMPLAN OUT.tsv [TURNS [RUNS]]}
-turns=${3:-5} runs=${4:-5}
+turns=${3:-15} runs=${4:-3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
