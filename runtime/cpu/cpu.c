@@ -552,6 +552,7 @@ static bool prefers_images(const mpl_graph *g, mpl_op op)
 {
     enum { LARGE = 32 * 1024 }; /* pairs of channels */
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    int64_t groups = mpl_attr_int(g, op, MPL_ATTR_group, 1);
     const mpl_shape *f;
 
     if (!mpl_is_conv(kind))
@@ -561,9 +562,9 @@ static bool prefers_images(const mpl_graph *g, mpl_op op)
     if (mpl_chain_widest() != MPL_CHAIN_AVX2 || f->rank != 4 ||
         mpl_attr_int(g, op, MPL_ATTR_way, 0) != 0)
         return false;
-    return mpl_attr_int(g, op, MPL_ATTR_group, 1) > 1
-               ? f->dim[1] > 1
-               : f->dim[2] * f->dim[3] > 1 && f->dim[0] * f->dim[1] >= LARGE;
+    if (groups > 1)
+        return f->dim[0] > groups; /* oneDNN has depthwise ones */
+    return f->dim[2] * f->dim[3] > 1 && f->dim[0] * f->dim[1] >= LARGE;
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,

@@ -39,7 +39,9 @@ static void draw_channels(mpl_rng *rng, int64_t *groups, int64_t *in, int64_t *o
     int64_t form = between(rng, 0, 9);
 
     *groups = 1, *in = between(rng, 1, 40), *out = between(rng, 1, 70);
-    if (form < 3) /* as many groups as fill vectors */
+    if (form == 9) /* depthwise with two results of each channel */
+        *in = 1, *out = 2, *groups = 4 * between(rng, 1, 9);
+    else if (form < 3) /* as many groups as fill vectors */
         *in = *out = INT64_C(1) << form, *groups = 8 / *in * between(rng, 1, 5);
     else if (form < 5)
         *groups = between(rng, 2, 4), *in = between(rng, 8, 20), *out = between(rng, 1, 36);

@@ -32,20 +32,34 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- groups ---- */
 
-/* Channels of a group, and its results; of thin groups, as many groups as fill a vector. */
+/* Groups whose results each depend on few channels lie side by side in vectors: together they are
+ * one group of results whose vectors of channels are permuted. */
+typedef enum thinness {
+    THICK,
+    ONES, /* of one channel each */
+    TWOS,
+    FANS, /* of one channel and two results */
+    FOURS = 4,
+    N_THIN
+} thinness;
+
+/* Channels of a group, and its results. */
 typedef struct grouping {
     int64_t n, in, out;
     int64_t terms; /* of a result, at each tap */
-    bool thin;
+    thinness thin;
 } grouping;
 
 static grouping grouping_of(const mpl_image_window *w)
 {
     int64_t in = w->channels / w->groups, out = w->out_channels / w->groups;
+    thinness thin = in == 1 && out == 2                            ? FANS
+                    : in == out && (in == 1 || in == 2 || in == 4) ? (thinness)in
+                                                                   : THICK;
 
-    if (in == out && (in == 1 || in == 2 || in == 4) && w->channels % LANES == 0)
-        return (grouping){w->channels / LANES, LANES, LANES, in, true};
-    return (grouping){w->groups, in, out, in, false};
+    if (thin == THICK || w->out_channels % LANES != 0)
+        return (grouping){w->groups, in, out, in, THICK};
+    return (grouping){1, w->channels, w->out_channels, in, thin};
 }
 
 static bool fits(const mpl_image_window *w)
@@ -53,7 +67,7 @@ static bool fits(const mpl_image_window *w)
     grouping g = grouping_of(w);
 
     return mpl_chain_widest() == MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma") &&
-           (g.thin || g.n == 1 || g.in >= LANES);
+           (g.n == 1 || g.in >= LANES);
 }
 
 static int64_t n_taps(const mpl_image_window *w)
@@ -104,7 +118,7 @@ static float *pack_panel(const mpl_image_window *w, const slice *s, int64_t term
     return to;
 }
 
-/* In the order in which run() reads them. */
+/* In the order in which compute() reads them. */
 static void pack(const mpl_image_window *w, const float *filter, float *packed)
 {
     grouping g = grouping_of(w);
@@ -196,68 +210,80 @@ INLINE FMA void spread_tile(const part *p, const int rows, const int vectors)
     end(p, rows, vectors, sum);
 }
 
-/* Of each group of `terms` lanes, lane k in all of them. */
-INLINE FMA __m256 nth(__m256 x, const int terms, const int k)
+/* Eight channels; four, each twice, where they fan out. */
+INLINE FMA __m256 load_thin(const float *x, const thinness thin)
 {
-    switch (terms * 4 + k) {
-    case 2 * 4:
+    if (thin != FANS)
+        return _mm256_loadu_ps(x);
+    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(x)),
+                                    _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+}
+
+/* Of each group of lanes, lane k in all of them. */
+INLINE FMA __m256 nth(__m256 x, const thinness thin, const int k)
+{
+    switch (thin * 4 + k) {
+    case TWOS * 4:
         return _mm256_permute_ps(x, 0xa0);
-    case 2 * 4 + 1:
+    case TWOS * 4 + 1:
         return _mm256_permute_ps(x, 0xf5);
-    case 4 * 4:
+    case FOURS * 4:
         return _mm256_permute_ps(x, 0x00);
-    case 4 * 4 + 1:
+    case FOURS * 4 + 1:
         return _mm256_permute_ps(x, 0x55);
-    case 4 * 4 + 2:
+    case FOURS * 4 + 2:
         return _mm256_permute_ps(x, 0xaa);
-    case 4 * 4 + 3:
+    case FOURS * 4 + 3:
         return _mm256_permute_ps(x, 0xff);
     default:
         return x;
     }
 }
 
-/* Thin groups: eight channels of them. */
-INLINE FMA void thin_tile(const part *p, const int rows, const int terms)
+INLINE FMA void thin_tile(const part *p, const int rows, const int vectors, const thinness thin)
 {
-    __m256 sum[ROWS][2], f[4];
+    const int terms = thin == FANS ? 1 : (int)thin;
+    __m256 sum[ROWS][2];
     const float *filter = p->filter;
 
-    begin(p, rows, 1, sum);
-    for (int64_t tap = 0; tap < p->taps; tap++, filter += terms * LANES) {
-        UNROLL for (int k = 0; k < terms; k++) f[k] = _mm256_loadu_ps(filter + k * LANES);
-        UNROLL for (int i = 0; i < rows; i++)
+    begin(p, rows, vectors, sum);
+    for (int64_t tap = 0; tap < p->taps; tap++, filter += terms * vectors * LANES)
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++)
         {
-            __m256 x = _mm256_loadu_ps(p->x[tap * BLOCK + i] + p->offset);
+            const float *at = p->x[tap * BLOCK + i] + p->offset;
+            __m256 x = load_thin(at + v * LANES / (thin == FANS ? 2 : 1), thin);
 
-            UNROLL for (int k = 0; k < terms; k++) sum[i][0] =
-                _mm256_fmadd_ps(nth(x, terms, k), f[k], sum[i][0]);
+            UNROLL for (int k = 0; k < terms; k++) sum[i][v] = _mm256_fmadd_ps(
+                nth(x, thin, k), _mm256_loadu_ps(filter + (k * vectors + v) * LANES), sum[i][v]);
         }
-    }
-    end(p, rows, 1, sum);
+    end(p, rows, vectors, sum);
 }
 
-#define MAKE(name, by, rows)                                                                       \
-    FMA static void name##_##by##_##rows(const part *p)                                            \
+#define MAKE(thin, vectors, rows)                                                                  \
+    FMA static void thin##_##vectors##_##rows(const part *p)                                       \
     {                                                                                              \
-        name##_tile(p, rows, by);                                                                  \
+        if (thin == THICK)                                                                         \
+            spread_tile(p, rows, vectors);                                                         \
+        else                                                                                       \
+            thin_tile(p, rows, vectors, thin);                                                     \
     }
-#define ENTER(name, by, rows) [rows] = name##_##by##_##rows,
-#define SIX(M, name, by)                                                                           \
-    M(name, by, 1) M(name, by, 2) M(name, by, 3) M(name, by, 4) M(name, by, 5) M(name, by, 6)
-#define EIGHT(M, name, by) SIX(M, name, by) M(name, by, 7) M(name, by, 8)
+#define ENTER(thin, vectors, rows) [thin][vectors - 1][rows] = thin##_##vectors##_##rows,
+#define FOUR(M, thin, v)           M(thin, v, 1) M(thin, v, 2) M(thin, v, 3) M(thin, v, 4)
+#define SIX(M, thin, v)            FOUR(M, thin, v) M(thin, v, 5) M(thin, v, 6)
+#define EIGHT(M, thin, v)          SIX(M, thin, v) M(thin, v, 7) M(thin, v, 8)
+#define EACH(M)                                                                                    \
+    EIGHT(M, THICK, 1)                                                                             \
+    SIX(M, THICK, 2)                                                                               \
+    EIGHT(M, ONES, 1)                                                                              \
+    SIX(M, ONES, 2)                                                                                \
+    EIGHT(M, TWOS, 1) FOUR(M, TWOS, 2) EIGHT(M, FANS, 1) SIX(M, FANS, 2) EIGHT(M, FOURS, 1)        \
+        FOUR(M, FOURS, 2)
 
-EIGHT(MAKE, spread, 1)
-SIX(MAKE, spread, 2)
-EIGHT(MAKE, thin, 1)
-EIGHT(MAKE, thin, 2)
-EIGHT(MAKE, thin, 4)
+EACH(MAKE)
 
 typedef void add_tile(const part *p);
-static add_tile *const spread[3][ROWS + 1] = {
-    {NULL}, {EIGHT(ENTER, spread, 1)}, {SIX(ENTER, spread, 2)}};
-static add_tile *const thin[5][ROWS + 1] = {
-    {NULL}, {EIGHT(ENTER, thin, 1)}, {EIGHT(ENTER, thin, 2)}, {NULL}, {EIGHT(ENTER, thin, 4)}};
+static add_tile *const tiles[N_THIN][2][ROWS + 1] = {EACH(ENTER)};
+static const int64_t most_rows[N_THIN][2] = {{8, 6}, {8, 6}, {8, 4}, {8, 6}, {8, 4}};
 
 /* A tile of n channels, fewer than its vectors hold: y, sum and bias end there. */
 static void add_narrow(const part *p, add_tile *add, int64_t rows, int64_t n)
@@ -284,27 +310,55 @@ static void add_narrow(const part *p, add_tile *add, int64_t rows, int64_t n)
 
 /* ---- blocks ---- */
 
+/* Pixels of one row of the result; row, column: of the first one's tap (0, 0) in x, which may lie
+ * outside. */
+typedef struct run {
+    const float *image;
+    int64_t row, column, n;
+} run;
+
 typedef struct block {
     const mpl_image_part *t;
     grouping g;
-    int64_t from, n; /* pixels of the result */
-    const float *image[BLOCK];
-    int64_t row[BLOCK], column[BLOCK]; /* of tap (0, 0) in x; may lie outside */
-    const float *x[TAPS * BLOCK];      /* of the slice */
+    int64_t from, n, n_runs; /* pixels of the result */
+    run run[BLOCK];
+    const float *x[TAPS * BLOCK]; /* of the slice */
 } block;
 
-static void find_corners(block *b)
+static void find_runs(block *b)
 {
     const mpl_image_window *w = b->t->window;
-    int64_t plane = w->out_high * w->out_wide;
+    int64_t n;
 
-    for (int64_t i = 0; i < b->n; i++) {
-        int64_t pixel = b->from + i, at = pixel % plane;
+    b->n_runs = 0;
+    for (int64_t pixel = b->from; pixel < b->from + b->n; pixel += n) {
+        int64_t row = pixel / w->out_wide, column = pixel % w->out_wide;
 
-        b->image[i] = b->t->x + pixel / plane * w->high * w->wide * w->x_pitch;
-        b->row[i] = at / w->out_wide * w->stride[0] - w->pad[0];
-        b->column[i] = at % w->out_wide * w->stride[1] - w->pad[1];
+        n = least(w->out_wide - column, b->from + b->n - pixel);
+        b->run[b->n_runs++] = (run){b->t->x + row / w->out_high * w->high * w->wide * w->x_pitch,
+                                    row % w->out_high * w->stride[0] - w->pad[0],
+                                    column * w->stride[1] - w->pad[1], n};
     }
+}
+
+/* The pixels of x that a tap so far right reads for a run. Returns what is behind them. */
+static const float **list_run(const block *b, const run *r, int64_t row, int64_t column,
+                              const float **x)
+{
+    const mpl_image_window *w = b->t->window;
+    int64_t step = w->stride[1], first = column < 0 ? (step - 1 - column) / step : 0;
+    int64_t end = column < w->wide ? least(r->n, (w->wide - 1 - column) / step + 1) : 0, i = 0;
+    int64_t at = (row * w->wide + column) * w->x_pitch; /* may lie outside */
+
+    if (row < 0 || row >= w->high)
+        end = 0;
+    for (; i < least(first, end); i++)
+        x[i] = b->t->nothing;
+    for (; i < end; i++)
+        x[i] = r->image + at + i * step * w->x_pitch;
+    for (; i < r->n; i++)
+        x[i] = b->t->nothing;
+    return x + r->n;
 }
 
 /* Lists the pixels of x that taps [from, to) read. */
@@ -317,12 +371,8 @@ static void list_pixels(block *b, int64_t from, int64_t to)
         int64_t down = tap / w->kernel[1] * w->dilation[0];
         int64_t right = tap % w->kernel[1] * w->dilation[1];
 
-        for (int64_t i = 0; i < b->n; i++) {
-            int64_t row = b->row[i] + down, column = b->column[i] + right;
-            bool inside = row >= 0 && row < w->high && column >= 0 && column < w->wide;
-
-            x[i] = inside ? b->image[i] + (row * w->wide + column) * w->x_pitch : b->t->nothing;
-        }
+        for (int64_t i = 0; i < b->n_runs; i++)
+            x = list_run(b, &b->run[i], b->run[i].row + down, b->run[i].column + right, x);
     }
 }
 
@@ -338,9 +388,9 @@ static const float *add_panel(const block *b, part *p, int64_t channel, int64_t 
 {
     const mpl_image_part *t = b->t;
     const mpl_image_window *w = t->window;
-    int64_t vectors = padded(n) / LANES, most = vectors == 2 ? 6 : 8;
+    int64_t vectors = padded(n) / LANES, most = most_rows[b->g.thin][vectors - 1];
     int64_t n_tiles = (b->n + most - 1) / most, size = p->taps * p->terms * padded(n);
-    add_tile *const *add = b->g.thin ? thin[b->g.terms] : spread[vectors];
+    add_tile *const *add = tiles[b->g.thin][vectors - 1];
 
     p->bias = t->bias != NULL ? t->bias + channel : NULL;
     for (int64_t i = 0; i < n_tiles; i++) { /* of nearly equal size */
@@ -375,13 +425,13 @@ static const float *add_slice(const block *b, const slice *s, const float *filte
 
     for (int64_t group = 0; group < g->n; group++)
         for (int64_t j = 0; j < g->out; j += PANEL) {
-            p.offset = group * g->in + s->first;
+            p.offset = g->thin == THICK ? group * g->in + s->first : j * g->in / g->out;
             p.filter = add_panel(b, &p, group * g->out + j, least(g->out - j, PANEL));
         }
     return p.filter;
 }
 
-static void run(const mpl_image_part *t)
+static void compute(const mpl_image_part *t)
 {
     block b = {.t = t, .g = grouping_of(t->window)};
     int64_t n = t->to - t->from, n_blocks = (n + BLOCK - 1) / BLOCK;
@@ -391,7 +441,7 @@ static void run(const mpl_image_part *t)
 
         b.from = t->from + n * i / n_blocks;
         b.n = t->from + n * (i + 1) / n_blocks - b.from;
-        find_corners(&b);
+        find_runs(&b);
         for (slice s = {0}; next_slice(t->window, &b.g, &s);) {
             if (s.first == 0)
                 list_pixels(&b, s.from, s.to);
@@ -401,7 +451,7 @@ static void run(const mpl_image_part *t)
 }
 
 const mpl_image_conv mpl_image_conv_taps = {
-    .how = "taps:avx2", .fits = fits, .n_packed = n_packed, .pack = pack, .run = run};
+    .how = "taps:avx2", .fits = fits, .n_packed = n_packed, .pack = pack, .run = compute};
 #else
 static bool fits(const mpl_image_window *w)
 {
