@@ -276,8 +276,8 @@ INLINE FMA void thin_tile(const part *p, const int rows, const int vectors, cons
     SIX(M, THICK, 2)                                                                               \
     EIGHT(M, ONES, 1)                                                                              \
     SIX(M, ONES, 2)                                                                                \
-    EIGHT(M, TWOS, 1) FOUR(M, TWOS, 2) EIGHT(M, FANS, 1) SIX(M, FANS, 2) EIGHT(M, FOURS, 1)        \
-        FOUR(M, FOURS, 2)
+    EIGHT(M, TWOS, 1)                                                                              \
+    FOUR(M, TWOS, 2) EIGHT(M, FANS, 1) SIX(M, FANS, 2) EIGHT(M, FOURS, 1) FOUR(M, FOURS, 2)
 
 EACH(MAKE)
 
