@@ -593,6 +593,8 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         p->normal = mpl_normal_fits(g, op, &name);
     if (!is_ready(p))
         p->rescale = r.blocked ? mpl_join_of(g, op, &name) : mpl_thin_of(g, op, &name);
+    if (!is_ready(p) && r.layout == MPL_PLAIN)
+        p->rescale = mpl_planes_of(g, op, &name);
     if (!is_ready(p) && read_operands(&r))
         MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
     if (!is_ready(p))

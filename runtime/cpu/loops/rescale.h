@@ -17,6 +17,10 @@ mpl_rescale *mpl_rescale_of(const mpl_graph *g, mpl_op op, const char **how);
  * or NULL. Within rounding of its plain loops; one thread. */
 mpl_rescale *mpl_thin_of(const mpl_graph *g, mpl_op op, const char **how);
 
+/* planes.c: the function for an average of windows, or a sum or mean over dims side by side before
+ * the last, of plain f32; or NULL. Within rounding of its plain loops; one thread. */
+mpl_rescale *mpl_planes_of(const mpl_graph *g, mpl_op op, const char **how);
+
 /* The function for a concat of images whose channels lie in blocks: runs of whole blocks; or NULL.
  */
 mpl_rescale *mpl_join_of(const mpl_graph *g, mpl_op op, const char **how);
