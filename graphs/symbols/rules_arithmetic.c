@@ -46,9 +46,13 @@ static void gemm(mpl_rule *r)
     bool turn_a = mpl_rule_one(r, MPL_ATTR_trans_a, 0) != 0;
     bool turn_b = mpl_rule_one(r, MPL_ATTR_trans_b, 0) != 0;
 
-    r->known = r->known && a.rank == 2 && b.rank == 2;
-    if (r->known)
-        put(r, a.dim[turn_a]), put(r, b.dim[!turn_b]);
+    r->known = r->known && (a.rank == 2 || (a.rank > 2 && !turn_a)) && b.rank == 2;
+    if (!r->known)
+        return;
+    put(r, a.dim[turn_a]);
+    for (uint32_t i = 1; i + 1 < a.rank; i++)
+        put(r, a.dim[i]);
+    put(r, b.dim[!turn_b]);
 }
 
 /* Spatial dims of a window that slides over x; kernel: its dims. */

@@ -604,6 +604,8 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     if (!is_ready(p) && !r.last)
         p->rescale = mpl_rescale_of(g, op, &name);
     if (!is_ready(p) && !r.last)
+        p->rescale = mpl_roi_of(g, op, dev->most_workspace, &workspace, &name);
+    if (!is_ready(p) && !r.last)
         MPL_TRY(mpl_resample_new(ctx, g, op, &p->resample, &workspace, &name));
     if (!is_ready(p) && !r.last)
         MPL_TRY(mpl_halves_new(dev, &mpl_backend_cpu, MPL_HALVES_PIECE, g, op, &p->halves,

@@ -715,19 +715,20 @@ static void gemm(recipe *r)
 {
     const uint32_t first = mpl_fused_first((mpl_op_kind)r->g->op_kind[r->op]);
     const mpl_shape *const *in = r->in + first;
+    const mpl_shape left = mpl_as_matrix(in[0]), made = mpl_as_matrix(r->out[0]);
     dnnl_memory_desc_t a, b, c, y;
-    int64_t row[2] = {1, r->out[0]->dim[1]};
+    int64_t row[2] = {1, made.dim[1]};
     bool has_c = r->n_in > first + 2 && in[2] != NULL;
 
     if (attr_float(r, MPL_ATTR_alpha, 1) != 1)
         return;
-    if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 || in[2]->rank > 2 ||
+    if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 ||
                   mpl_count(in[2]) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
         return;
-    a = mpl_cpu_matrix(in[0], attr_int(r, MPL_ATTR_trans_a, 0) != 0);
+    a = mpl_cpu_matrix(&left, attr_int(r, MPL_ATTR_trans_a, 0) != 0);
     b = mpl_cpu_matrix(in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
     c = mpl_cpu_plain(2, row);
-    y = mpl_cpu_plain_shape(r->out[0]);
+    y = mpl_cpu_plain_shape(&made);
     product(r, first, &a, &b, has_c ? &c : NULL, &y);
 }
 

@@ -74,15 +74,16 @@ static void cut_matmul(mpl_half_pieces *p)
 static void cut_gemm(mpl_half_pieces *p, const mpl_graph *g, mpl_op op, uint32_t first)
 {
     uint32_t rows = mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0;
+    uint32_t to = p->operand[p->n_in].shape.rank - 1;
     int64_t n = p->operand[p->n_in].shape.dim[0];
     const mpl_shape *c = p->n_in > first + 2 ? &p->operand[first + 2].shape : NULL;
 
     for (uint32_t k = 0; k < first; k++)
-        cut(p, k, 0, 1);
-    cut(p, first, rows, rows + 1);
+        cut(p, k, 0, to);
+    cut(p, first, rows, rows + to);
     if (c != NULL && c->rank == 2 && c->dim[0] == n && n > 1)
         cut(p, first + 2, 0, 1);
-    cut(p, p->n_in, 0, 1);
+    cut(p, p->n_in, 0, to);
 }
 
 enum { APART, REPEATED, ALIKE };

@@ -350,7 +350,9 @@ static mpl_status gemm(mpl_maker *m)
     const uint32_t first = mpl_fused_first(m->kind);
     bool trans_a = attr_int(m, MPL_ATTR_trans_a, 0) != 0,
          trans_b = attr_int(m, MPL_ATTR_trans_b, 0) != 0;
-    const int64_t *a = in_shape(m, first)->dim, *b = in_shape(m, first + 1)->dim;
+    const mpl_shape left = mpl_as_matrix(in_shape(m, first));
+    const int64_t *a = left.dim, *b = in_shape(m, first + 1)->dim;
+    uint32_t rank = out_shape(m, 0)->rank;
     mpl_activation activation = mpl_activation_of(m->g, m->op);
     int64_t stride[MPL_MAX_RANK] = {0};
     mpl_cuda_part *p;
@@ -367,7 +369,7 @@ static mpl_status gemm(mpl_maker *m)
     d->beta = attr_float(m, MPL_ATTR_beta, 1);
     if (in_of(m, first + 2) != MPL_NONE)
         mpl_broadcast_strides(in_shape(m, first + 2), out_shape(m, 0), stride);
-    d->c_row = stride[0], d->c_column = stride[1];
+    d->c_row = rank == 2 ? stride[0] : 0, d->c_column = stride[rank - 1];
     if (activation != MPL_ACT_NONE)
         d->least = 0;
     if (activation == MPL_ACT_RELU6)

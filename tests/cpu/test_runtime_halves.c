@@ -44,6 +44,7 @@ static const row rows[] = {
     {"gemm", "70,20 w20,7 70,1", "alpha=0.5 beta=2.0", 600},
     {"gemm", "20,70 w7,20 w7", "trans_a=1 trans_b=1", 600},
     {"gemm_sum", "20,7 20,6 w6,7 w7", "", 300},
+    {"gemm_sum", "1,20,7 1,20,6 w6,7 w7", "", 300},
     {"matmul", "70,20 t20,7", "", 600},
     {"reduce_mean", "30,4", "axes=1", 100},
 };

@@ -24,6 +24,15 @@ static mpl_value add_value(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl_rol
     return v;
 }
 
+/* Rows by columns; stacked: in more dims, two or one of them. */
+static mpl_shape matrix(bool stacked, int64_t rows, int64_t columns)
+{
+    int64_t lead = rows % 2 == 0 ? 2 : 1;
+
+    return stacked ? (mpl_shape){4, {1, lead, rows / lead, columns}}
+                   : (mpl_shape){2, {rows, columns}};
+}
+
 /* y = a b + c, b in that role; or its activation, or what that makes of the sum of it and another
  * addend, operand 0. */
 static mpl_graph *draw(mpl_ctx *ctx, mpl_rng *rng, mpl_role role)
@@ -41,13 +50,14 @@ static mpl_graph *draw(mpl_ctx *ctx, mpl_rng *rng, mpl_role role)
                       : kind == MPL_OP_gemm_act ? 2
                                                 : (uint32_t)between(rng, 1, 2);
     mpl_value in[OPERANDS] = {MPL_NONE, MPL_NONE, MPL_NONE, MPL_NONE}, y;
-    int addend = (int)mpl_rng_below(rng, 4);
+    bool stacked = kind != MPL_OP_gemm && mpl_rng_below(rng, 2) == 0;
+    int addend = (int)mpl_rng_below(rng, stacked ? 3 : 4);
     mpl_graph *g;
 
     assert_ok(ctx, mpl_graph_new(ctx, "panels", &g));
     if (first > 0)
-        in[0] = add_value(ctx, g, "sum", MPL_INPUT, (mpl_shape){2, {rows, columns}});
-    in[first] = add_value(ctx, g, "a", MPL_INPUT, (mpl_shape){2, {rows, terms}});
+        in[0] = add_value(ctx, g, "sum", MPL_INPUT, matrix(stacked, rows, columns));
+    in[first] = add_value(ctx, g, "a", MPL_INPUT, matrix(stacked, rows, terms));
     in[first + 1] =
         add_value(ctx, g, "b", role,
                   (mpl_shape){2, {turned != 0 ? columns : terms, turned != 0 ? terms : columns}});
@@ -86,7 +96,8 @@ static void check(mpl_ctx *ctx, mpl_panels *p, const mpl_graph *g, mpl_rng *rng,
     mpl_tensor in[OPERANDS], want = tensor(ctx, g, mpl_op_output(g, 0, 0));
     mpl_tensor got = tensor(ctx, g, mpl_op_output(g, 0, 0)), out = got;
     uint32_t first = g->op_kind[0] == MPL_OP_gemm_sum, n_in = first + 3, over = first > 0 ? 0 : 2;
-    int64_t terms = g->value_shape[mpl_op_input(g, 0, first)].dim[1], n = mpl_count(&want.shape);
+    const mpl_shape *a = &g->value_shape[mpl_op_input(g, 0, first)];
+    int64_t terms = a->dim[a->rank - 1], n = mpl_count(&want.shape);
 
     for (uint32_t i = 0; i < n_in; i++)
         in[i] = tensor(ctx, g, mpl_op_input(g, 0, i));

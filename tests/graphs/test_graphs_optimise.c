@@ -129,7 +129,7 @@ static void check_pattern(const char *line)
 
 TEST(test_patterns)
 {
-    op_each_row(ctx, "tests/data/optimise.txt", 199, check_pattern);
+    op_each_row(ctx, "tests/data/optimise.txt", 206, check_pattern);
     for (int k = 0; k < MPL_N_PASSES; k++)
         if (!met[k])
             fail_msg("no case in which %s finds anything", mpl_pass_table[k].name);

@@ -667,6 +667,9 @@ TEST(test_convolutions)
         {"conv_sum(v, v, f, c) pads=[1,1,1,1]", "conv add"},
         {"gemm_act(a, m, c) activation=relu", "gemm relu"},
         {"gemm_sum(a, a, n, d) activation=relu6", "gemm add clip"},
+        {"gemm_act(v, m, c) activation=relu", "matmul add relu"},
+        {"gemm_sum(v, v, n)", "matmul add"},
+        {"gemm_sum(v, v, n, d) trans_b=1 activation=relu6", "transpose matmul add add clip"},
         {"gemm_sum(a, a, n)", "gemm add"}, {"matmul(a, a) trans_b=1", "transpose matmul"},
         {"conv_sum(v, v, f) kernel_shape=[3,3] pads=[1,1,1,1] activation=relu", "conv add relu"},
         {"conv_sum(v, v, f, c) pads=[1,1,1,1] activation=relu6", "conv add clip"});

@@ -17,6 +17,9 @@ static const struct {
     {"input x f32 [{a},{b}]\ninput y f32 [{a},5]\nu = gemm(x, y) trans_a=1\n"
      "z = gemm(u, y) trans_b=1\noutput z\n",
      0},
+    {"input x f32 [2,{a},{b},4]\ninput y f32 [4,5]\nu = gemm_act(x, y)\n"
+     "z = gemm_sum(x, u, y) trans_b=1\noutput z\n",
+     0},
     {"input x f32 [{a},3,{b+6},{a+b+3}]\nweight w f32 [4,3,3,2]\n"
      "u = conv(x, w) strides=[2,3] pads=[1,0,2,1] dilations=[2,1]\nz = relu(u)\noutput z\n",
      0},

@@ -318,12 +318,15 @@ static mpl_status heed_scatter(onnx_node *n, const onnx_length *const l[3], bool
     const onnx_length *which = l[1] != NULL ? l[1] : l[2];
     mpl_value in[3] = {n->in[0], n->in[1], n->in[2]}, spare[2] = {n->in[0], MPL_NONE};
     int64_t zero = 0, end, at;
+    bool slices = false;
     uint32_t axis;
 
     MPL_PASS(onnx_axis(n, given != NULL ? given->ints[0] : 0, shape.rank, &axis));
     if (l[1] != NULL && l[2] != NULL && (l[1]->length != l[2]->length || l[1]->axis != l[2]->axis))
         return refuse(n, l[2], 2);
     end = shape.dim[axis], at = axis;
+    if (which != NULL && which->axis == axis)
+        MPL_PASS(onnx_scattered_slices(n, in, &slices));
     if (l[0] != NULL && l[0]->axis == axis)
         MPL_PASS(heed_index(n, l[0]->length, &in[1]));
     if (which == NULL) {
@@ -337,7 +340,8 @@ static mpl_status heed_scatter(onnx_node *n, const onnx_length *const l[3], bool
     MPL_PASS(onnx_step(n, MPL_OP_expand, "spare", 1, &spare[1], 1,
                        &MPL_INTS(shape, shape.rank, shape.dim), &spare[1]));
     MPL_PASS(onnx_step(n, MPL_OP_concat, "spared", 2, spare, 1, &MPL_INT(axis, at), &in[0]));
-    MPL_PASS(onnx_step(n, MPL_OP_scatter_elements, "all", 3, in, n->n_attr, n->attr, &in[0]));
+    MPL_PASS(onnx_step(n, slices ? MPL_OP_scatter_nd : MPL_OP_scatter_elements, "all", 3, in,
+                       n->n_attr, n->attr, &in[0]));
     n->n_attr = 0;
     MPL_PASS(onnx_set_ints(n, MPL_ATTR_starts, 1, &zero));
     MPL_PASS(onnx_set_ints(n, MPL_ATTR_ends, 1, &end));

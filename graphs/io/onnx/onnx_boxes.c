@@ -345,6 +345,42 @@ mpl_status onnx_lower_max_unpool(onnx_node *n)
     return onnx_finish(n, MPL_OP_reshape, 1, &image);
 }
 
+/* Indices that an Expand repeats through whole slices of axis 0 name slices, each once. */
+mpl_status onnx_scattered_slices(onnx_node *n, mpl_value in[3], bool *are)
+{
+    const mpl_graph *g = n->r->g;
+    mpl_op op = g->value_op[in[1]];
+    const mpl_shape *to = shape_of(n, in[0]), *from = shape_of(n, in[2]), *x;
+    uint32_t axis;
+
+    *are = false;
+    if (op == MPL_NONE || g->op_kind[op] != MPL_OP_expand ||
+        !mpl_shape_equal(shape_of(n, in[1]), from) || from->rank != to->rank || from->rank < 2)
+        return MPL_OK;
+    MPL_PASS(onnx_axis(n, onnx_attr_int(n, "axis", 0), to->rank, &axis));
+    x = shape_of(n, mpl_op_input(g, op, 0));
+    if (axis != 0 || mpl_count(x) != from->dim[0] || x->rank != from->rank ||
+        x->dim[0] != from->dim[0])
+        return MPL_OK;
+    for (uint32_t i = 1; i < from->rank; i++)
+        if (from->dim[i] != to->dim[i])
+            return MPL_OK;
+    *are = true;
+    onnx_drop(n, MPL_ATTR_axis);
+    return onnx_reshape(n, mpl_op_input(g, op, 0), 2, (int64_t[]){x->dim[0], 1}, &in[1]);
+}
+
+mpl_status onnx_lower_scatter(onnx_node *n)
+{
+    mpl_value in[3];
+    bool slices;
+
+    MPL_PASS(need_inputs(n, 3));
+    memcpy(in, n->in, sizeof in);
+    MPL_PASS(onnx_scattered_slices(n, in, &slices));
+    return onnx_finish(n, slices ? MPL_OP_scatter_nd : MPL_OP_scatter_elements, 3, in);
+}
+
 /* Negative pads crop. An odd one is larger behind. */
 mpl_status onnx_lower_center_crop_pad(onnx_node *n)
 {

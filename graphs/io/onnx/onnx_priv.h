@@ -261,7 +261,10 @@ mpl_status onnx_reshape(onnx_node *n, mpl_value v, uint32_t rank, const int64_t 
                         mpl_value *out);
 mpl_status onnx_transpose(onnx_node *n, mpl_value v, const int64_t *perm, mpl_value *out);
 onnx_lowering onnx_lower_affine_grid, onnx_lower_deform_conv, onnx_lower_col2im,
-    onnx_lower_max_unpool, onnx_lower_center_crop_pad;
+    onnx_lower_max_unpool, onnx_lower_scatter, onnx_lower_center_crop_pad;
+/* Whether a scatter of elements, in[3], is one of slices along axis 0, whose indices in[1] then
+ * become. */
+mpl_status onnx_scattered_slices(onnx_node *n, mpl_value in[3], bool *are);
 
 onnx_lowering onnx_lower_grid_sample, onnx_lower_roi_align, onnx_lower_max_roi_pool, onnx_lower_det;
 

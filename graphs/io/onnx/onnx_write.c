@@ -35,7 +35,7 @@ static bool is_said_by(const onnx_rule *rule, const mpl_graph *g, mpl_op op)
         mpl_attr_key key = mpl_attr_at(g, g->op_attr_begin[op] + i).key;
 
         bool node = key == MPL_ATTR_activation ||
-                    (g->op_kind[op] == MPL_OP_matmul &&
+                    ((g->op_kind[op] == MPL_OP_matmul || onnx_is_stacked(g, op)) &&
                      (key == MPL_ATTR_trans_a || key == MPL_ATTR_trans_b)); /* of its own */
 
         if (key != MPL_ATTR_to && !node && !onnx_find_item(rule, key, &it))

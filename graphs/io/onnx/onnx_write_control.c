@@ -635,10 +635,44 @@ static mpl_status bound(writer *w, onnx_nodes *to, const char *base, mpl_type ty
     return int_attr(w, to->item[to->n - 1], "to", onnx_type_number(type));
 }
 
-/* Conv or Gemm, then Add, then Relu or Clip; the last one makes the operation's value. */
+/* Transposes operands of a MatMul, inputs from `first` on, before it. */
+static mpl_status turn_operands(writer *w, mpl_op op, uint32_t first, onnx_nodes *to,
+                                Onnx__NodeProto *node)
+{
+    static const mpl_attr_key key[2] = {MPL_ATTR_trans_a, MPL_ATTR_trans_b};
+    const mpl_graph *g = w->g;
+    int64_t perm[MPL_MAX_RANK];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t rank = g->value_shape[mpl_op_input(g, op, first + i)].rank;
+
+        if (mpl_attr_int(g, op, key[i], 0) == 0)
+            continue;
+        for (uint32_t k = 0; k < rank; k++)
+            perm[k] = k + 2 < rank ? k : 2 * (int64_t)rank - 3 - k;
+        MPL_PASS(step(w, to, "Transpose", node->output[0], 1, &node->input[i], &node->input[i]));
+        MPL_PASS(ints_attr(w, to->item[to->n - 1], "perm", rank, perm));
+    }
+    return MPL_OK;
+}
+
+/* Adds to the result of *node, the last one so far; *node: the sum. */
+static mpl_status add_sum(writer *w, onnx_nodes *to, const char *what, char *other,
+                          Onnx__NodeProto **node)
+{
+    char *made = (*node)->output[0], *in[2] = {NULL, other};
+
+    MPL_PASS(new_name(w, made, what, &in[0]));
+    (*node)->output[0] = in[0];
+    return new_node(w, to, "Add", 2, in, 1, &made, node);
+}
+
+/* Conv or Gemm (of more than two dims: MatMul and Add), then Add, then Relu or Clip; the last one
+ * makes the operation's value. */
 static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
 {
     const mpl_graph *g = w->g;
+    uint32_t first = mpl_fused_first((mpl_op_kind)g->op_kind[op]);
     mpl_value made = g->op_out[g->op_out_begin[op]];
     const char *base = g->value_name[made];
     mpl_activation activation = mpl_activation_of(g, op);
@@ -646,13 +680,16 @@ static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
     char *in[3];
 
     MPL_PASS(onnx_make_node(w, op, &node));
-    MPL_PASS(add_node(w, to, node));
-    if (mpl_fused_first((mpl_op_kind)g->op_kind[op]) > 0) {
-        MPL_PASS(new_name(w, base, "product", &in[0]));
-        in[1] = g->value_name[g->op_in[g->op_in_begin[op]]];
-        node->output[0] = in[0];
-        MPL_PASS(new_node(w, to, "Add", 2, in, 1, &g->value_name[made], &node));
+    in[0] = node->n_input > 2 ? node->input[2] : NULL;
+    if (onnx_is_stacked(g, op)) {
+        MPL_PASS(turn_operands(w, op, first, to, node));
+        node->n_input = 2;
     }
+    MPL_PASS(add_node(w, to, node));
+    if (in[0] != NULL && node->n_input == 2)
+        MPL_PASS(add_sum(w, to, "unbiased", in[0], &node));
+    if (first > 0)
+        MPL_PASS(add_sum(w, to, "product", g->value_name[mpl_op_input(g, op, 0)], &node));
     if (activation == MPL_ACT_NONE)
         return MPL_OK;
     MPL_PASS(new_name(w, base, "linear", &in[0]));
@@ -669,22 +706,10 @@ static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
 /* MatMul of operands that are transposed first. */
 static mpl_status add_matmul(writer *w, mpl_op op, onnx_nodes *to)
 {
-    static const mpl_attr_key key[2] = {MPL_ATTR_trans_a, MPL_ATTR_trans_b};
-    const mpl_graph *g = w->g;
-    int64_t perm[MPL_MAX_RANK];
     Onnx__NodeProto *node;
 
     MPL_PASS(onnx_make_node(w, op, &node));
-    for (uint32_t i = 0; i < 2; i++) {
-        uint32_t rank = g->value_shape[mpl_op_input(g, op, i)].rank;
-
-        if (mpl_attr_int(g, op, key[i], 0) == 0)
-            continue;
-        for (uint32_t k = 0; k < rank; k++)
-            perm[k] = k + 2 < rank ? k : 2 * (int64_t)rank - 3 - k;
-        MPL_PASS(step(w, to, "Transpose", node->output[0], 1, &node->input[i], &node->input[i]));
-        MPL_PASS(ints_attr(w, to->item[to->n - 1], "perm", rank, perm));
-    }
+    MPL_PASS(turn_operands(w, op, 0, to, node));
     return add_node(w, to, node);
 }
 

@@ -10,15 +10,23 @@ uint32_t onnx_count_attrs(const mpl_graph *g, mpl_op op)
     return g->op_attr_begin[op + 1] - g->op_attr_begin[op];
 }
 
+bool onnx_is_stacked(const mpl_graph *g, mpl_op op)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    return mpl_is_gemm(kind) && g->value_shape[mpl_op_input(g, op, mpl_fused_first(kind))].rank > 2;
+}
+
 const onnx_rule *onnx_write_rule(const mpl_graph *g, mpl_op op, int64_t opset)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
     if (kind == MPL_OP_qconv || kind == MPL_OP_qmatmul)
         return NULL; /* only read: their operands stand in another order */
-    return onnx_rule_for(mpl_is_conv(kind)   ? MPL_OP_conv
-                         : mpl_is_gemm(kind) ? MPL_OP_gemm
-                                             : kind,
+    return onnx_rule_for(mpl_is_conv(kind)        ? MPL_OP_conv
+                         : onnx_is_stacked(g, op) ? MPL_OP_matmul
+                         : mpl_is_gemm(kind)      ? MPL_OP_gemm
+                                                  : kind,
                          opset);
 }
 

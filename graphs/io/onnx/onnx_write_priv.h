@@ -43,6 +43,8 @@ mpl_status onnx_describe(writer *w, const char *name, mpl_type type, const mpl_s
 /* Adds all nodes of an operation: several for control flow and fused operations, else one. */
 mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to);
 uint32_t onnx_count_attrs(const mpl_graph *g, mpl_op op);
+/* Whether a fused gemm has an operand a of more dims than a matrix: a MatMul in ONNX. */
+bool onnx_is_stacked(const mpl_graph *g, mpl_op op);
 /* The rule that an operation is written by; of a fused convolution or gemm, the plain one. */
 const onnx_rule *onnx_write_rule(const mpl_graph *g, mpl_op op, int64_t opset);
 /* The item of the rule for attribute `key`; false: there is none. */

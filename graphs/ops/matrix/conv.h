@@ -29,6 +29,12 @@ static inline bool mpl_is_gemm(mpl_op_kind kind)
     return kind == MPL_OP_gemm || kind == MPL_OP_gemm_act || kind == MPL_OP_gemm_sum;
 }
 
+/* Dims of operand a or the result as one matrix: all dims but the last are rows. */
+static inline mpl_shape mpl_as_matrix(const mpl_shape *s)
+{
+    return (mpl_shape){2, {mpl_count_dims(s, 0, s->rank - 1), s->dim[s->rank - 1]}};
+}
+
 /* Applies the activation to x. */
 static inline double mpl_activate(mpl_activation a, double x)
 {

@@ -224,30 +224,40 @@ mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
     double alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
     double beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1);
     const mpl_shape *a = call->in_shape[0], *b = call->in_shape[1];
+    bool stacks = call->graph->op_kind[call->op] != MPL_OP_gemm && trans_a == 0;
     char text[2][200], name[32];
 
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_PRODUCT));
     MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
-    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, 2));
+    MPL_PASS(mpl_check_rank(ctx, call, 0, 2, stacks ? MPL_MAX_RANK : 2));
     MPL_PASS(mpl_check_rank(ctx, call, 1, 2, 2));
-    if (a->dim[!trans_a] != b->dim[trans_b])
+    if (a->dim[trans_a ? 0 : a->rank - 1] != b->dim[trans_b])
         return MPL_REFUSE(ctx, "%s%s times %s%s: the inner dims differ", mpl_shape_text(a, text[0]),
                           trans_a ? " transposed" : "", mpl_shape_text(b, text[1]),
                           trans_b ? " transposed" : "");
     if (!mpl_type_in(call->in_type[0], MPL_SET_FLOAT) && !(is_whole(alpha) && is_whole(beta)))
         return MPL_REFUSE(ctx, "alpha %g and beta %g must be whole numbers for integers", alpha,
                           beta);
-    call->out_shape[0] = (mpl_shape){2, {a->dim[trans_a], b->dim[!trans_b]}};
+    call->out_shape[0] = *a;
+    call->out_shape[0].dim[0] = a->dim[trans_a];
+    call->out_shape[0].dim[a->rank - 1] = b->dim[!trans_b];
     call->out_type[0] = call->in_type[0];
     if (call->n_in > 2 && call->in_shape[2] != NULL) {
         MPL_PASS(mpl_check_same_type(ctx, call, 2, 0));
         snprintf(name, sizeof name, "input %u", call->first_in + 2);
         MPL_PASS(mpl_check_broadcast_to(ctx, name, call->in_shape[2], &call->out_shape[0]));
+        if (a->rank > 2 && mpl_count_dims(call->in_shape[2], 0, call->in_shape[2]->rank) >
+                               call->out_shape[0].dim[a->rank - 1])
+            return MPL_REFUSE(ctx, "%s has dims %s; it must be a row", name,
+                              mpl_shape_text(call->in_shape[2], text[0]));
     }
+    if (a->rank > 2 && !(alpha == 1 && beta == 1))
+        return MPL_REFUSE(ctx, "alpha %g and beta %g must be 1 where a has more than two dims",
+                          alpha, beta);
     return MPL_OK;
 }
 
-/* Floats only. */
+/* Floats only. Operand a may have more dims than a matrix; c is then a row. */
 mpl_status mpl_shape_gemm_act(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     MPL_PASS(mpl_check_activation(ctx, call->graph, call->op));
@@ -271,8 +281,10 @@ mpl_status mpl_eval_gemm(mpl_ctx *ctx, const mpl_op_call *call)
     bool trans_b = is_turned(call->graph, call->op, MPL_ATTR_trans_b);
     const uint32_t first = mpl_fused_first((mpl_op_kind)call->graph->op_kind[call->op]);
     const mpl_tensor *in = call->in + first;
-    const int64_t *a = in[0].shape.dim, *b = in[1].shape.dim;
+    const mpl_shape left = mpl_as_matrix(&in[0].shape);
+    const int64_t *a = left.dim, *b = in[1].shape.dim;
     int64_t stride[MPL_MAX_RANK] = {0};
+    uint32_t rank = call->out[0].shape.rank;
     matrices m = {.a = in[0].data, .b = in[1].data, .y = call->out[0].data};
 
     (void)ctx;
@@ -288,7 +300,7 @@ mpl_status mpl_eval_gemm(mpl_ctx *ctx, const mpl_op_call *call)
     m.c = call->n_in > first + 2 ? in[2].data : NULL;
     if (m.c != NULL)
         mpl_broadcast_strides(&in[2].shape, &call->out[0].shape, stride);
-    m.c_row = stride[0], m.c_column = stride[1];
+    m.c_row = rank == 2 ? stride[0] : 0, m.c_column = stride[rank - 1];
     multiply(in[0].type, &m);
     return MPL_OK;
 }

@@ -4,6 +4,7 @@
  * Attributes: sizes, the [height, width] of a result; scales, one factor for the regions'
  * coordinates; roi_align: size, points along a side of a cell (0: as many as it covers elements).
  * Source: ONNX, RoiAlign and MaxRoiPool; K. He et al., Mask R-CNN, 2017. */
+#include "graphs/ops/move/roi.h"
 #include "graphs/ops/ops_priv.h"
 
 #include <math.h>
@@ -53,15 +54,6 @@ mpl_status mpl_shape_max_roi_pool(mpl_ctx *ctx, const mpl_shape_call *call)
     return shape_rois(ctx, call, 5);
 }
 
-/* One region, along y and x. [element, fractional] */
-typedef struct region {
-    const mpl_tensor *in;
-    int64_t plane; /* its first element */
-    bool max;
-    double start[2], cell[2];
-    int64_t points[2]; /* in a cell */
-} region;
-
 /* Elements and weights around coordinate x of an axis; false: it lies outside. */
 static bool around(int64_t dim, double x, int64_t at[2], double weight[2])
 {
@@ -77,21 +69,35 @@ static bool around(int64_t dim, double x, int64_t at[2], double weight[2])
     return true;
 }
 
+bool mpl_region_around(const mpl_region *r, int k, int64_t dim, int64_t cell, int64_t point,
+                       int64_t at[2], double weight[2])
+{
+    return around(dim,
+                  r->start[k] + (double)cell * r->cell[k] +
+                      ((double)point + 0.5) * r->cell[k] / (double)r->points[k],
+                  at, weight);
+}
+
+/* One region of a plane. */
+typedef struct region {
+    mpl_region at;
+    const mpl_tensor *in;
+    int64_t plane; /* its first element */
+    bool max;
+} region;
+
 /* The four elements around point i of a cell in a plane, and their weights; false: it lies outside.
  */
 static bool around_point(const region *r, const int64_t cell[2], int64_t i, int64_t offset[4],
                          double factor[4])
 {
     const int64_t *dim = r->in->shape.dim + 2;
-    const int64_t point[2] = {i / r->points[1], i % r->points[1]};
+    const int64_t point[2] = {i / r->at.points[1], i % r->at.points[1]};
     int64_t at[2][2];
     double weight[2][2];
 
     for (int k = 0; k < 2; k++)
-        if (!around(dim[k],
-                    r->start[k] + (double)cell[k] * r->cell[k] +
-                        ((double)point[k] + 0.5) * r->cell[k] / (double)r->points[k],
-                    at[k], weight[k]))
+        if (!mpl_region_around(&r->at, k, dim[k], cell[k], point[k], at[k], weight[k]))
             return false;
     for (int k = 0; k < 4; k++) {
         offset[k] = at[0][k / 2] * dim[1] + at[1][k % 2];
@@ -129,7 +135,8 @@ MPL_INLINE void raise_point(mpl_type type, const void *data, int64_t at, int64_t
 MPL_INLINE void pool_cell(mpl_type type, const region *r, const int64_t cell[2], int64_t n,
                           void *out, int64_t to, int64_t apart)
 {
-    int64_t plane = r->in->shape.dim[2] * r->in->shape.dim[3], points = r->points[0] * r->points[1];
+    int64_t plane = r->in->shape.dim[2] * r->in->shape.dim[3],
+            points = r->at.points[0] * r->at.points[1];
     double pooled[TOGETHER];
 
     for (int64_t c = 0; c < n; c++)
@@ -149,8 +156,7 @@ MPL_INLINE void pool_cell(mpl_type type, const region *r, const int64_t cell[2],
                 r->max ? pooled[c] : pooled[c] / (double)(points > 1 ? points : 1));
 }
 
-/* A region's place in the input, from its numbers x1, y1, x2, y2 at element `at`. */
-static void place_region(const mpl_op_call *call, int64_t at, region *r)
+void mpl_region_of(const mpl_op_call *call, int64_t i, mpl_region *r)
 {
     const mpl_graph *g = call->graph;
     const mpl_tensor *rois = &call->in[1];
@@ -160,8 +166,8 @@ static void place_region(const mpl_op_call *call, int64_t at, region *r)
 
     mpl_attr_get(g, call->op, MPL_ATTR_scales, &scale);
     for (int k = 0; k < 2; k++) {
-        double from = mpl_get(rois->type, rois->data, at + 1 - k) * scale.floats[0],
-               to = mpl_get(rois->type, rois->data, at + 3 - k) * scale.floats[0], length;
+        double from = mpl_get(rois->type, rois->data, 4 * i + 1 - k) * scale.floats[0],
+               to = mpl_get(rois->type, rois->data, 4 * i + 3 - k) * scale.floats[0], length;
 
         length = to - from;
         if (!half && !(length > 1))
@@ -175,21 +181,32 @@ static void place_region(const mpl_op_call *call, int64_t at, region *r)
     }
 }
 
+mpl_status mpl_region_image(mpl_ctx *ctx, const mpl_op_call *call, int64_t i, int64_t *image)
+{
+    int64_t n = call->in[0].shape.dim[0];
+
+    *image = mpl_get_int(call->in[2].type, call->in[2].data, i);
+    if (*image < 0 || *image >= n)
+        return MPL_REFUSE(ctx, "region %" PRId64 " names image %" PRId64 " of %" PRId64, i, *image,
+                          n);
+    return MPL_OK;
+}
+
+bool mpl_region_takes_maxima(const mpl_graph *g, mpl_op op)
+{
+    return mpl_choice_of(g, op, MPL_ATTR_mode, mode_names, 2) == 1;
+}
+
 mpl_status mpl_eval_roi_align(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const mpl_shape *in = &call->in[0].shape, *to = &call->out[0].shape;
-    region r = {.in = &call->in[0]};
+    region r = {.in = &call->in[0], .max = mpl_region_takes_maxima(call->graph, call->op)};
     mpl_type in_type = call->in[0].type;
-    int64_t cells = to->dim[2] * to->dim[3];
+    int64_t cells = to->dim[2] * to->dim[3], image = 0;
 
-    r.max = mpl_choice_of(call->graph, call->op, MPL_ATTR_mode, mode_names, 2) == 1;
     for (int64_t i = 0; i < to->dim[0]; i++) {
-        int64_t image = mpl_get_int(call->in[2].type, call->in[2].data, i);
-
-        if (image < 0 || image >= in->dim[0])
-            return MPL_REFUSE(ctx, "region %" PRId64 " names image %" PRId64 " of %" PRId64, i,
-                              image, in->dim[0]);
-        place_region(call, 4 * i, &r);
+        MPL_PASS(mpl_region_image(ctx, call, i, &image));
+        mpl_region_of(call, i, &r.at);
         for (int64_t c = 0; c < to->dim[1]; c += TOGETHER) {
             int64_t n = to->dim[1] - c < TOGETHER ? to->dim[1] - c : TOGETHER;
 

@@ -69,11 +69,15 @@ static mpl_value turned(const mpl_graph *g, mpl_value v)
     return mpl_op_input(g, op, 0);
 }
 
-/* Whether gemm can do the operation, if it is a matmul. */
-static bool fits_gemm(const mpl_graph *g, mpl_op op)
+/* Whether gemm (most 2), or what is fused with it, can do the operation, if it is a matmul: operand
+ * a has at most so many dims. */
+static bool fits_gemm(const mpl_graph *g, mpl_op op, uint32_t most)
 {
-    return g->op_kind[op] != MPL_OP_matmul || (g->value_shape[mpl_op_input(g, op, 0)].rank == 2 &&
-                                               g->value_shape[mpl_op_input(g, op, 1)].rank == 2);
+    const mpl_shape *a = &g->value_shape[mpl_op_input(g, op, 0)];
+
+    return g->op_kind[op] != MPL_OP_matmul ||
+           (a->rank >= 2 && a->rank <= most && g->value_shape[mpl_op_input(g, op, 1)].rank == 2 &&
+            (a->rank == 2 || mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) == 0));
 }
 
 mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
@@ -82,7 +86,7 @@ mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
     const mpl_graph *g = m->g;
     bool gemm = g->op_kind[op] == MPL_OP_gemm, found = false;
 
-    if ((!gemm && g->op_kind[op] != MPL_OP_matmul) || !fits_gemm(g, op))
+    if ((!gemm && g->op_kind[op] != MPL_OP_matmul) || !fits_gemm(g, op, 2))
         return MPL_OK;
     for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
         edit->in[i] = mpl_op_input(g, op, i);
@@ -451,8 +455,9 @@ static void match_sum(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_ki
     mpl_value other = MPL_NONE;
     mpl_op from = summed(g, op, n, kind, &other);
 
-    if (from == MPL_NONE || !fits_gemm(g, from) ||
-        (g->op_kind[from] == MPL_OP_gemm && mpl_attr_float(g, from, MPL_ATTR_alpha, 1) != 1))
+    if (from == MPL_NONE || !fits_gemm(g, from, MPL_MAX_RANK) ||
+        mpl_attr_float(g, from, MPL_ATTR_alpha, 1) != 1 ||
+        (g->op_kind[from] == MPL_OP_gemm_act && mpl_activation_of(g, from) != MPL_ACT_NONE))
         return;
     edit->op_kind = to;
     edit->in[edit->n_in++] = other;
@@ -469,9 +474,9 @@ mpl_status mpl_match_conv_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
 
 mpl_status mpl_match_gemm_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
-    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul};
+    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul, MPL_OP_gemm_act};
 
-    match_sum(m->g, op, 2, kind, MPL_OP_gemm_sum, edit);
+    match_sum(m->g, op, 3, kind, MPL_OP_gemm_sum, edit);
     return MPL_OK;
 }
 
@@ -488,15 +493,16 @@ mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
         mpl_value c = mpl_op_input(g, op, 1 - i % 2);
         mpl_op product = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
         const mpl_shape *s = &g->value_shape[c];
+        uint32_t rank = g->value_shape[out].rank;
 
         if (product == MPL_NONE || mpl_op_input(g, product, 2) != MPL_NONE ||
-            g->value_role[c] != MPL_WEIGHT || !fits_gemm(g, product) || s->rank == 0 ||
-            s->rank > 2 || (s->rank == 2 && s->dim[0] != 1) ||
-            s->dim[s->rank - 1] != g->value_shape[out].dim[1] ||
+            g->value_role[c] != MPL_WEIGHT || !fits_gemm(g, product, MPL_MAX_RANK) ||
+            s->rank == 0 || mpl_count(s) != s->dim[s->rank - 1] ||
+            s->dim[s->rank - 1] != g->value_shape[out].dim[rank - 1] ||
             !mpl_same_form(g, mpl_op_output(g, product, 0), out) ||
             mpl_attr_float(g, product, MPL_ATTR_beta, 1) != 1)
             continue;
-        edit->op_kind = MPL_OP_gemm;
+        edit->op_kind = rank > 2 ? MPL_OP_gemm_act : MPL_OP_gemm;
         take_operands(g, product, edit);
         edit->n_in = 2;
         edit->in[edit->n_in++] = c;
@@ -529,8 +535,8 @@ static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mp
     for (uint32_t i = 0; i < n && activation != MPL_ACT_NONE; i++) {
         mpl_op from = mpl_only_for(g, mpl_op_input(g, op, 0), kind[i]);
 
-        if (from == MPL_NONE || mpl_activation_of(g, from) != MPL_ACT_NONE || !fits_gemm(g, from) ||
-            !mpl_is_float(g, mpl_op_output(g, op, 0)))
+        if (from == MPL_NONE || mpl_activation_of(g, from) != MPL_ACT_NONE ||
+            !fits_gemm(g, from, MPL_MAX_RANK) || !mpl_is_float(g, mpl_op_output(g, op, 0)))
             continue;
         edit->op_kind = to[i];
         edit->attr[edit->n_attr++] =
@@ -552,9 +558,11 @@ mpl_status mpl_match_conv_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
 
 mpl_status mpl_match_gemm_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
 {
-    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul, MPL_OP_gemm_sum};
-    static const mpl_op_kind to[] = {MPL_OP_gemm_act, MPL_OP_gemm_act, MPL_OP_gemm_sum};
+    static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul, MPL_OP_gemm_act,
+                                       MPL_OP_gemm_sum};
+    static const mpl_op_kind to[] = {MPL_OP_gemm_act, MPL_OP_gemm_act, MPL_OP_gemm_act,
+                                     MPL_OP_gemm_sum};
 
-    match_activation(m->g, op, 3, kind, to, edit);
+    match_activation(m->g, op, 4, kind, to, edit);
     return MPL_OK;
 }

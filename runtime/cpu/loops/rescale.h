@@ -25,6 +25,11 @@ mpl_rescale *mpl_planes_of(const mpl_graph *g, mpl_op op, const char **how);
  */
 mpl_rescale *mpl_join_of(const mpl_graph *g, mpl_op op, const char **how);
 
+/* roi_means.c: the function for means of regions (roi_align) of f32, in at most `most` bytes of
+ * workspace; or NULL. Within rounding of its plain loops; one thread. */
+mpl_rescale *mpl_roi_of(const mpl_graph *g, mpl_op op, uint64_t most, uint64_t *workspace_bytes,
+                        const char **how);
+
 /* ---- resample.c: resize of f32 planes: along rows first, each row of the input once, then down
  * the columns ---- */
 
