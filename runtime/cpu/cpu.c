@@ -603,7 +603,7 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(mpl_cpu_quant_new(ctx, dev->library->engine, g, op, &p->quant, &workspace, &name));
     if (!is_ready(p) && !r.last)
         p->rescale = mpl_rescale_of(g, op, &name);
-    if (!is_ready(p) && !r.last)
+    if (!is_ready(p) && r.layout == MPL_PLAIN)
         p->rescale = mpl_roi_of(g, op, dev->most_workspace, &workspace, &name);
     if (!is_ready(p) && !r.last)
         MPL_TRY(mpl_resample_new(ctx, g, op, &p->resample, &workspace, &name));
