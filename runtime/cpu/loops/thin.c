@@ -2,6 +2,7 @@
  *
  * Each weight is read once, in the order in which it lies: a product of few rows takes as long as
  * its weights take to come. Sums of products run in 16 lanes on every processor. */
+#include "graphs/ops/matrix/conv.h"
 #include "runtime/cpu/loops/chain_priv.h"
 #include "runtime/cpu/loops/rescale.h"
 
@@ -18,6 +19,7 @@ typedef float lanes __attribute__((vector_size(LANES / 2 * sizeof(float))));
 /* The product of a matrix of few rows. */
 typedef struct product {
     const float *a, *b, *c; /* c: [columns], or of each element, or NULL */
+    const float *sum;       /* of each element, added as well, may lie where y does; or NULL */
     float *y;
     int64_t rows, terms, columns;
     bool turned, whole; /* b is [columns, terms]; c has all elements */
@@ -97,6 +99,7 @@ INLINE void turned_body(const product *p)
         n = p->columns - j < AT_ONCE ? p->columns - j : AT_ONCE;
         for (int64_t i = 0; i < p->rows; i++) {
             const float *c = addend(p, i), *a = p->a + i * p->terms, *w = p->b + j * p->terms;
+            const float *sum = p->sum != NULL ? p->sum + i * p->columns + j : NULL;
 
             if (n == AT_ONCE)
                 dots(made, a, w, p->terms, AT_ONCE);
@@ -104,7 +107,8 @@ INLINE void turned_body(const product *p)
                 for (int64_t k = 0; k < n; k++)
                     dots(made + k, a, w + k * p->terms, p->terms, 1);
             for (int64_t k = 0; k < n; k++)
-                p->y[i * p->columns + j + k] = made[k] + (c != NULL ? c[j + k] : 0);
+                p->y[i * p->columns + j + k] =
+                    (sum != NULL ? sum[k] : 0) + (made[k] + (c != NULL ? c[j + k] : 0));
         }
     }
 }
@@ -114,10 +118,16 @@ INLINE void plain_body(const product *p)
     for (int64_t i = 0; i < p->rows; i++) {
         const float *c = addend(p, i);
 
-        if (c != NULL)
-            memmove(p->y + i * p->columns, c, (size_t)p->columns * sizeof *c);
+        float *y = p->y + i * p->columns;
+
+        if (p->sum != NULL)
+            memmove(y, p->sum + i * p->columns, (size_t)p->columns * sizeof *y);
+        else if (c != NULL)
+            memmove(y, c, (size_t)p->columns * sizeof *c);
         else
-            memset(p->y + i * p->columns, 0, (size_t)p->columns * sizeof *p->y);
+            memset(y, 0, (size_t)p->columns * sizeof *y);
+        for (int64_t j = 0; j < p->columns && p->sum != NULL && c != NULL; j++)
+            y[j] += c[j];
     }
     for (int64_t k = 0, n; k < p->terms; k += n) {
         n = p->terms - k < AT_ONCE ? p->terms - k : AT_ONCE;
@@ -154,27 +164,30 @@ static mpl_status multiply(mpl_ctx *ctx, const mpl_op_call *call)
 {
     static void (*const widths[MPL_N_CHAIN_WIDTHS])(const product *) = {
         multiply_plain, multiply_avx2, multiply_avx512};
-    const mpl_shape *a = &call->in[0].shape;
-    product p = {.a = call->in[0].data, .b = call->in[1].data, .y = call->out[0].data};
+    const uint32_t first = mpl_fused_first((mpl_op_kind)call->graph->op_kind[call->op]);
+    const mpl_tensor *in = call->in + first;
+    const mpl_shape *a = &in[0].shape;
+    product p = {.a = in[0].data, .b = in[1].data, .y = call->out[0].data};
 
     (void)ctx;
     p.terms = a->dim[a->rank - 1];
     p.columns = call->out[0].shape.dim[call->out[0].shape.rank - 1];
     p.rows = mpl_count(&call->out[0].shape) / p.columns;
     p.turned = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
-    if (call->n_in > 2 && call->in[2].data != NULL) {
-        p.c = call->in[2].data;
-        p.whole = mpl_count(&call->in[2].shape) != p.columns;
+    p.sum = first > 0 ? call->in[0].data : NULL;
+    if (call->n_in > first + 2 && in[2].data != NULL) {
+        p.c = in[2].data;
+        p.whole = mpl_count(&in[2].shape) != p.columns;
     }
     widths[mpl_chain_widest()](&p);
     return MPL_OK;
 }
 
-/* Whether input 2, the addend, is absent, one row, or has all elements; *most: rows it is good for.
+/* Whether input i, the addend, is absent, one row, or has all elements; *most: rows it is good for.
  */
-static bool fits_addend(const mpl_graph *g, mpl_op op, int64_t *most)
+static bool fits_addend(const mpl_graph *g, mpl_op op, uint32_t i, int64_t *most)
 {
-    mpl_value c = mpl_op_n_in(g, op) > 2 ? mpl_op_input(g, op, 2) : MPL_NONE;
+    mpl_value c = mpl_op_n_in(g, op) > i ? mpl_op_input(g, op, i) : MPL_NONE;
     const mpl_shape *y = &g->value_shape[mpl_op_output(g, op, 0)], *s;
 
     *most = MOST_ROWS;
@@ -190,18 +203,20 @@ static bool fits_addend(const mpl_graph *g, mpl_op op, int64_t *most)
 mpl_rescale *mpl_thin_of(const mpl_graph *g, mpl_op op, const char **how)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    const uint32_t first = mpl_fused_first(kind);
     const mpl_shape *a, *b, *y;
     int64_t most;
 
-    if ((kind != MPL_OP_gemm && kind != MPL_OP_matmul) ||
+    if ((!mpl_is_gemm(kind) && kind != MPL_OP_matmul) || mpl_activation_of(g, op) != MPL_ACT_NONE ||
         g->value_type[mpl_op_output(g, op, 0)] != MPL_TYPE_f32)
         return NULL;
-    a = &g->value_shape[mpl_op_input(g, op, 0)], b = &g->value_shape[mpl_op_input(g, op, 1)];
+    a = &g->value_shape[mpl_op_input(g, op, first)];
+    b = &g->value_shape[mpl_op_input(g, op, first + 1)];
     y = &g->value_shape[mpl_op_output(g, op, 0)];
     if (a->rank < 2 || b->rank != 2 || mpl_count(y) == 0 || mpl_count(a) == 0 ||
         mpl_count(b) > MOST_WEIGHTS || mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0 ||
         mpl_attr_float(g, op, MPL_ATTR_alpha, 1) != 1 ||
-        mpl_attr_float(g, op, MPL_ATTR_beta, 1) != 1 || !fits_addend(g, op, &most) ||
+        mpl_attr_float(g, op, MPL_ATTR_beta, 1) != 1 || !fits_addend(g, op, first + 2, &most) ||
         mpl_count(y) / y->dim[y->rank - 1] > most)
         return NULL;
     *how = "thin";
