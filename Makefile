@@ -115,7 +115,7 @@ $O/lib/libmemplan.a: $(LIBOBJ)
 # Loops over pieces of tensors: gcc takes several elements at once only where it is asked to, and selects between them only where a
 # comparison that nobody reads need not trap.
 ifeq ($(MODE),release)
-$O/runtime/cpu/loops/chain.o $O/runtime/cpu/loops/chain_steps.o $O/runtime/cpu/images.o $O/runtime/cpu/images_conv.o $O/runtime/cpu/loops/byte_loops.o $O/runtime/cpu/loops/resample.o $O/runtime/cpu/loops/thin.o $O/runtime/cpu/loops/words.o $O/runtime/cpu/loops/panels.o $O/runtime/cpu/loops/taps.o $O/runtime/cpu/loops/planes.o $O/runtime/cpu/loops/roi_means.o $O/runtime/cpu/loops/normal.o $O/runtime/cpu/cpu_words.o $O/runtime/cpu/sums.o: CFLAGS += -O3 -fno-trapping-math
+$O/runtime/cpu/loops/chain.o $O/runtime/cpu/loops/chain_steps.o $O/runtime/cpu/images.o $O/runtime/cpu/images_conv.o $O/runtime/cpu/loops/byte_loops.o $O/runtime/cpu/loops/resample.o $O/runtime/cpu/loops/thin.o $O/runtime/cpu/loops/words.o $O/runtime/cpu/loops/panels.o $O/runtime/cpu/loops/taps.o $O/runtime/cpu/loops/winograd.o $O/runtime/cpu/loops/planes.o $O/runtime/cpu/loops/roi_means.o $O/runtime/cpu/loops/normal.o $O/runtime/cpu/cpu_words.o $O/runtime/cpu/sums.o: CFLAGS += -O3 -fno-trapping-math
 # What reads, writes, rewrites graphs and prints is no part of what is timed: compiled in two thirds of the time.
 $(filter $O/graphs/io/% $O/graphs/zoo/% $O/graphs/passes/% $O/planners/import/% $O/runtime/cuda/% $O/harness/%,$(OBJ)): CFLAGS += -O1
 endif

@@ -523,9 +523,11 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
 {
     mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
     bool copies = kind == MPL_OP_concat || kind == MPL_OP_reorder;
+    mpl_images_limits limits = {dev->n_threads, dev->most_workspace};
 
     if (r->last && !copies)
-        MPL_PASS(mpl_images_new(dev->ctx, r->g, r->op, r->stride, &p->images, name));
+        MPL_PASS(
+            mpl_images_new(dev->ctx, r->g, r->op, r->stride, &limits, &p->images, workspace, name));
     if (p->images == NULL &&
         (mpl_fused_arity(kind) > 0 || kind == MPL_OP_clip || kind == MPL_OP_fma))
         MPL_PASS(mpl_chain_new(dev->ctx, r->g, r->op, r->stride, r->last, &p->chain, name));
@@ -550,7 +552,7 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
  * groups of more than one, it reads less well than ours are. */
 static bool prefers_images(const mpl_graph *g, mpl_op op)
 {
-    enum { LARGE = 32 * 1024 }; /* pairs of channels */
+    enum { LARGE = 24 * 24 }; /* pairs of channels */
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     int64_t groups = mpl_attr_int(g, op, MPL_ATTR_group, 1);
     const mpl_shape *f;
@@ -575,6 +577,7 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     mpl_prepared *p = NULL;
     const char *name = MPL_HOW_LOOPS;
     uint64_t workspace = 0;
+    mpl_images_limits limits = {dev->n_threads, dev->most_workspace};
     mpl_cpu_recipe r;
 
     MPL_TRY(recipe_init(dev, g, op, NULL, &r));
@@ -586,7 +589,7 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
         MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
     else if ((r.last || (r.blocked && !mpl_is_conv((mpl_op_kind)g->op_kind[op]))) &&
              prefers_images(g, op))
-        MPL_TRY(mpl_images_new(ctx, g, op, NULL, &p->images, &name));
+        MPL_TRY(mpl_images_new(ctx, g, op, NULL, &limits, &p->images, &workspace, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_panels_new(ctx, g, op, &p->panels, &name));
     if (!is_ready(p) && r.layout == MPL_PLAIN)
@@ -789,7 +792,7 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
     if (p->resample != NULL)
         return mpl_resample_run(dev->ctx, p->resample, call);
     if (p->images != NULL) {
-        mpl_images_run(p->images, call, dev->n_threads);
+        mpl_images_run(p->images, call);
         return MPL_OK;
     }
     if (p->primitive == NULL)

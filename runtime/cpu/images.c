@@ -9,7 +9,8 @@
 
 enum { SHARE = 32 * 1024 }; /* multiplications worth a thread of their own */
 
-typedef void worker(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to);
+typedef void worker(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to,
+                    float *work);
 typedef void channel_loop(float *restrict y, const float *restrict x, const float *restrict k,
                           const float *restrict l, int64_t n);
 
@@ -27,6 +28,7 @@ struct mpl_images {
     float *filter; /* packed filters of a convolution; factors and terms of a batch norm */
     bool is_packed;
     float *nothing; /* [channels of x] zeros */
+    mpl_images_limits limits;
 };
 
 /* ---- preparing ---- */
@@ -123,7 +125,8 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
     return true;
 }
 
-static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
+static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to,
+                     float *work)
 {
     m->conv->run(&(mpl_image_part){
         .window = &m->w,
@@ -131,8 +134,10 @@ static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from,
         .filter = m->filter,
         .bias = m->has_bias ? call->in[m->first + 2].data : NULL,
         .sum = m->first > 0 ? call->in[0].data : NULL,
+        .given = call->in[m->first + 1].data,
         .nothing = m->nothing,
         .y = call->out[0].data,
+        .work = work,
         .from = from,
         .to = to,
         .low = m->low,
@@ -140,12 +145,25 @@ static void run_conv(const mpl_images *m, const mpl_op_call *call, int64_t from,
     });
 }
 
-static const mpl_image_conv *conv_of(const mpl_image_window *w)
+/* Floats of a thread's workspace. */
+static uint64_t n_work(const mpl_images *m, const mpl_image_conv *conv)
 {
-    static const mpl_image_conv *const convs[] = {&mpl_image_conv_taps, &mpl_image_conv_tiles};
+    return conv->n_work != NULL ? conv->n_work(&m->w) : 0;
+}
+
+static uint64_t workspace_of(const mpl_images *m, const mpl_image_conv *conv)
+{
+    return m->limits.n_threads * n_work(m, conv) * sizeof(float);
+}
+
+/* The first that takes it. */
+static const mpl_image_conv *conv_of(const mpl_images *m)
+{
+    static const mpl_image_conv *const convs[] = {&mpl_image_conv_winograd, &mpl_image_conv_taps,
+                                                  &mpl_image_conv_tiles};
 
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
-        if (convs[i]->fits(w))
+        if (convs[i]->fits(&m->w) && workspace_of(m, convs[i]) <= m->limits.workspace_bytes)
             return convs[i];
     return NULL;
 }
@@ -158,7 +176,7 @@ static mpl_status make_conv(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ima
         return MPL_OK;
     m->w.groups = mpl_attr_int(g, op, MPL_ATTR_group, 1);
     read_window(m, g, op, g->value_shape[filter].dim + 2);
-    m->conv = conv_of(&m->w);
+    m->conv = conv_of(m);
     if (m->conv == NULL)
         return MPL_OK;
     read_activation(m, mpl_activation_of(g, op));
@@ -224,11 +242,13 @@ static bool in_range(int64_t i, int64_t n, int64_t before, int64_t behind)
     return i >= -before && i < n + behind;
 }
 
-static void run_pool(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
+static void run_pool(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to,
+                     float *work)
 {
     const mpl_image_window *w = &m->w;
     bool average = m->kind == MPL_OP_avg_pool;
 
+    (void)work;
     for (int64_t pixel = from; pixel < to; pixel++) {
         int64_t plane = w->out_high * w->out_wide, at = pixel % plane, n = 0;
         const float *x =
@@ -275,10 +295,12 @@ static bool make_pool(const mpl_graph *g, mpl_op op, mpl_images *m)
 
 /* ---- batch norm ---- */
 
-static void run_norm(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to)
+static void run_norm(const mpl_images *m, const mpl_op_call *call, int64_t from, int64_t to,
+                     float *work)
 {
     const mpl_image_window *w = &m->w;
 
+    (void)work;
     for (int64_t pixel = from; pixel < to; pixel++)
         m->loop((float *)call->out[0].data + pixel * w->y_pitch,
                 (const float *)call->in[0].data + pixel * w->x_pitch, m->filter,
@@ -317,7 +339,8 @@ static mpl_status make_norm(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ima
 /* ---- all ---- */
 
 mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int64_t *const *stride,
-                          mpl_images **out, const char **how)
+                          const mpl_images_limits *limits, mpl_images **out,
+                          uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_images *m = NULL;
@@ -327,6 +350,7 @@ mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int
     MPL_TRY(mpl_new(ctx, m, 1));
     m->kind = (mpl_op_kind)g->op_kind[op];
     m->first = mpl_fused_first(m->kind);
+    m->limits = *limits;
     if (!read_images(m, g, op, stride))
         goto out;
     if (mpl_is_conv(m->kind))
@@ -338,6 +362,7 @@ mpl_status mpl_images_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int
         MPL_TRY(make_norm(ctx, g, op, m, &made));
     if (!made)
         goto out;
+    *workspace_bytes = m->conv != NULL ? workspace_of(m, m->conv) : 0;
     if (how != NULL)
         *how = m->conv != NULL ? m->conv->how : "images";
     *out = m, m = NULL;
@@ -361,24 +386,34 @@ void mpl_images_free(mpl_ctx *ctx, mpl_images *m)
 typedef struct job {
     const mpl_images *m;
     const mpl_op_call *call;
+    int64_t n, n_shares; /* units; shares of nearly equal size */
 } job;
 
-static void do_pixels(const void *arg, int64_t from, int64_t to)
+/* Each share has a workspace of its own. */
+static void do_shares(const void *arg, int64_t from, int64_t to)
 {
     const job *j = arg;
+    uint64_t apart = j->m->conv != NULL ? n_work(j->m, j->m->conv) : 0;
 
-    j->m->work(j->m, j->call, from, to);
+    for (int64_t i = from; i < to; i++)
+        j->m->work(j->m, j->call, j->n * i / j->n_shares, j->n * (i + 1) / j->n_shares,
+                   apart > 0 ? (float *)j->call->workspace + (uint64_t)i * apart : NULL);
 }
 
-void mpl_images_run(mpl_images *m, const mpl_op_call *call, uint32_t n_threads)
+void mpl_images_run(mpl_images *m, const mpl_op_call *call)
 {
-    job j = {m, call};
     int64_t n_pixels = m->w.n * m->w.out_high * m->w.out_wide;
     int64_t each = m->w.out_channels * (m->conv != NULL ? m->w.channels / m->w.groups : 1);
+    job j = {m, call, n_pixels, n_pixels * each / SHARE};
 
     if (m->kind == MPL_OP_batch_norm)
         find_factors(m, call);
     else if (m->conv != NULL && !m->is_packed)
         m->conv->pack(&m->w, call->in[m->first + 1].data, m->filter), m->is_packed = true;
-    mpl_deal(n_pixels, 1, n_pixels * each / SHARE, n_threads, do_pixels, &j);
+    if (m->conv != NULL && m->conv->n_units != NULL)
+        j.n = m->conv->n_units(&m->w);
+    j.n_shares = j.n_shares < 1                     ? 1
+                 : j.n_shares > m->limits.n_threads ? m->limits.n_threads
+                                                    : j.n_shares;
+    mpl_deal(j.n_shares, 1, j.n_shares, m->limits.n_threads, do_shares, &j);
 }

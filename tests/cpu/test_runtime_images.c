@@ -1,8 +1,9 @@
 /* Convolutions of channels-last images by our own kernels of the backend `cpu` against the plain
  * loops: random windows, pads, strides and dilations, groups of every width, channels around whole
  * vectors, panels and slices, pixels that lie apart, sums that the result is written over; each in
- * two runs with other images, by one thread and by two. Fault: a channel, tap or pixel read or
- * written where another is, also between the pixels. */
+ * two runs with other images, by one thread and by two; 3 x 3 with fewer products, and where no
+ * workspace is left for that. Fault: a channel, tap or pixel read or written where another is, also
+ * between the pixels. */
 #include "tests/support/test.h"
 
 #include "graphs/core/rng.h"
@@ -74,6 +75,18 @@ static window draw_window(mpl_rng *rng)
     return w;
 }
 
+/* 3 x 3 at stride 1 over many pixels and channels: with fewer products. */
+static void draw_winograd(mpl_rng *rng, window *w, int64_t *groups, int64_t *in, int64_t *out)
+{
+    *groups = 1, *in = 8 * between(rng, 3, 6), *out = between(rng, 24, 60);
+    w->high = between(rng, 10, 17), w->wide = between(rng, 10, 17);
+    for (int i = 0; i < 2; i++) {
+        w->kernel[i] = 3, w->stride[i] = w->dilation[i] = 1;
+        w->pad[i] = between(rng, 0, 2), w->pad[2 + i] = between(rng, 0, 2);
+        w->out[i] = (i == 0 ? w->high : w->wide) + w->pad[i] + w->pad[2 + i] - 2;
+    }
+}
+
 static drawn draw(mpl_ctx *ctx, mpl_rng *rng)
 {
     static const mpl_op_kind kinds[] = {MPL_OP_conv, MPL_OP_conv_act, MPL_OP_conv_sum};
@@ -91,6 +104,8 @@ static drawn draw(mpl_ctx *ctx, mpl_rng *rng)
     mpl_shape ys;
 
     draw_channels(rng, &d.groups, &in, &out);
+    if (between(rng, 0, 7) == 0)
+        draw_winograd(rng, &w, &d.groups, &in, &out);
     ys = (mpl_shape){4, {batch, out * d.groups, w.out[0], w.out[1]}};
     d.n_in = d.first + 2 + (uint32_t)between(rng, 0, 1);
     assert_ok(ctx, mpl_graph_new(ctx, "images", &d.g));
@@ -181,11 +196,12 @@ static void compare(const mpl_tensor *got, const int64_t *stride, const mpl_tens
 
 /* One run: the plain loops on plain images, the kernel on channels-last ones. */
 static void check_run(mpl_ctx *ctx, mpl_images *m, const drawn *d, mpl_tensor *in, bool over,
-                      uint64_t seed)
+                      uint64_t bytes, uint64_t seed)
 {
     const mpl_graph *g = d->g;
     mpl_tensor want = plain(ctx, g, mpl_op_output(g, 0, 0)), last[OPERANDS], blank, out;
     int64_t stride[OPERANDS + 1][4];
+    void *work;
     const mpl_shape *f = &in[d->first + 1].shape;
 
     assert_ok(ctx, mpl_eval(ctx, &(mpl_op_call){g, 0, d->n_in, 1, in, &want, NULL}));
@@ -201,14 +217,17 @@ static void check_run(mpl_ctx *ctx, mpl_images *m, const drawn *d, mpl_tensor *i
     for (int64_t i = 0; i < mpl_count(&want.shape); i++)
         ((float *)blank.data)[place(&want.shape, stride[d->n_in], i)] = NAN;
     out = over ? last[0] : blank;
-    mpl_images_run(m, &(mpl_op_call){g, 0, d->n_in, 1, last, &out, NULL}, 1 + seed % 2);
+    work = mpl_alloc(ctx, bytes, 1);
+    mpl_images_run(m, &(mpl_op_call){g, 0, d->n_in, 1, last, &out, work});
+    mpl_free(ctx, work);
     compare(&out, stride[d->n_in], &want, f->dim[1] * f->dim[2] * f->dim[3], seed);
     for (uint32_t i = 0; i <= d->first; i++)
         mpl_free(ctx, last[i].data);
     mpl_free_each(ctx, blank.data, want.data);
 }
 
-static void check(mpl_ctx *ctx, mpl_images *m, const drawn *d, mpl_rng *rng, uint64_t seed)
+static void check(mpl_ctx *ctx, mpl_images *m, const drawn *d, mpl_rng *rng, uint64_t bytes,
+                  uint64_t seed)
 {
     mpl_tensor in[OPERANDS];
 
@@ -222,7 +241,7 @@ static void check(mpl_ctx *ctx, mpl_images *m, const drawn *d, mpl_rng *rng, uin
         if (seed % 7 == 0)
             ((float *)in[d->first].data)[0] = NAN;
         check_run(ctx, m, d, in, run == 1 && d->first == 1 && d->pitch[0] == d->pitch[d->n_in],
-                  seed);
+                  bytes, seed);
     }
     for (uint32_t i = 0; i < d->n_in; i++)
         mpl_free(ctx, in[i].data);
@@ -231,7 +250,7 @@ static void check(mpl_ctx *ctx, mpl_images *m, const drawn *d, mpl_rng *rng, uin
 TEST(convolutions_of_pixels_apart_are_right)
 {
     mpl_rng rng = mpl_rng_of(1);
-    uint32_t n_grouped = 0;
+    uint32_t n_grouped = 0, n_working = 0;
 
     for (uint64_t seed = 0; seed < draws(600); seed++) {
         drawn d = draw(ctx, &rng);
@@ -239,6 +258,8 @@ TEST(convolutions_of_pixels_apart_are_right)
         const int64_t *stride[OPERANDS + 1] = {NULL};
         mpl_images *m = NULL;
         const char *how = NULL;
+        uint64_t bytes = 0;
+        mpl_images_limits limits = {1 + (uint32_t)seed % 2, seed % 5 == 0 ? 1000 : UINT64_MAX};
 
         for (uint32_t i = 0; i <= d.n_in; i++)
             if (i <= d.first || i == d.n_in) {
@@ -247,19 +268,22 @@ TEST(convolutions_of_pixels_apart_are_right)
                 strides_of(&d.g->value_shape[v], d.pitch[i], all[i]);
                 stride[i] = all[i];
             }
-        assert_ok(ctx, mpl_images_new(ctx, d.g, 0, stride, &m, &how));
+        assert_ok(ctx, mpl_images_new(ctx, d.g, 0, stride, &limits, &m, &bytes, &how));
         if (m == NULL && d.groups == 1) {
             mpl_graph_free(ctx, d.g);
             print_message("skip: AVX2 is needed\n");
             skip();
         }
+        n_working += bytes > 0;
+        assert_true(bytes <= limits.workspace_bytes);
         n_grouped += m != NULL && d.groups > 1;
         if (m != NULL)
-            check(ctx, m, &d, &rng, seed);
+            check(ctx, m, &d, &rng, bytes, seed);
         mpl_images_free(ctx, m);
         mpl_graph_free(ctx, d.g);
     }
     assert_true(often(n_grouped > 100 || n_grouped == 0)); /* AVX-512 has no groups */
+    assert_true(often(n_working > 30 || n_grouped == 0));  /* nor fewer products */
 }
 
 TESTS(convolutions_of_pixels_apart_are_right)

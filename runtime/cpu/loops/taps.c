@@ -9,7 +9,7 @@
  * slice of the panel's filters lies in the nearest cache for all pixels of the block. A slice adds
  * to what the last one left in y. Groups of 1, 2 or 4 channels are computed eight channels at a
  * time: their pixels' vectors are permuted within groups instead of spread. */
-#include "runtime/cpu/images.h"
+#include "runtime/cpu/loops/taps_priv.h"
 
 #include "runtime/cpu/loops/chain_priv.h"
 
@@ -17,9 +17,9 @@
 #include <immintrin.h>
 
 enum {
-    LANES = 8,
-    PANEL = 16,  /* channels of the result */
-    BLOCK = 96,  /* pixels */
+    LANES = MPL_TAP_LANES,
+    PANEL = MPL_TAP_PANEL,
+    BLOCK = MPL_TAP_BLOCK,
     TAPS = 16,   /* of a slice, at most */
     TERMS = 256, /* of a slice, about */
     ROWS = 8,    /* pixels of a tile, at most */
@@ -139,20 +139,7 @@ static void pack(const mpl_image_window *w, const float *filter, float *packed)
 
 /* ---- tiles ---- */
 
-/* A tile's share of a slice. */
-typedef struct part {
-    const float *const *x; /* [taps][BLOCK] pixels */
-    int64_t offset;        /* of the first channel in them */
-    int64_t taps, terms;
-    const float *filter;     /* [taps][terms][vectors * LANES] */
-    const float *bias, *sum; /* at the first channel, and pixel; or NULL */
-    float *y;
-    int64_t sum_apart, y_apart; /* [element] from pixel to pixel */
-    bool begins, ends;          /* the first slice, the last */
-    float low, high;
-} part;
-
-INLINE FMA void begin(const part *p, const int rows, const int vectors, __m256 sum[ROWS][2])
+INLINE FMA void begin(const mpl_tap_part *p, const int rows, const int vectors, __m256 sum[ROWS][2])
 {
     if (!p->begins) {
         UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++) sum[i][v] =
@@ -170,7 +157,7 @@ INLINE FMA void begin(const part *p, const int rows, const int vectors, __m256 s
             _mm256_add_ps(sum[i][v], _mm256_loadu_ps(p->sum + i * p->sum_apart + v * LANES));
 }
 
-INLINE FMA void end(const part *p, const int rows, const int vectors, __m256 sum[ROWS][2])
+INLINE FMA void end(const mpl_tap_part *p, const int rows, const int vectors, __m256 sum[ROWS][2])
 {
     float *y = p->y;
     int64_t apart = p->y_apart;
@@ -186,7 +173,7 @@ INLINE FMA void end(const part *p, const int rows, const int vectors, __m256 sum
 }
 
 /* Spreads each channel to all lanes. */
-INLINE FMA void spread_tile(const part *p, const int rows, const int vectors)
+INLINE FMA void spread_tile(const mpl_tap_part *p, const int rows, const int vectors)
 {
     __m256 sum[ROWS][2], f[2];
     const float *filter = p->filter;
@@ -240,7 +227,8 @@ INLINE FMA __m256 nth(__m256 x, const thinness thin, const int k)
     }
 }
 
-INLINE FMA void thin_tile(const part *p, const int rows, const int vectors, const thinness thin)
+INLINE FMA void thin_tile(const mpl_tap_part *p, const int rows, const int vectors,
+                          const thinness thin)
 {
     const int terms = thin == FANS ? 1 : (int)thin;
     __m256 sum[ROWS][2];
@@ -260,7 +248,7 @@ INLINE FMA void thin_tile(const part *p, const int rows, const int vectors, cons
 }
 
 #define MAKE(thin, vectors, rows)                                                                  \
-    FMA static void thin##_##vectors##_##rows(const part *p)                                       \
+    FMA static void thin##_##vectors##_##rows(const mpl_tap_part *p)                               \
     {                                                                                              \
         if (thin == THICK)                                                                         \
             spread_tile(p, rows, vectors);                                                         \
@@ -281,16 +269,21 @@ INLINE FMA void thin_tile(const part *p, const int rows, const int vectors, cons
 
 EACH(MAKE)
 
-typedef void add_tile(const part *p);
+typedef void add_tile(const mpl_tap_part *p);
 static add_tile *const tiles[N_THIN][2][ROWS + 1] = {EACH(ENTER)};
 static const int64_t most_rows[N_THIN][2] = {{8, 6}, {8, 6}, {8, 4}, {8, 6}, {8, 4}};
 
+void mpl_taps_add(const mpl_tap_part *p, int64_t rows, int64_t vectors)
+{
+    tiles[THICK][vectors - 1][rows](p);
+}
+
 /* A tile of n channels, fewer than its vectors hold: y, sum and bias end there. */
-static void add_narrow(const part *p, add_tile *add, int64_t rows, int64_t n)
+static void add_narrow(const mpl_tap_part *p, add_tile *add, int64_t rows, int64_t n)
 {
     float y[ROWS][PANEL] = {{0}}, sum[ROWS][PANEL] = {{0}}, bias[PANEL] = {0};
     size_t bytes = (size_t)n * sizeof(float);
-    part q = *p;
+    mpl_tap_part q = *p;
 
     for (int64_t i = 0; i < rows; i++) {
         if (!p->begins)
@@ -376,15 +369,14 @@ static void list_pixels(block *b, int64_t from, int64_t to)
     }
 }
 
-/* The panel behind is on its way while this one is used. */
-FMA static void prefetch(const float *panel, int64_t n)
+FMA void mpl_taps_prefetch(const float *panel, int64_t n)
 {
     for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof *panel)
         _mm_prefetch((const char *)(panel + i), _MM_HINT_T1);
 }
 
 /* Adds the slice to the channels of a panel: n from `channel` on. Returns the filters behind. */
-static const float *add_panel(const block *b, part *p, int64_t channel, int64_t n)
+static const float *add_panel(const block *b, mpl_tap_part *p, int64_t channel, int64_t n)
 {
     const mpl_image_part *t = b->t;
     const mpl_image_window *w = t->window;
@@ -399,7 +391,7 @@ static const float *add_panel(const block *b, part *p, int64_t channel, int64_t 
         p->x = b->x + at;
         p->y = t->y + (b->from + at) * w->y_pitch + channel;
         p->sum = t->sum != NULL ? t->sum + (b->from + at) * w->sum_pitch + channel : NULL;
-        prefetch(p->filter + size + size * i / n_tiles, size / n_tiles);
+        mpl_taps_prefetch(p->filter + size + size * i / n_tiles, size / n_tiles);
         if (n == vectors * LANES)
             add[rows](p);
         else
@@ -413,15 +405,15 @@ static const float *add_slice(const block *b, const slice *s, const float *filte
 {
     const mpl_image_part *t = b->t;
     const grouping *g = &b->g;
-    part p = {.filter = filter,
-              .taps = s->to - s->from,
-              .terms = s->terms,
-              .sum_apart = t->window->sum_pitch,
-              .y_apart = t->window->y_pitch,
-              .begins = s->from == 0 && s->first == 0,
-              .ends = s->to == n_taps(t->window) && s->first + s->terms == g->terms,
-              .low = t->low,
-              .high = t->high};
+    mpl_tap_part p = {.filter = filter,
+                      .taps = s->to - s->from,
+                      .terms = s->terms,
+                      .sum_apart = t->window->sum_pitch,
+                      .y_apart = t->window->y_pitch,
+                      .begins = s->from == 0 && s->first == 0,
+                      .ends = s->to == n_taps(t->window) && s->first + s->terms == g->terms,
+                      .low = t->low,
+                      .high = t->high};
 
     for (int64_t group = 0; group < g->n; group++)
         for (int64_t j = 0; j < g->out; j += PANEL) {
