@@ -1,8 +1,9 @@
 /* panels.c -- see panels.h.
  *
  * A tile of six rows by a panel stays in registers while a block of terms passes: the panel's block
- * lies in the nearest cache, the rows' in the next. A block adds to what the last one left in y,
- * which begins as the addend, or the sum of both addends. */
+ * lies in the nearest cache, the rows' in the next, and blocks of one panel after another follow
+ * each other in memory. The first block adds to the addend, or the sum of both, a later one to what
+ * the last one left in y. */
 #include "runtime/cpu/loops/panels.h"
 #include "graphs/ops/matrix/conv.h"
 #include "runtime/cpu/loops/chain_priv.h"
@@ -15,8 +16,8 @@
 enum {
     PANEL = 16,
     ROWS = 6,
-    TERMS = 256,        /* of a block */
-    BLOCK = 192,        /* rows of a block */
+    TERMS = 384,        /* of a block, at most */
+    BLOCK = 240,        /* rows of a block, at most */
     LEAST = 5,          /* rows; fewer take as long as the matrix takes to come, packed or not */
     SHARE = 512 * 1024, /* products worth a thread of their own */
 };
@@ -27,7 +28,7 @@ struct mpl_panels {
     mpl_activation activation;
     bool turned; /* the matrix is [columns, terms] */
     bool is_packed;
-    float *packed; /* [n_panels][terms][PANEL] */
+    float *packed; /* for each block of terms: [n_panels][terms of the block][PANEL] */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -132,19 +133,26 @@ uint64_t mpl_panels_packed_bytes(const mpl_panels *p)
     return (uint64_t)(n_panels(p) * p->terms * PANEL) * sizeof *p->packed;
 }
 
+/* Where the block of terms k, .. of the panel of columns j, .. begins; n: its terms. */
+static int64_t block_at(const mpl_panels *p, int64_t k, int64_t n, int64_t j)
+{
+    return k * n_panels(p) * PANEL + j * n;
+}
+
 /* Columns that the last panel lacks stay zero. */
 static void pack(mpl_panels *p, const float *b)
 {
     int64_t column = p->turned ? p->terms : 1, term = p->turned ? 1 : p->columns;
 
-    for (int64_t j = 0; j < p->columns; j += PANEL) {
-        float *to = p->packed + j * p->terms;
-        int64_t n = least(p->columns - j, PANEL);
+    for (int64_t j = 0; j < p->columns; j += PANEL)
+        for (int64_t at = 0, n; at < p->terms; at += n) {
+            n = least(p->terms - at, TERMS);
+            float *to = p->packed + block_at(p, at, n, j);
 
-        for (int64_t k = 0; k < p->terms; k++, to += PANEL)
-            for (int64_t i = 0; i < n; i++)
-                to[i] = b[(j + i) * column + k * term];
-    }
+            for (int64_t k = at; k < at + n; k++, to += PANEL)
+                for (int64_t i = 0; i < PANEL && j + i < p->columns; i++)
+                    to[i] = b[(j + i) * column + k * term];
+        }
     p->is_packed = true;
 }
 
@@ -162,16 +170,32 @@ typedef struct job {
 #define FMA    __attribute__((target("avx2,fma")))
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* Adds n terms of `rows` rows, by a panel, to y. */
-INLINE FMA void add_tile(const float *a, int64_t a_apart, const float *b, int64_t n, float *y,
-                         int64_t y_apart, const int rows)
+/* What a tile of sums begins as: rows that lie `apart` from one another, plus more of them, which
+ * may be NULL. */
+typedef struct origin {
+    const float *rows, *more;
+    int64_t apart, more_apart;
+} origin;
+
+/* Adds n terms of `rows` rows, by a panel, to what they begin as. */
+INLINE FMA void add_tile(const float *a, int64_t a_apart, const float *b, int64_t n,
+                         const origin *from, float *y, int64_t y_apart, const int rows)
 {
     __m256 sum[ROWS][2];
 
     UNROLL for (int i = 0; i < rows; i++)
     {
-        sum[i][0] = _mm256_loadu_ps(y + i * y_apart);
-        sum[i][1] = _mm256_loadu_ps(y + i * y_apart + PANEL / 2);
+        sum[i][0] = _mm256_loadu_ps(from->rows + i * from->apart);
+        sum[i][1] = _mm256_loadu_ps(from->rows + i * from->apart + PANEL / 2);
+    }
+    if (from->more != NULL) {
+        UNROLL for (int i = 0; i < rows; i++)
+        {
+            const float *more = from->more + i * from->more_apart;
+
+            sum[i][0] = _mm256_add_ps(sum[i][0], _mm256_loadu_ps(more));
+            sum[i][1] = _mm256_add_ps(sum[i][1], _mm256_loadu_ps(more + PANEL / 2));
+        }
     }
     for (int64_t k = 0; k < n; k++, b += PANEL) {
         __m256 low = _mm256_loadu_ps(b), high = _mm256_loadu_ps(b + PANEL / 2);
@@ -193,61 +217,65 @@ INLINE FMA void add_tile(const float *a, int64_t a_apart, const float *b, int64_
 
 #define TILE(rows)                                                                                 \
     FMA static void add_##rows(const float *a, int64_t a_apart, const float *b, int64_t n,         \
-                               float *y, int64_t y_apart)                                          \
+                               const origin *from, float *y, int64_t y_apart)                      \
     {                                                                                              \
-        add_tile(a, a_apart, b, n, y, y_apart, rows);                                              \
+        add_tile(a, a_apart, b, n, from, y, y_apart, rows);                                        \
     }
 #define ENTER(rows) [rows] = add_##rows,
 #define EACH(M)     M(1) M(2) M(3) M(4) M(5) M(6)
 
 EACH(TILE)
 
-typedef void add_rows(const float *a, int64_t a_apart, const float *b, int64_t n, float *y,
-                      int64_t y_apart);
+typedef void add_rows(const float *a, int64_t a_apart, const float *b, int64_t n,
+                      const origin *from, float *y, int64_t y_apart);
 static add_rows *const add[ROWS + 1] = {EACH(ENTER)};
+
+/* What sums of columns j and after begin as, from row i on: the addends, or what is there. */
+static origin origin_of(const job *w, int64_t i, int64_t k, int64_t j)
+{
+    static const float zeros[PANEL];
+    int64_t columns = w->p->columns, apart = w->whole ? columns : 0;
+    const float *c = w->c != NULL ? w->c + i * apart + j : NULL;
+
+    if (k > 0)
+        return (origin){w->y + i * columns + j, NULL, columns, 0};
+    if (w->sum != NULL)
+        return (origin){w->sum + i * columns + j, c, columns, apart};
+    return c == NULL ? (origin){zeros, NULL, 0, 0} : (origin){c, NULL, apart, 0};
+}
+
+/* The same in n columns of a panel that lacks some. */
+static origin narrow(const origin *from, int64_t rows, int64_t n, float part[ROWS][PANEL])
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < n; i++)
+            part[r][i] = from->rows[r * from->apart + i] +
+                         (from->more != NULL ? from->more[r * from->more_apart + i] : 0);
+    return (origin){part[0], NULL, PANEL, 0};
+}
 
 /* Rows [from, to), n terms from k on, by the panel of columns j and after. */
 static void add_block(const job *w, int64_t from, int64_t to, int64_t k, int64_t n, int64_t j)
 {
     const mpl_panels *p = w->p;
-    const float *b = p->packed + j * p->terms + k * PANEL;
-    size_t bytes = (size_t)least(p->columns - j, PANEL) * sizeof(float);
+    const float *b = p->packed + block_at(p, k, n, j);
+    int64_t wide = least(p->columns - j, PANEL);
     float part[ROWS][PANEL] = {{0}};
 
     for (int64_t i = from, rows; i < to; i += rows) {
         const float *a = w->a + i * p->terms + k;
         float *y = w->y + i * p->columns + j;
+        origin sums = origin_of(w, i, k, j);
 
         rows = least(to - i, ROWS);
-        if (p->columns - j >= PANEL) {
-            add[rows](a, p->terms, b, n, y, p->columns);
+        if (wide == PANEL) {
+            add[rows](a, p->terms, b, n, &sums, y, p->columns);
             continue;
         }
+        sums = narrow(&sums, rows, wide, part);
+        add[rows](a, p->terms, b, n, &sums, part[0], PANEL);
         for (int64_t r = 0; r < rows; r++)
-            memcpy(part[r], y + r * p->columns, bytes);
-        add[rows](a, p->terms, b, n, part[0], PANEL);
-        for (int64_t r = 0; r < rows; r++)
-            memcpy(y + r * p->columns, part[r], bytes);
-    }
-}
-
-/* What sums of rows [from, to), columns [j, j + n) begin as. */
-static void begin(const job *w, int64_t from, int64_t to, int64_t j, int64_t n)
-{
-    const mpl_panels *p = w->p;
-
-    for (int64_t i = from; i < to; i++) {
-        float *y = w->y + i * p->columns + j;
-        const float *c = w->c != NULL ? w->c + (w->whole ? i * p->columns : 0) + j : NULL;
-
-        if (w->sum != NULL)
-            memmove(y, w->sum + i * p->columns + j, (size_t)n * sizeof *y);
-        else if (c != NULL)
-            memmove(y, c, (size_t)n * sizeof *y);
-        else
-            memset(y, 0, (size_t)n * sizeof *y);
-        for (int64_t k = 0; k < n && w->sum != NULL && c != NULL; k++)
-            y[k] += c[k];
+            memcpy(y + r * p->columns, part[r], (size_t)wide * sizeof *y);
     }
 }
 
@@ -268,9 +296,11 @@ static void compute(const void *arg, int64_t from, int64_t to)
     const mpl_panels *p = w->p;
     int64_t first = from * PANEL, end = least(to * PANEL, p->columns);
 
+    int64_t n_blocks = (p->rows + BLOCK - 1) / BLOCK;
+    int64_t rows = ((p->rows + n_blocks - 1) / n_blocks + ROWS - 1) / ROWS * ROWS;
+
     for (int64_t i = 0, i_end; i < p->rows; i = i_end) {
-        i_end = least(p->rows, i + BLOCK);
-        begin(w, i, i_end, first, end - first);
+        i_end = least(p->rows, i + rows);
         for (int64_t k = 0; k < p->terms; k += TERMS)
             for (int64_t j = first; j < end; j += PANEL)
                 add_block(w, i, i_end, k, least(p->terms - k, TERMS), j);
