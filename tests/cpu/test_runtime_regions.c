@@ -46,11 +46,11 @@ static void fill(mpl_rng *rng, const mpl_tensor in[3])
                                             : (float)between(rng, -999, 999) / 100;
     for (int64_t k = 0; k < mpl_count(&in[2].shape); k++) {
         int64_t image = between(rng, 0, in[0].shape.dim[0] - 1);
-        bool again = k > 0 && mpl_rng_below(rng, 2) == 0;
 
         for (int64_t j = 0; j < 4; j++)
-            r[4 * k + j] = again ? r[4 * k + j - 4]
-                                 : (float)between(rng, j < 2 ? -80 : 0, j < 2 ? 120 : 240) / 10;
+            r[4 * k + j] = k > 0 && mpl_rng_below(rng, 5) > 0
+                               ? r[4 * k + j - 4]
+                               : (float)between(rng, j < 2 ? -80 : 0, j < 2 ? 120 : 240) / 10;
         if (in[2].type == MPL_TYPE_i32)
             ((int32_t *)in[2].data)[k] = (int32_t)image;
         else

@@ -6,7 +6,7 @@
 TEST(tables)
 {
     op_each_row(ctx, "tests/data/ops/elements.txt", 175, op_check_row);
-    op_each_row(ctx, "tests/data/ops/moves.txt", 144, op_check_row);
+    op_each_row(ctx, "tests/data/ops/moves.txt", 145, op_check_row);
     op_each_row(ctx, "tests/data/ops/refused.txt", 223, op_check_refusal);
     op_each_row(ctx, "tests/data/ops/out_of_range.txt", 12, op_check_refusal);
 }

@@ -116,14 +116,16 @@ mpl_status mpl_eval_pad(mpl_ctx *ctx, const mpl_op_call *call)
             outside |= from < 0;
             base += from * stride[i];
         }
-        for (int64_t i = 0; i < to->dim[outer]; i++, at += bytes) {
+        for (int64_t i = 0, n; i < to->dim[outer]; i += n, at += n * bytes) {
             int64_t from = outside ? -1 : source(mode, i - before[outer], in->dim[outer]);
+            int64_t left = to->dim[outer] - i, there = in->dim[outer] - from;
 
+            n = from < 0 || from != i - before[outer] ? 1 : there < left ? there : left;
             memcpy(at,
                    from >= 0 ? (const char *)call->in[0].data + (base + from) * bytes
                    : valued  ? call->in[1].data
                              : (const void *)&zero,
-                   bytes);
+                   (size_t)n * bytes);
         }
     } while (mpl_step(to->dim, outer, index, 0, NULL, NULL));
     return MPL_OK;

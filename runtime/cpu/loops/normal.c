@@ -117,6 +117,13 @@ INLINE void normalise(const job *j, int64_t row)
         y[k] = (float)(((double)x[k] - mean) * inverse * (double)j->scale[k]);
 }
 
+/* ---- lengths ---- */
+
+INLINE void measure(const job *j, int64_t row)
+{
+    j->y[row] = (float)sqrt(sum_of(j->x + row * j->n, j->n, 0, true));
+}
+
 /* ---- every width ---- */
 
 #define LOOPS(width, target)                                                                       \
@@ -129,6 +136,11 @@ INLINE void normalise(const job *j, int64_t row)
     {                                                                                              \
         for (int64_t row = from; row < to; row++)                                                  \
             normalise(arg, row);                                                                   \
+    }                                                                                              \
+    target static void measure_##width(const void *arg, int64_t from, int64_t to)                  \
+    {                                                                                              \
+        for (int64_t row = from; row < to; row++)                                                  \
+            measure(arg, row);                                                                     \
     }
 
 LOOPS(plain, )
@@ -163,6 +175,22 @@ static bool has(const mpl_graph *g, mpl_op op, uint32_t i, int64_t n)
     return v == MPL_NONE || mpl_count(&g->value_shape[v]) == n;
 }
 
+/* Whether a reduction takes the last dims of its input and no others. */
+static bool takes_rows(const mpl_graph *g, mpl_op op)
+{
+    int64_t rank = g->value_shape[mpl_op_input(g, op, 0)].rank, least = rank;
+    uint32_t n, set = 0;
+    const int64_t *axes = mpl_attr_ints(g, op, MPL_ATTR_axes, &n);
+
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+
+        set |= UINT32_C(1) << axis;
+        least = axis < least ? axis : least;
+    }
+    return n > 0 && set == (UINT32_C(1) << rank) - (UINT32_C(1) << least);
+}
+
 bool mpl_normal_fits(const mpl_graph *g, mpl_op op, const char **how)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -171,7 +199,7 @@ bool mpl_normal_fits(const mpl_graph *g, mpl_op op, const char **how)
     int64_t row;
 
     if (kind != MPL_OP_softmax && kind != MPL_OP_layer_norm && kind != MPL_OP_rms_norm &&
-        kind != MPL_OP_instance_norm && kind != MPL_OP_group_norm)
+        kind != MPL_OP_instance_norm && kind != MPL_OP_group_norm && kind != MPL_OP_reduce_l2)
         return false;
     for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
         if (mpl_op_input(g, op, i) != MPL_NONE &&
@@ -186,8 +214,9 @@ bool mpl_normal_fits(const mpl_graph *g, mpl_op op, const char **how)
     row = kind == MPL_OP_instance_norm || kind == MPL_OP_group_norm
               ? x->dim[1]
               : mpl_count_dims(x, axis_of(g, op), x->rank);
-    fits = kind == MPL_OP_softmax ? axis_of(g, op) + 1 == x->rank
-                                  : has(g, op, 1, row) && has(g, op, 2, row);
+    fits = kind == MPL_OP_softmax     ? axis_of(g, op) + 1 == x->rank
+           : kind == MPL_OP_reduce_l2 ? takes_rows(g, op)
+                                      : has(g, op, 1, row) && has(g, op, 2, row);
     if (fits && how != NULL)
         *how = "rows";
     return fits;
@@ -197,6 +226,7 @@ void mpl_normal_run(const mpl_op_call *call, uint32_t n_threads)
 {
     static mpl_deal_work *const softly[MPL_N_CHAIN_WIDTHS] = WIDTHS(soften);
     static mpl_deal_work *const normally[MPL_N_CHAIN_WIDTHS] = WIDTHS(normalise);
+    static mpl_deal_work *const measuring[MPL_N_CHAIN_WIDTHS] = WIDTHS(measure);
     mpl_op_kind kind = (mpl_op_kind)call->graph->op_kind[call->op];
     const mpl_shape *x = &call->in[0].shape;
     int64_t count = mpl_count(x);
@@ -212,9 +242,14 @@ void mpl_normal_run(const mpl_op_call *call, uint32_t n_threads)
                        : mpl_attr_int(call->graph, call->op, MPL_ATTR_num_groups, 1);
         j.width = x->dim[1] / j.groups;
         j.n = j.width * mpl_count_dims(x, 2, x->rank);
+    } else if (kind == MPL_OP_reduce_l2) {
+        j.n = count / mpl_count(&call->out[0].shape);
     } else {
         j.n = mpl_count_dims(x, axis_of(call->graph, call->op), x->rank);
     }
     mpl_deal(count / j.n, 1, count / SHARE, n_threads,
-             (kind == MPL_OP_softmax ? softly : normally)[mpl_chain_widest()], &j);
+             (kind == MPL_OP_softmax     ? softly
+              : kind == MPL_OP_reduce_l2 ? measuring
+                                         : normally)[mpl_chain_widest()],
+             &j);
 }
