@@ -55,6 +55,7 @@ INLINE void dots(float *y, const float *a, const float *w, int64_t terms, const 
         take(&x[0], a + k), take(&x[1], a + k + LANES / 2);
         UNROLL for (int j = 0; j < n; j++)
         {
+            __builtin_prefetch(w + (n + j) * terms + k); /* rows are short: the next ones */
             take(&own[0], w + j * terms + k), take(&own[1], w + j * terms + k + LANES / 2);
             sum[j][0] += x[0] * own[0], sum[j][1] += x[1] * own[1];
         }
