@@ -5,7 +5,7 @@
 
 Exports each network (random weights of one seed, a process each; F keeps the files), runs both on the same inputs, compares
 each output (float32: 1e-3 relative, or of the largest magnitude; quantised: 5 % of it), and takes turns for times with one
-thread. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern as in ort.py. A network that
+thread: memplan's with `--layout auto` and with layouts by measured times (`tune`), which must compute the same. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern as in ort.py. A network that
 cannot be exported here is listed with the exporter's last words and counts for neither. Needs torch, torchvision, timm,
 transformers, diffusers, onnx, onnxscript, onnxruntime, numpy.
 """
@@ -20,7 +20,8 @@ import common
 import ort as ort_peer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RUN = ["--planner", "portfolio", "--backend", "cpu", "--threads", "1", "--optimise", "all", "--layout", "auto", "--rnn", "ahead"]
+GRAPH = ["--backend", "cpu", "--threads", "1", "--optimise", "all", "--rnn", "ahead"]
+RUN = ["--planner", "portfolio", *GRAPH]
 
 
 def read_list():
@@ -217,34 +218,44 @@ def compare(name, made, exporter, opset, args, folder):
             return None
     told, _ = common.itself(__file__, "outputs", path, folder)
     allowed = 0.05 if "+" in exporter else 1e-3
-    words = ["run", path, *RUN, "--repeat", "5"]
+    times = os.path.join(folder, name + ".times.tsv")
+    layouts = {"auto": ["--layout", "auto"], "tuned": ["--layout", "tuned", "--op-times", times]}
+    given, expected = [], []
     for input_name, file in told["inputs"]:
-        words += ["--input", f"{input_name}={file}"]
-    checked = list(words)
+        given += ["--input", f"{input_name}={file}"]
     for output, file, largest in told["outputs"]:
-        checked += ["--expect", f"{output}={file}:{0 if '+' in exporter else allowed},{max(allowed * largest, 1e-6)}"]
+        expected += ["--expect", f"{output}={file}:{0 if '+' in exporter else allowed},{max(allowed * largest, 1e-6)}"]
+    words = ["run", path, *RUN, *given, "--repeat", "5"]
     try:
-        row = common.memplan(args.memplan, *checked)
+        if os.path.exists(times):
+            os.remove(times)
+        common.command([args.memplan, "tune", path, *GRAPH, *given, "--op-times", times, "--quiet"])
+        rows = {layout: common.memplan(args.memplan, *words, *how, *expected) for layout, how in layouts.items()}
     except (common.Failed, ValueError) as error:
         common.say(f"models: {name}: {error}")
-        return head + ["no" if "differ" not in str(error) else "other outputs", *["-"] * 9]
-    ours, theirs = [], []
+        return head + ["no" if "differ" not in str(error) else "other outputs", *["-"] * 11]
+    ours, theirs = {layout: [] for layout in layouts}, []
     for _ in range(args.rounds):
-        ours.append(common.median(common.memplan(args.memplan, *words)["run_ns"]))
+        for layout, how in layouts.items():
+            ours[layout].append(common.median(common.memplan(args.memplan, *words, *how)["run_ns"]))
         result, log = common.itself(__file__, "time", path)
         theirs.append(common.median(result["ns"]))
     arena, pattern = ort_peer.arena_bytes(log)
-    planned, ratio = row["planned_bytes"], common.median(ours) / common.median(theirs)
+    row, least = rows["auto"], common.median(theirs)
+    planned = row["planned_bytes"]
+    taken = [common.median(ours[layout]) for layout in layouts]
     return head + ["yes", row["claim"], common.mib(planned), common.mib(common.with_workspaces(row)), common.mib(arena), common.ratio(planned, arena),
-                   common.mib(pattern), f"{common.median(ours) / 1e6:.2f}", f"{common.median(theirs) / 1e6:.2f}", f"{ratio:.3f}"]
+                   common.mib(pattern), *[f"{t / 1e6:.2f}" for t in [*taken, least]], *[f"{t / least:.3f}" for t in taken]]
 
 
 def summary(lines):
     done = [line for line in lines if line[3] == "yes"]
-    times = [float(line[-1]) for line in done]
     arenas = [float(line[8]) for line in done if line[8] != "-"]
-    common.say(f"models: {len(lines)} exported, {len(done)} equal; planned over arena at most {max(arenas, default=0):.3f}; time over "
-               f"ONNX Runtime's: geometric mean {math.exp(sum(map(math.log, times)) / max(len(times), 1)):.3f}, most {max(times, default=0):.3f}")
+    common.say(f"models: {len(lines)} exported, {len(done)} equal; planned over arena at most {max(arenas, default=0):.3f}")
+    for name, column in ("auto", -2), ("tuned", -1):
+        times = [float(line[column]) for line in done]
+        common.say(f"models: time over ONNX Runtime's, layouts {name}: geometric mean "
+                   f"{math.exp(sum(map(math.log, times)) / max(len(times), 1)):.3f}, most {max(times, default=0):.3f}")
 
 
 def main():
@@ -263,7 +274,7 @@ def main():
                 lines += [line] if line else []
     summary(lines)
     heads = ["network", "exporter", "opset", "equal", "claim", "planned MiB", "with workspaces MiB", "arena MiB", "planned over arena",
-             "pattern MiB", "~run ms", "~ORT ms", "~run over ORT"]
+             "pattern MiB", "~run ms", "~tuned ms", "~ORT ms", "~run over ORT", "~tuned over ORT"]
     common.write_table(common.table_path(args.output, "models"), heads, lines)
 
 
