@@ -1,6 +1,8 @@
 /* layout.c -- see layout.h. */
 #include "graphs/ir/layout.h"
 
+static const char *const names[MPL_N_LAYOUTS] = {"plain", "channels_last", "blocked8"};
+
 bool mpl_keeps_layout(mpl_op_kind kind)
 {
     switch (kind) {
@@ -22,6 +24,15 @@ bool mpl_keeps_layout(mpl_op_kind kind)
     }
 }
 
+bool mpl_turns_layout(const mpl_graph *g, mpl_op op)
+{
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+
+    return (kind == MPL_OP_conv || kind == MPL_OP_conv_act) &&
+           g->value_shape[mpl_op_output(g, op, 0)].rank == 4 &&
+           strcmp(mpl_attr_text(g, op, MPL_ATTR_mode, ""), names[MPL_LAST]) == 0;
+}
+
 uint32_t mpl_n_images(const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -30,8 +41,6 @@ uint32_t mpl_n_images(const mpl_graph *g, mpl_op op)
 
     return kind == MPL_OP_conv_sum ? 2 : all && kind != MPL_OP_clip ? mpl_op_n_in(g, op) : 1;
 }
-
-static const char *const names[MPL_N_LAYOUTS] = {"plain", "channels_last", "blocked8"};
 
 const char *mpl_layout_name(mpl_layout layout)
 {
@@ -59,7 +68,7 @@ mpl_layout mpl_layout_of(const mpl_graph *g, mpl_value v)
         mpl_op op = g->value_op[v];
         mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-        if (kind == MPL_OP_reorder)
+        if (kind == MPL_OP_reorder || mpl_turns_layout(g, op))
             return mpl_layout_named(mpl_attr_text(g, op, MPL_ATTR_mode, "plain"));
         if (!mpl_keeps_layout(kind) || g->op_in_begin[op] == g->op_in_begin[op + 1])
             return MPL_PLAIN;

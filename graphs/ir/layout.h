@@ -24,8 +24,12 @@ const char *mpl_layout_name(mpl_layout layout);
 mpl_layout mpl_layout_named(const char *mode);
 /* Whether an image of that shape can lie so. */
 bool mpl_layout_takes(mpl_layout layout, const mpl_shape *image);
-/* Output 0 has the layout of input 0. Other operators take and make plain values only. */
+/* Output 0 has the layout of input 0, unless the operation turns it. Other operators take and make
+ * plain values only. */
 bool mpl_keeps_layout(mpl_op_kind kind);
+/* Whether op is a convolution that reads a plain image and makes one with its channels last:
+ * attribute mode names its result's layout, as it names a reorder's. */
+bool mpl_turns_layout(const mpl_graph *g, mpl_op op);
 /* Number of leading operands of such an operation that are images. The rest are filters, factors or
  * scalars. */
 uint32_t mpl_n_images(const mpl_graph *g, mpl_op op);

@@ -43,6 +43,24 @@ static bool is_repeated(const mpl_graph *g, mpl_op op, uint32_t i)
     return true;
 }
 
+/* Whether a convolution with its channels last reads its image as it is, plain: of so few channels
+ * a copy that only puts them last costs more memory than it saves time, where windows are small. */
+static bool turns(const mpl_graph *g, mpl_op op)
+{
+    enum { CHANNELS = 4, WINDOW = 9 };
+    mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
+    mpl_value x, filter;
+    const int64_t *window;
+
+    if (kind != MPL_OP_conv && kind != MPL_OP_conv_act)
+        return false;
+    x = mpl_op_input(g, op, 0), filter = mpl_op_input(g, op, 1);
+    window = g->value_shape[filter].dim + 2;
+    return is_image(g, x) && g->value_shape[x].dim[1] <= CHANNELS &&
+           mpl_attr_int(g, op, MPL_ATTR_group, 1) == 1 && window[0] * window[1] <= WINDOW &&
+           g->value_role[filter] == MPL_WEIGHT;
+}
+
 /* Whether operand i has the layout of the result. Broadcast weights have none. */
 static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
 {
@@ -55,7 +73,8 @@ static bool follows(const mpl_graph *g, mpl_op op, uint32_t i)
 
 mpl_layout mpl_operand_layout(const mpl_graph *g, mpl_op op, uint32_t i, mpl_layout layout)
 {
-    return layout != MPL_PLAIN && follows(g, op, i) ? layout : MPL_PLAIN;
+    return layout != MPL_PLAIN && follows(g, op, i) && !(i == 0 && turns(g, op)) ? layout
+                                                                                 : MPL_PLAIN;
 }
 
 bool mpl_op_may_be_last(const mpl_graph *g, mpl_op op)
@@ -167,6 +186,8 @@ static mpl_status add_laid(laying *l, mpl_op op, mpl_layout as)
     MPL_TRY(mpl_new(l->ctx, in, n_in));
     MPL_TRY(mpl_copy_attrs(l->ctx, g, op, &n_attr, &attr));
     mpl_add_way(l->laid != NULL ? l->laid[op].way : 0, &n_attr, attr);
+    if (turns(g, op))
+        attr[n_attr++] = (mpl_attr)MPL_TEXT(mode, mpl_layout_name(as));
     for (uint32_t i = 0; i < n_in; i++) {
         mpl_value v = g->op_in[g->op_in_begin[op] + i];
         mpl_layout layout = mpl_operand_layout(g, op, i, as);

@@ -24,7 +24,7 @@ const char *mpl_repeat_name(const mpl_graph *g, const mpl_graph *to, const char 
 mpl_status mpl_copy_attrs(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t *n, mpl_attr **attr)
 {
     *n = op != MPL_NONE ? g->op_attr_begin[op + 1] - g->op_attr_begin[op] : 0;
-    MPL_PASS(mpl_new(ctx, *attr, (size_t)*n + 1));
+    MPL_PASS(mpl_new(ctx, *attr, (size_t)*n + 2));
     for (uint32_t i = 0; i < *n; i++)
         (*attr)[i] = mpl_attr_at(g, g->op_attr_begin[op] + i);
     return MPL_OK;

@@ -345,6 +345,14 @@ static mpl_status check_layout(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_
     *layout = g->op_in_begin[op] < g->op_in_begin[op + 1]
                   ? mpl_layout_of(g, g->op_in[g->op_in_begin[op]])
                   : MPL_PLAIN;
+    if (mpl_turns_layout(g, op)) {
+        if (*layout != MPL_PLAIN)
+            return MPL_REFUSE(ctx,
+                              "operation '%.100s' (%s): its operand must be plain, as mode says",
+                              g->op_name[op], mpl_op_table[kind].name);
+        *layout = MPL_LAST;
+        return MPL_OK;
+    }
     if (kind == MPL_OP_reorder)
         return MPL_OK;
     if (*layout == MPL_BLOCKED && mpl_keeps_layout(kind) && !mpl_op_may_be(g, op, MPL_BLOCKED))
@@ -560,6 +568,8 @@ static bool prefers_images(const mpl_graph *g, mpl_op op)
     if (!mpl_is_conv(kind))
         return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool ||
                kind == MPL_OP_global_max_pool;
+    if (mpl_turns_layout(g, op)) /* oneDNN has reference loops alone */
+        return true;
     f = &g->value_shape[mpl_op_input(g, op, mpl_fused_first(kind) + 1)];
     if (mpl_chain_widest() != MPL_CHAIN_AVX2 || f->rank != 4 ||
         mpl_attr_int(g, op, MPL_ATTR_way, 0) != 0)

@@ -482,7 +482,7 @@ static void conv(recipe *r)
     if (!window_rank_fits(r))
         return;
     mpl_cpu_read_window(r, in[1]->dim + 2, &w);
-    src = image(r, in[0]);
+    src = mpl_turns_layout(r->g, r->op) ? mpl_cpu_plain_shape(in[0]) : image(r, in[0]);
     filter = mpl_cpu_plain(split_groups(in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
     bias = mpl_cpu_plain(1, &r->out[0]->dim[1]);
     dst = image(r, r->out[0]);

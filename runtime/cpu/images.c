@@ -27,7 +27,7 @@ struct mpl_images {
     float low, high;
     float *filter; /* packed filters of a convolution; factors and terms of a batch norm */
     bool is_packed;
-    float *nothing; /* [channels of x] zeros */
+    float *nothing; /* a pixel of zeros, its channels as far apart as those of x */
     mpl_images_limits limits;
 };
 
@@ -86,6 +86,14 @@ static bool read_images(mpl_images *m, const mpl_graph *g, mpl_op op, const int6
     if (mpl_layout_of(g, x) == MPL_BLOCKED) { /* each block is an image of its own */
         m->w.n *= m->w.channels / MPL_BLOCK;
         m->w.channels = m->w.out_channels = m->w.x_pitch = m->w.y_pitch = MPL_BLOCK;
+    }
+    m->w.x_apart = 1;
+    m->w.x_image = m->w.high * m->w.wide * m->w.x_pitch;
+    if (mpl_turns_layout(g, op)) {
+        if (stride != NULL && stride[0] != NULL)
+            return false;
+        m->w.x_pitch = 1;
+        m->w.x_apart = m->w.high * m->w.wide;
     }
     return m->w.x_pitch > 0 && m->w.y_pitch > 0 && (m->first == 0 || m->w.sum_pitch > 0);
 }
@@ -182,7 +190,7 @@ static mpl_status make_conv(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ima
     read_activation(m, mpl_activation_of(g, op));
     m->has_bias = bias != MPL_NONE;
     m->work = run_conv;
-    MPL_PASS(mpl_new(ctx, m->nothing, m->w.channels));
+    MPL_PASS(mpl_new(ctx, m->nothing, (m->w.channels - 1) * m->w.x_apart + 1));
     MPL_PASS(mpl_new(ctx, m->filter, m->conv->n_packed(&m->w)));
     *made = true;
     return MPL_OK;

@@ -1,9 +1,10 @@
 /* images.h -- our own kernels of the backend `cpu` for channels-last images whose pixels may lie
  * apart; oneDNN has no fast code for them. Private to runtime/.
  *
- * The channels of a pixel are contiguous. Pixels are `pitch` elements apart: the number of
- * channels, or more if an image is some of the channels of another (an operand inside a concat's
- * result). Results are bit-identical for all pitches, threads and batches. */
+ * The channels of a pixel are contiguous, but for the plain operand of a convolution that turns its
+ * layout. Pixels are `pitch` elements apart: the number of channels, or more if an image is some of
+ * the channels of another (an operand inside a concat's result). Results are bit-identical for all
+ * pitches, threads and batches. */
 #ifndef MPL_IMAGES_H
 #define MPL_IMAGES_H
 
@@ -37,6 +38,7 @@ typedef struct mpl_image_window {
     int64_t out_high, out_wide, out_channels; /* of y */
     int64_t kernel[2], stride[2], pad[2], dilation[2];
     int64_t x_pitch, y_pitch, sum_pitch; /* [element] */
+    int64_t x_apart, x_image; /* from channel to channel, and from image to image [element] */
 } mpl_image_window;
 
 /* Units [from, to) of y, in the order of rows and images. */

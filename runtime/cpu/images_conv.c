@@ -36,8 +36,7 @@ INLINE corner corner_of(const mpl_image_window *w, const float *x, int64_t pixel
 {
     int64_t plane = w->out_high * w->out_wide, at = pixel % plane;
 
-    return (corner){x + pixel / plane * w->high * w->wide * w->x_pitch,
-                    at / w->out_wide * w->stride[0] - w->pad[0],
+    return (corner){x + pixel / plane * w->x_image, at / w->out_wide * w->stride[0] - w->pad[0],
                     at % w->out_wide * w->stride[1] - w->pad[1]};
 }
 
@@ -112,7 +111,7 @@ AVX512 INLINE void add_tile(const tile *t, const int n_v, const int n_p)
             UNROLL for (int v = 0; v < n_v; v++) f[v] = _mm512_loadu_ps(filter + v * LANES);
             UNROLL for (int p = 0; p < n_p; p++)
             {
-                __m512 e = _mm512_set1_ps(x[p][c]);
+                __m512 e = _mm512_set1_ps(x[p][c * w->x_apart]);
 
                 UNROLL for (int v = 0; v < n_v; v++) sum[p][v] =
                     _mm512_fmadd_ps(e, f[v], sum[p][v]);

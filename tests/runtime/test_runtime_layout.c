@@ -37,7 +37,7 @@ typedef struct text_case {
 static const text_case texts[] = {
     ROW("input x f32 [2,3,9,8]\nweight w f32 [6,3,3,3]\nweight b f32 [6]\n"
         "y = conv(x, w, b) pads=[1,1,1,1] strides=[2,1]\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [1,4,9,8]\nweight w f32 [4,1,3,3]\nc = conv(x, w) group=4\ny = relu(c)\n"
         "output y\noutput c\n",
         3),
@@ -47,61 +47,61 @@ static const text_case texts[] = {
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "p = max_pool(c) kernel_shape=[2,3] strides=[2,2] pads=[0,1,1,0]\n"
         "q = avg_pool(p) kernel_shape=[2,2]\ng = global_avg_pool(q)\ny = flatten(g)\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "p = avg_pool(c) kernel_shape=[3,4] strides=[2,3] pads=[1,2,2,0] count_include_pad=1 "
         "ceil_mode=1\ny = avg_pool(p) kernel_shape=[2,2] pads=[1,1,0,0] ceil_mode=1\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "p = avg_pool(c) kernel_shape=[4,3] strides=[2,2] pads=[3,1,0,2] count_include_pad=1\n"
         "y = avg_pool(p) kernel_shape=[1,1] pads=[1,0,0,1]\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5]\n"
         "weight v f32 [5] = splat 2\nc = conv(x, w)\nn = batch_norm(c, k, k, k, v)\nl = clip(n)\n"
         "d = identity(l)\nt = transpose(d) perm=[0,2,3,1]\ny = relu(t)\nz = sum(d, c, n)\n"
         "output y\noutput z\n",
-        3),
+        2),
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nc = conv(x, w)\n"
         "y = mul(c, k)\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\n"
         "y = mul(c, g)\noutput y\n",
-        2),
+        1),
     {"input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nweight k f32 [5,1,1]\nweight t f32 [1,5,1,1]\n"
      "weight h f32 [] = splat 2\nc = conv(x, w)\na = mul(c, k)\nb = sub(a, t)\nd = div(b, h)\n"
      "g = global_avg_pool(d)\ns = sigmoid(g)\nm = mul(s, d)\ne = add(m, s)\ny = relu(e)\noutput "
      "y\n",
-     2},
+     1},
     ROW("input x f32 [2,3,9,8]\ninput q f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "y = mul(q, c)\noutput y\n",
-        3),
+        2),
     ROW("input x f32 [2,3,9,8]\nweight t f32 [1,5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "y = mul(t, c)\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,9,8]\nweight k f32 [2,1,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "m = mul(c, k)\ny = sub(k, m)\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,9,8]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ng = global_avg_pool(c)\n"
         "y = sub(g, c)\noutput y\n",
-        3),
+        2),
     ROW("input x f32 [2,3,9,8]\ninput q f32 [5,1,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "y = mul(q, c)\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,9,8]\ninput q f32 [2,5,1,1]\nweight w f32 [1,3,2,2]\nc = conv(x, w)\n"
         "y = mul(c, q)\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,9,8]\nweight r f32 [8,1]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "y = add(c, r)\noutput y\n",
-        2),
+        1),
     {"input x f32 [2,3,9,8]\nweight r f32 [7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\ny = add(c, "
      "r)\noutput y\n",
-     2},
+     1},
     ROW("input x f32 [2,3,9,8]\ninput q f32 [2,1,1,7]\nweight w f32 [5,3,2,2]\nc = conv(x, w)\n"
         "y = mul(c, q)\noutput y\n",
-        2),
+        1),
     ROW("input x f32 [2,3,1,1]\ninput q f32 [2,5,4,4]\nweight w f32 [5,3,1,1]\nc = conv(x, w)\n"
         "y = mul(c, q)\noutput y\n",
-        2),
+        1),
     {"input x f32 [2,16,9,8]\nweight w f32 [16,16,3,3]\nweight b f32 [16]\nweight d f32 "
      "[16,1,3,3]\n"
      "a = conv_act(x, w, b) pads=[1,1,1,1] activation=relu\ns = conv_sum(a, x, w) pads=[1,1,1,1] "
@@ -709,6 +709,42 @@ TEST(repeated_operands_agree)
 
 /* Missing reorders are reported, not computed with; so are operations without a form for a layout.
  */
+/* Convolutions that read a plain image and make one with its channels last. */
+TEST(turned_convolutions_agree)
+{
+    static const struct {
+        const char *x, *filter, *attributes;
+    } cases[] = {
+        {"2,3,9,8", "16,3,3,3", "pads=[1,1,1,1] strides=[2,2]"},
+        {"1,3,17,19", "40,3,3,3", "pads=[0,2,1,0] strides=[1,2] dilations=[2,1] activation=relu"},
+        {"3,1,12,31", "5,1,5,5", "pads=[4,0,2,3]"},
+        {"2,2,9,8", "24,2,1,1", ""},
+        {"2,4,30,8", "37,4,2,4", "pads=[1,3,0,3] activation=relu6"},
+        {"1,3,40,40", "64,3,7,7", "pads=[3,3,3,3] strides=[2,2]"},
+        {"2,20,9,8", "17,20,3,3", "pads=[1,1,1,1]"},
+        {"1,300,5,6", "9,300,2,2", ""},
+        {"1,8,7,6", "8,4,3,3", "group=2"},
+        {"1,8,7,6", "8,1,3,3", "group=8"},
+        {"1,32,7,6", "32,16,3,3", "group=2 pads=[1,1,1,1]"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[500], *got, *want;
+        owned_graph *g;
+
+        snprintf(text, sizeof text,
+                 "graph t\ninput x f32 [%s]\nweight w f32 [%s]\nc = conv_act(x, w) %s "
+                 "mode=channels_last\nt = tanh(c)\ny = reorder(t) mode=plain\noutput y\n",
+                 cases[i].x, cases[i].filter, cases[i].attributes);
+        g = text_graph(ctx, text);
+        got = execute(ctx, "cpu", g, true);
+        want = execute(ctx, "ref", g, true);
+        assert_near(text, g, got, want, 1e-5);
+        free(got);
+        free(want);
+    }
+}
+
 TEST(wrong_layouts_are_refused)
 {
     static const struct {
@@ -732,6 +768,9 @@ TEST(wrong_layouts_are_refused)
          "in blocks"},
         {"weight w f32 [6,8,1,1]\nr = reorder(x) mode=blocked8\ny = conv(r, w)", MPL_EINPUT,
          "in blocks"},
+        {"weight w f32 [6,8,1,1]\nr = reorder(x) mode=channels_last\n"
+         "y = conv(r, w) mode=channels_last",
+         MPL_EINPUT, "must be plain"},
     };
 
     static const char odd[] = "graph t\ninput x f32 [2,12,9,8]\ny = reorder(x) mode=blocked8\n"
@@ -758,6 +797,6 @@ TEST(wrong_layouts_are_refused)
     }
 }
 
-TESTS(operators_agree, repeated_operands_agree, random_graphs_agree, any_choice_agrees,
-      the_choice_is_the_least_of_all, networks_agree, sums_in_place_change_no_bit,
-      optimised_networks_agree, wrong_layouts_are_refused)
+TESTS(operators_agree, repeated_operands_agree, turned_convolutions_agree, random_graphs_agree,
+      any_choice_agrees, the_choice_is_the_least_of_all, networks_agree,
+      sums_in_place_change_no_bit, optimised_networks_agree, wrong_layouts_are_refused)

@@ -40,7 +40,9 @@ typedef enum thinness {
     TWOS,
     FANS, /* of one channel and two results */
     FOURS = 4,
-    N_THIN
+    N_THIN,
+    THREE = N_THIN, /* tiles of a thick group of three channels, as the first images have them */
+    N_TILES
 } thinness;
 
 /* Channels of a group, and its results. */
@@ -67,7 +69,7 @@ static bool fits(const mpl_image_window *w)
     grouping g = grouping_of(w);
 
     return mpl_chain_widest() == MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma") &&
-           (g.n == 1 || g.in >= LANES);
+           (g.n == 1 || g.in >= LANES) && (g.thin == THICK || w->x_apart == 1);
 }
 
 static int64_t n_taps(const mpl_image_window *w)
@@ -172,27 +174,40 @@ INLINE FMA void end(const mpl_tap_part *p, const int rows, const int vectors, __
         _mm256_storeu_ps(y + i * apart + v * LANES, sum[i][v]);
 }
 
-/* Spreads each channel to all lanes. */
-INLINE FMA void spread_tile(const mpl_tap_part *p, const int rows, const int vectors)
+/* One term of a tap, spread to all lanes. */
+INLINE FMA void add_term(const float *const *x, int64_t at, const float *filter, const int rows,
+                         const int vectors, __m256 sum[ROWS][2])
 {
-    __m256 sum[ROWS][2], f[2];
+    __m256 f[2];
+
+    UNROLL for (int v = 0; v < vectors; v++) f[v] = _mm256_loadu_ps(filter + v * LANES);
+    UNROLL for (int i = 0; i < rows; i++)
+    {
+        __m256 e = _mm256_broadcast_ss(x[i] + at);
+
+        UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = _mm256_fmadd_ps(e, f[v], sum[i][v]);
+    }
+}
+
+INLINE FMA void spread_tile(const mpl_tap_part *p, const int rows, const int vectors,
+                            const bool three)
+{
+    __m256 sum[ROWS][2];
     const float *filter = p->filter;
 
     begin(p, rows, vectors, sum);
     for (int64_t tap = 0; tap < p->taps; tap++) {
         const float *x[ROWS];
 
-        UNROLL for (int i = 0; i < rows; i++) x[i] = p->x[tap * BLOCK + i] + p->offset;
-        for (int64_t k = 0; k < p->terms; k++, filter += vectors * LANES) {
-            UNROLL for (int v = 0; v < vectors; v++) f[v] = _mm256_loadu_ps(filter + v * LANES);
-            UNROLL for (int i = 0; i < rows; i++)
-            {
-                __m256 e = _mm256_broadcast_ss(x[i] + k);
-
-                UNROLL for (int v = 0; v < vectors; v++) sum[i][v] =
-                    _mm256_fmadd_ps(e, f[v], sum[i][v]);
-            }
+        UNROLL for (int i = 0; i < rows; i++) x[i] =
+            p->x[tap * BLOCK + i] + (three ? 0 : p->offset);
+        if (three) {
+            UNROLL for (int k = 0; k < 3; k++, filter += vectors * LANES)
+                add_term(x, k * p->apart, filter, rows, vectors, sum);
+            continue;
         }
+        for (int64_t k = 0; k < p->terms; k++, filter += vectors * LANES)
+            add_term(x, k * p->apart, filter, rows, vectors, sum);
     }
     end(p, rows, vectors, sum);
 }
@@ -250,8 +265,8 @@ INLINE FMA void thin_tile(const mpl_tap_part *p, const int rows, const int vecto
 #define MAKE(thin, vectors, rows)                                                                  \
     FMA static void thin##_##vectors##_##rows(const mpl_tap_part *p)                               \
     {                                                                                              \
-        if (thin == THICK)                                                                         \
-            spread_tile(p, rows, vectors);                                                         \
+        if (thin == THICK || thin == THREE)                                                        \
+            spread_tile(p, rows, vectors, thin == THREE);                                          \
         else                                                                                       \
             thin_tile(p, rows, vectors, thin);                                                     \
     }
@@ -262,6 +277,8 @@ INLINE FMA void thin_tile(const mpl_tap_part *p, const int rows, const int vecto
 #define EACH(M)                                                                                    \
     EIGHT(M, THICK, 1)                                                                             \
     SIX(M, THICK, 2)                                                                               \
+    EIGHT(M, THREE, 1)                                                                             \
+    SIX(M, THREE, 2)                                                                               \
     EIGHT(M, ONES, 1)                                                                              \
     SIX(M, ONES, 2)                                                                                \
     EIGHT(M, TWOS, 1)                                                                              \
@@ -270,8 +287,8 @@ INLINE FMA void thin_tile(const mpl_tap_part *p, const int rows, const int vecto
 EACH(MAKE)
 
 typedef void add_tile(const mpl_tap_part *p);
-static add_tile *const tiles[N_THIN][2][ROWS + 1] = {EACH(ENTER)};
-static const int64_t most_rows[N_THIN][2] = {{8, 6}, {8, 6}, {8, 4}, {8, 6}, {8, 4}};
+static add_tile *const tiles[N_TILES][2][ROWS + 1] = {EACH(ENTER)};
+static const int64_t most_rows[N_TILES][2] = {{8, 6}, {8, 6}, {8, 4}, {8, 6}, {8, 4}, {8, 6}};
 
 void mpl_taps_add(const mpl_tap_part *p, int64_t rows, int64_t vectors)
 {
@@ -328,7 +345,7 @@ static void find_runs(block *b)
         int64_t row = pixel / w->out_wide, column = pixel % w->out_wide;
 
         n = least(w->out_wide - column, b->from + b->n - pixel);
-        b->run[b->n_runs++] = (run){b->t->x + row / w->out_high * w->high * w->wide * w->x_pitch,
+        b->run[b->n_runs++] = (run){b->t->x + row / w->out_high * w->x_image,
                                     row % w->out_high * w->stride[0] - w->pad[0],
                                     column * w->stride[1] - w->pad[1], n};
     }
@@ -380,9 +397,10 @@ static const float *add_panel(const block *b, mpl_tap_part *p, int64_t channel, 
 {
     const mpl_image_part *t = b->t;
     const mpl_image_window *w = t->window;
-    int64_t vectors = padded(n) / LANES, most = most_rows[b->g.thin][vectors - 1];
+    thinness tile = b->g.thin == THICK && b->g.n == 1 && b->g.terms == 3 ? THREE : b->g.thin;
+    int64_t vectors = padded(n) / LANES, most = most_rows[tile][vectors - 1];
     int64_t n_tiles = (b->n + most - 1) / most, size = p->taps * p->terms * padded(n);
-    add_tile *const *add = tiles[b->g.thin][vectors - 1];
+    add_tile *const *add = tiles[tile][vectors - 1];
 
     p->bias = t->bias != NULL ? t->bias + channel : NULL;
     for (int64_t i = 0; i < n_tiles; i++) { /* of nearly equal size */
@@ -408,6 +426,7 @@ static const float *add_slice(const block *b, const slice *s, const float *filte
     mpl_tap_part p = {.filter = filter,
                       .taps = s->to - s->from,
                       .terms = s->terms,
+                      .apart = t->window->x_apart,
                       .sum_apart = t->window->sum_pitch,
                       .y_apart = t->window->y_pitch,
                       .begins = s->from == 0 && s->first == 0,
@@ -417,7 +436,7 @@ static const float *add_slice(const block *b, const slice *s, const float *filte
 
     for (int64_t group = 0; group < g->n; group++)
         for (int64_t j = 0; j < g->out; j += PANEL) {
-            p.offset = g->thin == THICK ? group * g->in + s->first : j * g->in / g->out;
+            p.offset = g->thin == THICK ? (group * g->in + s->first) * p.apart : j * g->in / g->out;
             p.filter = add_panel(b, &p, group * g->out + j, least(g->out - j, PANEL));
         }
     return p.filter;

@@ -12,11 +12,11 @@ enum {
 
 /* A tile's share of a slice. */
 typedef struct mpl_tap_part {
-    const float *const *x; /* [taps][MPL_TAP_BLOCK] pixels */
-    int64_t offset;        /* of the first channel in them */
-    int64_t taps, terms;
-    const float *filter;     /* [taps][terms][vectors * MPL_TAP_LANES] */
-    const float *bias, *sum; /* at the first channel, and pixel; or NULL */
+    const float *const *x;      /* [taps][MPL_TAP_BLOCK] pixels */
+    int64_t offset;             /* of the first channel in them */
+    int64_t taps, terms, apart; /* from term to term [element] */
+    const float *filter;        /* [taps][terms][vectors * MPL_TAP_LANES] */
+    const float *bias, *sum;    /* at the first channel, and pixel; or NULL */
     float *y;
     int64_t sum_apart, y_apart; /* [element] from pixel to pixel */
     bool begins, ends;          /* the first slice, the last */

@@ -45,8 +45,9 @@ static bool fits(const mpl_image_window *w)
         if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)
             return false;
     return mpl_chain_widest() == MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma") &&
-           w->groups == 1 && w->channels % LANES == 0 && w->channels >= LEAST_CHANNELS &&
-           w->out_channels >= LEAST_CHANNELS && w->out_high * w->out_wide >= LEAST_PIXELS;
+           w->groups == 1 && w->x_apart == 1 && w->channels % LANES == 0 &&
+           w->channels >= LEAST_CHANNELS && w->out_channels >= LEAST_CHANNELS &&
+           w->out_high * w->out_wide >= LEAST_PIXELS;
 }
 
 /* Tiles of a block: whole rows. */
@@ -292,7 +293,7 @@ static void add_group(const mpl_image_part *t, const block *b, const panel *p, i
     int64_t terms = t->window->channels, n = to - from, n_rows = (n + ROWS - 1) / ROWS;
     const float *x[GROUP];
     float m[ELEMENTS * GROUP * PANEL];
-    mpl_tap_part part = {.taps = 1, .terms = terms, .y_apart = PANEL, .begins = true};
+    mpl_tap_part part = {.taps = 1, .terms = terms, .apart = 1, .y_apart = PANEL, .begins = true};
 
     for (int64_t k = 0; k < ELEMENTS; k++) {
         for (int64_t i = 0; i < n; i++)
