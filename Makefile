@@ -18,11 +18,12 @@ FLAGS_release := -O2 -DMPL_CHECK=0
 # DEBUG_INFO=-g1 compiles in three quarters of the time: lines for a sanitizer's report, no variables for gdb.
 DEBUG_INFO    ?= -g
 FLAGS_debug   := -O1 $(DEBUG_INFO) -DMPL_CHECK=2
-FLAGS_asan    := -O1 $(DEBUG_INFO) -DMPL_CHECK=3 -fsanitize=address,undefined -fno-sanitize-recover=all
+# UNDEFINED=-fsanitize-undefined-trap-on-error compiles in six tenths of the time: a report says where, not what was undefined there.
+FLAGS_asan    := -O1 $(DEBUG_INFO) -DMPL_CHECK=3 -fsanitize=address,undefined -fno-sanitize-recover=all $(UNDEFINED)
 FLAGS_tsan    := -O1 $(DEBUG_INFO) -DMPL_CHECK=2 -fsanitize=thread
 # The undefined-behaviour sanitizer's tables hold 700,000 addresses: at a fixed place, none needs to be written at every start.
 LINK_asan     := -no-pie
-LINK          = $(LDFLAGS) $(LINK_$(MODE))
+LINK          = $(LDFLAGS) $(LINK_$(MODE)) $(if $(filter debug asan tsan,$(MODE)),$(FEATURE_LINKER))
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Werror
 # Position-independent, and hidden unless a header says otherwise: the same objects make the program and the libraries.
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fvisibility=hidden

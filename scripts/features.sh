@@ -54,6 +54,12 @@ if links sqlite sqlite3.h 'sizeof(char[SQLITE_VERSION_NUMBER >= 3038000 ? 1 : -1
     have_sqlite=1 ldlibs="$ldlibs -lsqlite3" report="$report sqlite"
 fi
 
+# A linker that takes a third of the time, for the programs of tests.
+linker=
+for l in lld gold; do
+    if links linker stdio.h 'puts("") < 0' "" -fuse-ld=$l; then linker=-fuse-ld=$l; break; fi
+done
+
 # CUDA's runtime is linked in its static form, cuDNN and cuBLAS are opened when the program runs: of them the headers
 # count. They may lie in the toolkit, in the folder MEMPLAN_CUDNN or in Python's packages.
 cuda=${CUDA_HOME:-/usr/local/cuda}
@@ -106,6 +112,7 @@ cat >"$out/features.mk" <<MAKE
 # Made by scripts/features.sh; do not edit.
 FEATURE_CPPFLAGS := $cppflags
 FEATURE_LDLIBS := $ldlibs
+FEATURE_LINKER := $linker
 ONNX_PROTO := $proto
 HAVE_CUDA := $have_cuda
 NVCC := $cuda/bin/nvcc

@@ -14,33 +14,57 @@ static index3 blockIdx, threadIdx, blockDim, gridDim;
 #define MOST_THREADS 256
 #define STACK_BYTES  (1 << 17)
 
-static ucontext_t scheduler, thread_context[MOST_THREADS];
+/* Where to go on. The compiler's own jumps: swapcontext asks the kernel twice a time, and a
+ * sanitizer clears what it knows of a whole stack. */
+static void *scheduler_at[5], *thread_at[MOST_THREADS][5];
 static bool thread_ended[MOST_THREADS];
+static unsigned n_begun; /* threads that have a stack */
 static char *stacks;
 static mpl_cuda_kernel launched;
 static void (*launched_kernel)(const mpl_cuda_kernel k);
 
-static void meet(void)
+#define JUMPS __attribute__((noinline, no_sanitize("address", "undefined"))) static void
+
+JUMPS resume(void **at)
 {
-    swapcontext(&thread_context[threadIdx.x], &scheduler);
+    __builtin_longjmp(at, 1);
 }
 
-static void thread_main(void)
+JUMPS meet(void)
 {
-    launched_kernel(launched);
-    thread_ended[threadIdx.x] = true;
+    if (__builtin_setjmp(thread_at[threadIdx.x]) == 0)
+        resume(scheduler_at);
 }
 
-static void begin_thread(unsigned t)
+/* Of all kernels, one after the other. */
+JUMPS thread_main(void)
 {
-    ucontext_t *c = &thread_context[t];
+    for (;;) {
+        meet();
+        launched_kernel(launched);
+        thread_ended[threadIdx.x] = true;
+    }
+}
 
-    getcontext(c);
-    c->uc_stack.ss_sp = stacks + (size_t)t * STACK_BYTES;
-    c->uc_stack.ss_size = STACK_BYTES;
-    c->uc_link = &scheduler;
-    makecontext(c, thread_main, 0);
-    thread_ended[t] = false;
+/* On a stack of its own up to where it waits for a kernel. */
+JUMPS begin_thread(unsigned t)
+{
+    static ucontext_t c;
+
+    getcontext(&c);
+    c.uc_stack.ss_sp = stacks + (size_t)t * STACK_BYTES;
+    c.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&c, thread_main, 0);
+    threadIdx.x = t;
+    if (__builtin_setjmp(scheduler_at) == 0)
+        setcontext(&c);
+}
+
+JUMPS go_on(unsigned t)
+{
+    threadIdx.x = t;
+    if (__builtin_setjmp(scheduler_at) == 0)
+        resume(thread_at[t]);
 }
 
 /* Runs threads that meet at barriers: each runs on its own stack up to the next barrier. */
@@ -50,14 +74,14 @@ static void run_block_that_meets(void)
 
     if (stacks == NULL)
         stacks = malloc((size_t)MOST_THREADS * STACK_BYTES);
-    for (unsigned t = 0; t < blockDim.x; t++)
-        begin_thread(t);
+    for (; n_begun < blockDim.x; n_begun++)
+        begin_thread(n_begun);
+    memset(thread_ended, 0, sizeof thread_ended);
     while (any) {
         any = false;
         for (unsigned t = blockDim.x; t-- > 0;) /* last thread first: no order is guaranteed */
             if (!thread_ended[t]) {
-                threadIdx.x = t;
-                swapcontext(&scheduler, &thread_context[t]);
+                go_on(t);
                 any |= !thread_ended[t];
             }
     }
@@ -88,6 +112,7 @@ void emulated_end(void)
 {
     free(stacks);
     stacks = NULL;
+    n_begun = 0;
 }
 
 static inline double from_f16(uint16_t bits)

@@ -265,11 +265,13 @@ static inline int mpl_run_tests(const char *names, size_t n, mpl_test *const *te
     }
 #define TESTS(...) TESTS_WITHIN(NULL, NULL, __VA_ARGS__)
 
-/* The place after the k-th at which something fails: each; in short every twelfth from the 30th
- * on. */
+/* The place after the k-th at which something fails: each, from the 200th on with gaps of a
+ * hundredth; in short from the 30th on every twelfth, with gaps of a twentieth. MPL_ALL=1: each. */
 static inline int64_t next_place(int64_t k)
 {
-    return k + (in_short() && k >= 30 ? 12 : 1);
+    if (getenv("MPL_ALL") != NULL)
+        return k + 1;
+    return in_short() && k >= 30 ? k + 12 + k / 20 : k + 1 + (k >= 200 ? k / 100 : 0);
 }
 
 /* EACH_ALLOCATION_FAILS (ctx, st) { .. } repeats the block with the k-th allocation failing, for k

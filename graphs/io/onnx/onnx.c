@@ -146,19 +146,38 @@ static void write_name(const char *base, const char *suffix, unsigned number, ch
         snprintf(text + n, size - n, "~%u", number);
 }
 
-/* Finds the first free number by bisection, since unrolled loops ask for thousands in a row. */
+/* Where the number last given to names that begin so is kept; others may share the place. */
+static unsigned *last_number(onnx_reader *r, const char *base, const char *suffix)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *base != '\0'; base++)
+        hash = (hash ^ (uint8_t)*base) * 16777619u;
+    for (; *suffix != '\0'; suffix++)
+        hash = (hash ^ (uint8_t)*suffix) * 16777619u;
+    return &r->last_number[hash % (sizeof r->last_number / sizeof *r->last_number)];
+}
+
+/* Finds the first free number, from the last one given on or by bisection, since unrolled loops ask
+ * for thousands in a row. */
 static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix,
                             const onnx_scope *owner, const char **out)
 {
     size_t size = strlen(base) + strlen(suffix) + 24;
-    unsigned taken = base[0] != '\0' || suffix[0] != '\0' ? 0 : 1, number = taken + 1, middle;
+    unsigned taken = base[0] != '\0' || suffix[0] != '\0' ? 0 : 1, number, middle;
+    unsigned *last = last_number(r, base, suffix);
     char *text;
 
     MPL_PASS(onnx_new(r, text, size));
+    write_name(base, suffix, *last, text, size);
+    if (*last > taken && is_taken(r, text, owner))
+        taken = *last;
+    number = taken + 1;
     write_name(base, suffix, number, text, size);
-    for (; is_taken(r, text, owner); write_name(base, suffix, number, text, size)) {
+    for (unsigned step = 2; is_taken(r, text, owner); step *= 2) {
         taken = number;
-        number *= 2;
+        number += step;
+        write_name(base, suffix, number, text, size);
     }
     while (number - taken > 1) {
         middle = taken + (number - taken) / 2;
@@ -169,6 +188,7 @@ static mpl_status free_name(onnx_reader *r, const char *base, const char *suffix
             number = middle;
     }
     write_name(base, suffix, number, text, size);
+    *last = number;
     *out = text;
     return MPL_OK;
 }

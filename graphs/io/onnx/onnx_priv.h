@@ -71,6 +71,7 @@ typedef struct onnx_reader {
     bool again;     /* `bind` or `unroll` grew: the whole file is read again */
     void **scratch; /* freed after each node */
     size_t n_scratch, cap_scratch;
+    unsigned last_number[64]; /* given to a fresh name, by a hash of what it begins with */
 } onnx_reader;
 
 typedef struct onnx_node onnx_node;

@@ -5,11 +5,24 @@ typedef float lanes __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define ROWS 4 /* rows of the left matrix at once: 8 sums fit in registers */
 
+/* Under a sanitizer the ends of what panel_product reads are looked at, not each element. */
+static void look_at_ends(const float *const row[ROWS], int64_t step, int64_t n_k,
+                         const float (*panel)[MPL_TILE_LANES])
+{
+    const volatile float *end[] = {&panel[0][0], &panel[n_k - 1][MPL_TILE_LANES - 1]};
+
+    (void)(*end[0] + *end[1]);
+    for (int r = 0; r < ROWS; r++) {
+        end[0] = row[r], end[1] = row[r] + (n_k - 1) * step;
+        (void)(*end[0] + *end[1]);
+    }
+}
+
 /* Products of ROWS rows with one panel: sum[i][j] = sum over k of row[i][k * step] *
  * panel[k][j]. */
-static inline void panel_product(const float *const row[ROWS], int64_t step, int64_t n_k,
-                                 const float (*panel)[MPL_TILE_LANES],
-                                 float sum[ROWS][MPL_TILE_LANES])
+__attribute__((no_sanitize("address", "undefined"))) static inline void
+panel_product(const float *const row[ROWS], int64_t step, int64_t n_k,
+              const float (*panel)[MPL_TILE_LANES], float sum[ROWS][MPL_TILE_LANES])
 {
     const float *row0 = row[0], *row1 = row[1], *row2 = row[2], *row3 = row[3];
     lanes low0 = {0}, low1 = {0}, low2 = {0}, low3 = {0}, high0 = {0}, high1 = {0}, high2 = {0},
@@ -43,6 +56,8 @@ void mpl_tile_product(const float *a, int64_t a_row, int64_t a_column, int64_t n
 
             for (int r = 0; r < ROWS; r++) /* excess rows repeat the first, unused */
                 row[r] = a + (i + (r < height ? r : 0)) * a_row;
+            if (MPL_CHECK >= 3 && n_k > 0)
+                look_at_ends(row, a_column, n_k, tile->b[j / MPL_TILE_LANES]);
             panel_product(row, a_column, n_k, tile->b[j / MPL_TILE_LANES], sum);
             for (int64_t r = 0; r < height; r++)
                 for (int64_t c = 0; c < width; c++)
