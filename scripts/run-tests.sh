@@ -17,8 +17,8 @@ trap 'pkill -P $$; exit 1' INT TERM
 export MEMPLAN=${MEMPLAN:-$build/memplan}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} DNNL_VERBOSE=0
 # A sanitizer's report names where memory was allocated and freed by fewer calls, and freed memory is kept from use for fewer
-# bytes: tests that allocate much take half the time.
-export ASAN_OPTIONS=${ASAN_OPTIONS-malloc_context_size=4:quarantine_size_mb=16}
+# bytes: tests that allocate much take half the time. What is undefined and stops (UNDEFINED in the Makefile) is reported with its place.
+export ASAN_OPTIONS=${ASAN_OPTIONS-malloc_context_size=4:quarantine_size_mb=16:handle_sigill=1}
 # threads that wait must not burn the cores of the other tests
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 

@@ -46,15 +46,15 @@ TEST(rows_hold)
                     {"mlp:mode=train", 2, 1, 0}, {"mlp --shapes batch=1,2,1,2,4", 2, 3, 0},
                     {"mlp --shapes batch=1,2,3,1 --plans 2", 0, 4, 2},
                     {"mlp --plans 0 --iterations 2", 0, 2, 0},
-                    {"mnist_conv --planner first_fit --checked --iterations 4", 3, 1, 0},
+                    {"mnist_conv:batch=2 --planner first_fit --checked --iterations 4", 3, 1, 0},
                     {"@/whole.onnx", 2, 1, 0}, {"@/open.onnx --dim N=3", 2, 1, 0},
                     {"@/open.onnx --shapes N=1,5,1,5,2,1", 3, 3, 0},
                     {"@/open.onnx --shapes N=1,5,2,1 --plans 2", 0, 4, 2},
                     {"@/loop.graph", 2, 1, 0}, {"@/boxes.graph", 2, 1, 0});
 
-    assert_int_equal(
-        run("export %s -f onnx -o @/whole.onnx", in_short() ? "mnist_conv" : "squeezenet:image=48"),
-        0);
+    assert_int_equal(run("export %s -f onnx -o @/whole.onnx",
+                         in_short() ? "mnist_conv:batch=2" : "squeezenet:image=48"),
+                     0);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char command[300], *line = out, *end;
         int n = 0;
