@@ -556,11 +556,11 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
 }
 
 /* Whether images.h computes the operation better than oneDNN on channels-last images. In max pools,
- * oneDNN ignores NaNs; for averages of windows it has plain loops; filters of many channels, and
- * groups of more than one, it reads less well than ours are. */
+ * oneDNN ignores NaNs; for averages of windows it has plain loops; filters of more than a
+ * pixel, groups that are not depthwise, and what makes many channels of few it does less well. */
 static bool prefers_images(const mpl_graph *g, mpl_op op)
 {
-    enum { LARGE = 24 * 24 }; /* pairs of channels */
+    enum { LARGE = 24 * 24, FEW = 32 }; /* pairs of channels; channels */
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     int64_t groups = mpl_attr_int(g, op, MPL_ATTR_group, 1);
     const mpl_shape *f;
@@ -576,7 +576,9 @@ static bool prefers_images(const mpl_graph *g, mpl_op op)
         return false;
     if (groups > 1)
         return f->dim[0] > groups; /* oneDNN has depthwise ones */
-    return f->dim[2] * f->dim[3] > 1 && f->dim[0] * f->dim[1] >= LARGE;
+    if (f->dim[2] * f->dim[3] == 1)
+        return f->dim[1] <= FEW && f->dim[0] >= 3 * f->dim[1];
+    return f->dim[0] * f->dim[1] >= LARGE;
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,

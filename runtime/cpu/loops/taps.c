@@ -21,7 +21,7 @@ enum {
     PANEL = MPL_TAP_PANEL,
     BLOCK = MPL_TAP_BLOCK,
     TAPS = 16,   /* of a slice, at most */
-    TERMS = 256, /* of a slice, about */
+    TERMS = 384, /* of a slice, about */
     ROWS = 8,    /* pixels of a tile, at most */
 };
 
