@@ -233,7 +233,7 @@ def compare(name, made, exporter, opset, args, folder):
         rows = {layout: common.memplan(args.memplan, *words, *how, *expected) for layout, how in layouts.items()}
     except (common.Failed, ValueError) as error:
         common.say(f"models: {name}: {error}")
-        return head + ["no" if "differ" not in str(error) else "other outputs", *["-"] * 11]
+        return head + ["no" if "differ" not in str(error) else "other outputs", *["-"] * 12]
     ours, theirs = {layout: [] for layout in layouts}, []
     for _ in range(args.rounds):
         for layout, how in layouts.items():
@@ -245,7 +245,7 @@ def compare(name, made, exporter, opset, args, folder):
     planned = row["planned_bytes"]
     taken = [common.median(ours[layout]) for layout in layouts]
     return head + ["yes", row["claim"], common.mib(planned), common.mib(common.with_workspaces(row)), common.mib(arena), common.ratio(planned, arena),
-                   common.mib(pattern), *[f"{t / 1e6:.2f}" for t in [*taken, least]], *[f"{t / least:.3f}" for t in taken]]
+                   common.mib(pattern), common.mib(rows["tuned"]["planned_bytes"]), *[f"{t / 1e6:.2f}" for t in [*taken, least]], *[f"{t / least:.3f}" for t in taken]]
 
 
 def summary(lines):
@@ -274,7 +274,7 @@ def main():
                 lines += [line] if line else []
     summary(lines)
     heads = ["network", "exporter", "opset", "equal", "claim", "planned MiB", "with workspaces MiB", "arena MiB", "planned over arena",
-             "pattern MiB", "~run ms", "~tuned ms", "~ORT ms", "~run over ORT", "~tuned over ORT"]
+             "pattern MiB", "tuned MiB", "~run ms", "~tuned ms", "~ORT ms", "~run over ORT", "~tuned over ORT"]
     common.write_table(common.table_path(args.output, "models"), heads, lines)
 
 
