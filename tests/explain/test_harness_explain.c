@@ -132,7 +132,8 @@ TEST(test_parts_of_others)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        check_sums(rows[i][0], rows[i][1]);
+        if (!left_out(i))
+            check_sums(rows[i][0], rows[i][1]);
 }
 
 /* ---- against the plan file ---- */

@@ -63,7 +63,7 @@ TEST(every_planner_trains_alike)
     }
 }
 
-/* A full-size batch; the gradient's updates as usual, the network's own rate. */
+/* Pictures of full size; the gradient's updates as usual, the network's own rate. */
 TEST(loss_falls)
 {
     static const char *const updates[] = {"sgd", "momentum", "adagrad", "adam"};
@@ -76,7 +76,7 @@ TEST(loss_falls)
         if (left_out(i))
             continue;
         snprintf(arguments, sizeof arguments,
-                 "run mnist_conv:batch=50,mode=train,update=%s --planner greedy_size --backend cpu "
+                 "run mnist_conv:batch=16,mode=train,update=%s --planner greedy_size --backend cpu "
                  "--iterations 60 --json",
                  updates[i]);
         assert_int_equal(run(arguments, text, sizeof text), 0);

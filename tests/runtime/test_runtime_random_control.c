@@ -176,7 +176,7 @@ static void every_planner_of(bool parallel)
 {
     bench b = opened;
     uint64_t first = number_asked("CONTROL_SEED", 1),
-             n = number_asked("CONTROL_ORACLE", draws(200)), n_plans = 0;
+             n = number_asked("CONTROL_ORACLE", draws(100)), n_plans = 0;
     int64_t begin = mpl_clock_ns();
 
     b.parallel = parallel;
