@@ -5,7 +5,8 @@
 
 Exports each network (random weights of one seed, a process each; F keeps the files), runs both on the same inputs, compares
 each output (float32: 1e-3 relative, or of the largest magnitude; quantised: 5 % of it), and takes turns for times with one
-thread: memplan's with `--layout auto` and with layouts by measured times (`tune`), which must compute the same. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern as in ort.py. A network that
+thread: memplan's with `--layout auto` and with layouts by measured times (`tune`), which must compute the same; `-` where it
+chooses none. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern as in ort.py. A network that
 cannot be exported here is listed with the exporter's last words and counts for neither. Needs torch, torchvision, timm,
 transformers, diffusers, onnx, onnxscript, onnxruntime, numpy.
 """
@@ -207,6 +208,18 @@ def once(words):
 # ---- one network ----
 
 
+def tune(program, path, given, times):
+    """Whether memplan can choose layouts of it: of graphs with loops or branches it does not."""
+    if os.path.exists(times):
+        os.remove(times)
+    try:
+        common.command([program, "tune", path, *GRAPH, *given, "--op-times", times, "--quiet"])
+    except common.Failed as error:
+        if "has blocks" not in str(error):
+            raise
+    return os.path.exists(times)
+
+
 def compare(name, made, exporter, opset, args, folder):
     path = os.path.join(folder, name + ".onnx")
     head = [name, exporter, opset]
@@ -227,9 +240,8 @@ def compare(name, made, exporter, opset, args, folder):
         expected += ["--expect", f"{output}={file}:{0 if '+' in exporter else allowed},{max(allowed * largest, 1e-6)}"]
     words = ["run", path, *RUN, *given, "--repeat", "5"]
     try:
-        if os.path.exists(times):
-            os.remove(times)
-        common.command([args.memplan, "tune", path, *GRAPH, *given, "--op-times", times, "--quiet"])
+        if not tune(args.memplan, path, given, times):
+            del layouts["tuned"]
         rows = {layout: common.memplan(args.memplan, *words, *how, *expected) for layout, how in layouts.items()}
     except (common.Failed, ValueError) as error:
         common.say(f"models: {name}: {error}")
@@ -243,9 +255,10 @@ def compare(name, made, exporter, opset, args, folder):
     arena, pattern = ort_peer.arena_bytes(log)
     row, least = rows["auto"], common.median(theirs)
     planned = row["planned_bytes"]
-    taken = [common.median(ours[layout]) for layout in layouts]
+    taken = [common.median(ours[layout]) if layout in layouts else None for layout in ("auto", "tuned")]
     return head + ["yes", row["claim"], common.mib(planned), common.mib(common.with_workspaces(row)), common.mib(arena), common.ratio(planned, arena),
-                   common.mib(pattern), common.mib(rows["tuned"]["planned_bytes"]), *[f"{t / 1e6:.2f}" for t in [*taken, least]], *[f"{t / least:.3f}" for t in taken]]
+                   common.mib(pattern), common.mib(rows["tuned"]["planned_bytes"]) if "tuned" in rows else "-",
+                   *[f"{t / 1e6:.2f}" if t else "-" for t in [*taken, least]], *[f"{t / least:.3f}" if t else "-" for t in taken]]
 
 
 def summary(lines):
@@ -253,7 +266,7 @@ def summary(lines):
     arenas = [float(line[8]) for line in done if line[8] != "-"]
     common.say(f"models: {len(lines)} exported, {len(done)} equal; planned over arena at most {max(arenas, default=0):.3f}")
     for name, column in ("auto", -2), ("tuned", -1):
-        times = [float(line[column]) for line in done]
+        times = [float(line[column]) for line in done if line[column] != "-"]
         common.say(f"models: time over ONNX Runtime's, layouts {name}: geometric mean "
                    f"{math.exp(sum(map(math.log, times)) / max(len(times), 1)):.3f}, most {max(times, default=0):.3f}")
 
