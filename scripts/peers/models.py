@@ -6,14 +6,15 @@
 Exports each network (random weights of one seed, a process each; F keeps the files), runs both on the same inputs, compares
 each output (float32: 1e-3 relative, or of the largest magnitude; quantised: 5 % of it), and takes turns for times with one
 thread: memplan's with `--layout auto` and with layouts by measured times (`tune`), which must compute the same; `-` where it
-chooses none. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern as in ort.py. A network that
-cannot be exported here is listed with the exporter's last words and counts for neither. Needs torch, torchvision, timm,
-transformers, diffusers, onnx, onnxscript, onnxruntime, numpy.
+chooses none, or not in --tune-seconds. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern
+as in ort.py. A network that cannot be exported here is listed with the exporter's last words and counts for neither. Needs
+torch, torchvision, timm, transformers, diffusers, onnx, onnxscript, onnxruntime, numpy.
 """
 
 import json
 import math
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -208,12 +209,14 @@ def once(words):
 # ---- one network ----
 
 
-def tune(program, path, given, times):
-    """Whether memplan can choose layouts of it: of graphs with loops or branches it does not."""
+def tune(args, path, given, times):
+    """Whether memplan can choose layouts of it, within that time: of graphs with loops or branches it does not."""
     if os.path.exists(times):
         os.remove(times)
     try:
-        common.command([program, "tune", path, *GRAPH, *given, "--op-times", times, "--quiet"])
+        common.command([args.memplan, "tune", path, *GRAPH, *given, "--op-times", times, "--quiet"], timeout=args.tune_seconds)
+    except subprocess.TimeoutExpired:
+        return False
     except common.Failed as error:
         if "has blocks" not in str(error):
             raise
@@ -240,7 +243,7 @@ def compare(name, made, exporter, opset, args, folder):
         expected += ["--expect", f"{output}={file}:{0 if '+' in exporter else allowed},{max(allowed * largest, 1e-6)}"]
     words = ["run", path, *RUN, *given, "--repeat", "5"]
     try:
-        if not tune(args.memplan, path, given, times):
+        if not tune(args, path, given, times):
             del layouts["tuned"]
         rows = {layout: common.memplan(args.memplan, *words, *how, *expected) for layout, how in layouts.items()}
     except (common.Failed, ValueError) as error:
@@ -274,6 +277,7 @@ def summary(lines):
 def main():
     table = read_list()
     parser = common.options(__doc__.splitlines()[0], [line[0] for line in table], rounds=3)
+    parser.add_argument("--tune-seconds", type=float, default=120, help="the most that measuring operations may take (120)")
     parser.add_argument("--folder", help="keeps the exported files, and takes those that lie there")
     args = parser.parse_args()
     lines = []

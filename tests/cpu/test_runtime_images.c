@@ -65,11 +65,13 @@ static window draw_window(mpl_rng *rng)
 
         w.kernel[i] = mpl_rng_below(rng, 3) == 0 ? 1 : between(rng, 1, 5);
         w.stride[i] = between(rng, 1, 3);
-        w.dilation[i] = between(rng, 1, 3);
+        w.dilation[i] = mpl_rng_below(rng, 4) == 0 ? between(rng, 4, 12) : between(rng, 1, 3);
         reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
         w.pad[i] = between(rng, 0, 3), w.pad[2 + i] = between(rng, 0, 3);
-        if (size + w.pad[i] + w.pad[2 + i] < reach)
-            w.pad[2 + i] = reach - size - w.pad[i];
+        if (size + w.pad[i] + w.pad[2 + i] < reach) {
+            w.pad[i] = between(rng, 0, reach - size);
+            w.pad[2 + i] = reach - size - w.pad[i] + between(rng, 0, 9);
+        }
         w.out[i] = (size + w.pad[i] + w.pad[2 + i] - reach) / w.stride[i] + 1;
     }
     return w;

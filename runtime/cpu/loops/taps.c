@@ -331,6 +331,7 @@ typedef struct block {
     const mpl_image_part *t;
     grouping g;
     int64_t from, n, n_runs; /* pixels of the result */
+    int64_t begin, end;      /* the first tap that is summed, and what is behind the last */
     run run[BLOCK];
     const float *x[TAPS * BLOCK]; /* of the slice */
 } block;
@@ -429,8 +430,8 @@ static const float *add_slice(const block *b, const slice *s, const float *filte
                       .apart = t->window->x_apart,
                       .sum_apart = t->window->sum_pitch,
                       .y_apart = t->window->y_pitch,
-                      .begins = s->from == 0 && s->first == 0,
-                      .ends = s->to == n_taps(t->window) && s->first + s->terms == g->terms,
+                      .begins = s->from == b->begin && s->first == 0,
+                      .ends = s->to == b->end && s->first + s->terms == g->terms,
                       .low = t->low,
                       .high = t->high};
 
@@ -440,6 +441,39 @@ static const float *add_slice(const block *b, const slice *s, const float *filte
             p.filter = add_panel(b, &p, group * g->out + j, least(g->out - j, PANEL));
         }
     return p.filter;
+}
+
+/* Whether a tap of the slice reads a pixel of x: of wide dilations, most lie in pads. */
+static bool reads(const block *b, const slice *s)
+{
+    const mpl_image_window *w = b->t->window;
+
+    for (int64_t tap = s->from; tap < s->to; tap++)
+        for (const run *r = b->run; r < b->run + b->n_runs; r++) {
+            int64_t row = r->row + tap / w->kernel[1] * w->dilation[0], step = w->stride[1];
+            int64_t column = r->column + tap % w->kernel[1] * w->dilation[1];
+            int64_t i = column < 0 ? (step - 1 - column) / step : 0;
+
+            if (row >= 0 && row < w->high && i < r->n && column + i * step < w->wide)
+                return true;
+        }
+    return false;
+}
+
+/* The taps that sums begin and end with: the last slice alone where none reads a pixel. */
+static void find_ends(block *b)
+{
+    bool any = false;
+
+    for (slice s = {0}; next_slice(b->t->window, &b->g, &s);) {
+        bool read = s.first == 0 && reads(b, &s);
+
+        if (read || !any)
+            b->end = s.to;
+        if (!any)
+            b->begin = s.from;
+        any = any || read;
+    }
 }
 
 static void compute(const mpl_image_part *t)
@@ -453,7 +487,12 @@ static void compute(const mpl_image_part *t)
         b.from = t->from + n * i / n_blocks;
         b.n = t->from + n * (i + 1) / n_blocks - b.from;
         find_runs(&b);
+        find_ends(&b);
         for (slice s = {0}; next_slice(t->window, &b.g, &s);) {
+            if (s.from < b.begin || s.to > b.end || (s.from > b.begin && !reads(&b, &s))) {
+                filter += (s.to - s.from) * s.terms * b.g.n * padded(b.g.out);
+                continue;
+            }
             if (s.first == 0)
                 list_pixels(&b, s.from, s.to);
             filter = add_slice(&b, &s, filter);
