@@ -17,7 +17,7 @@ typedef mpl_cpu_recipe recipe;
 
 /* ---- pieces ---- */
 
-static dnnl_memory_desc_t strided(uint32_t rank, const int64_t *dim, const int64_t *stride)
+dnnl_memory_desc_t mpl_cpu_strided(uint32_t rank, const int64_t *dim, const int64_t *stride)
 {
     dnnl_memory_desc_t md;
     dnnl_dims_t dims = {0}, strides = {0};
@@ -34,12 +34,12 @@ dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim)
     int64_t stride[MPL_MAX_RANK + 1], n = 1;
 
     if (rank == 0)
-        return strided(1, &one, &one);
+        return mpl_cpu_strided(1, &one, &one);
     for (uint32_t i = rank; i-- > 0;) {
         stride[i] = n;
         n *= dim[i];
     }
-    return strided(rank, dim, stride);
+    return mpl_cpu_strided(rank, dim, stride);
 }
 
 dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s)
@@ -58,8 +58,7 @@ static dnnl_memory_desc_t in_blocks(const int64_t *dim)
     return md;
 }
 
-/* An image in the operation's layout. */
-static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
+dnnl_memory_desc_t mpl_cpu_image(const recipe *r, const mpl_shape *s)
 {
     const int64_t *dim = s->dim;
 
@@ -67,7 +66,8 @@ static dnnl_memory_desc_t image(const recipe *r, const mpl_shape *s)
         return in_blocks(dim);
     if (!r->last)
         return mpl_cpu_plain_shape(s);
-    return strided(4, dim, (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
+    return mpl_cpu_strided(4, dim,
+                           (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
 }
 
 void mpl_cpu_lay(recipe *r, mpl_layout layout)
@@ -135,16 +135,15 @@ void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_d
     choose_with(r, desc, r->attr, hint);
 }
 
-/* Describes an operation from its first input to its first output. */
-static void choose_one_to_one(recipe *r, const_dnnl_op_desc_t desc, const dnnl_memory_desc_t *src,
-                              const dnnl_memory_desc_t *dst)
+void mpl_cpu_choose_one_to_one(recipe *r, const_dnnl_op_desc_t desc, const dnnl_memory_desc_t *src,
+                               const dnnl_memory_desc_t *dst)
 {
     mpl_cpu_choose(r, desc, NULL);
     mpl_cpu_arg_add(r, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
     mpl_cpu_arg_add(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
 }
 
-static int64_t attr_int(const recipe *r, mpl_attr_key key, int64_t otherwise)
+int64_t mpl_cpu_int(const recipe *r, mpl_attr_key key, int64_t otherwise)
 {
     return mpl_attr_int(r->g, r->op, key, otherwise);
 }
@@ -156,7 +155,7 @@ static float attr_float(const recipe *r, mpl_attr_key key, double otherwise)
 
 static uint32_t axis_of(const recipe *r, int64_t otherwise, uint32_t rank)
 {
-    int64_t axis = attr_int(r, MPL_ATTR_axis, otherwise);
+    int64_t axis = mpl_cpu_int(r, MPL_ATTR_axis, otherwise);
 
     return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
@@ -175,6 +174,61 @@ static bool known_number(const recipe *r, uint32_t i, float *out)
     return memcpy(out, g->value_data[v], sizeof *out), true;
 }
 
+void mpl_cpu_weighted_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
+                           const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
+                           const dnnl_memory_desc_t *dst)
+{
+    mpl_cpu_arg_add(r, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
+    mpl_cpu_arg_add(r, DNNL_ARG_WEIGHTS, weights, MPL_FROM_IN, first + 1);
+    if (bias != NULL)
+        mpl_cpu_arg_add(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
+    mpl_cpu_arg_add(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
+}
+
+/* oneDNN adds to what the destination holds. This sum is used whether or not the plan shares their
+ * place, so that plans change no bit. Partial sums pass through the destination, so oneDNN's binary
+ * addition could not read from there. */
+static void copy_sum(const mpl_op_call *call)
+{
+    if (call->out[0].data != call->in[0].data)
+        memcpy(call->out[0].data, call->in[0].data,
+               call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
+}
+
+/* Attributes of a convolution or product that adds to its destination; NULL: out of memory. */
+static dnnl_primitive_attr_t summing_attr(const recipe *r)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    bool made = dnnl_primitive_attr_clone(&attr, r->attr) == dnnl_success &&
+                dnnl_post_ops_create(&ops) == dnnl_success &&
+                dnnl_post_ops_append_sum(ops, 1) == dnnl_success &&
+                dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
+
+    if (ops != NULL)
+        dnnl_post_ops_destroy(ops);
+    if (!made && attr != NULL) {
+        dnnl_primitive_attr_destroy(attr);
+        attr = NULL;
+    }
+    return attr;
+}
+
+void mpl_cpu_choose_fused(recipe *r, const_dnnl_op_desc_t desc)
+{
+    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    dnnl_primitive_attr_t attr = NULL;
+
+    if (mpl_fused_first(kind) == 0) {
+        mpl_cpu_choose(r, desc, NULL);
+    } else if ((attr = summing_attr(r)) != NULL) {
+        choose_with(r, desc, attr, NULL);
+        dnnl_primitive_attr_destroy(attr);
+        r->begin = copy_sum;
+    }
+    r->activation = mpl_activation_of(r->g, r->op);
+}
+
 /* ---- element-wise ---- */
 
 static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float beta)
@@ -186,7 +240,7 @@ static void eltwise(recipe *r, dnnl_alg_kind_t algorithm, float alpha, float bet
     if (dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &md, alpha,
                                        beta) != dnnl_success)
         return;
-    choose_one_to_one(r, &desc, &md, &md);
+    mpl_cpu_choose_one_to_one(r, &desc, &md, &md);
 }
 
 static void power(recipe *r)
@@ -223,7 +277,7 @@ static bool is_little(const recipe *r)
 {
     enum { LITTLE = 2048 };
 
-    return mpl_count(r->out[0]) <= LITTLE && attr_int(r, MPL_ATTR_way, 0) == 0 &&
+    return mpl_count(r->out[0]) <= LITTLE && mpl_cpu_int(r, MPL_ATTR_way, 0) == 0 &&
            mpl_fused_arity((mpl_op_kind)r->g->op_kind[r->op]) > 0;
 }
 
@@ -337,288 +391,6 @@ static void arithmetic(recipe *r)
     binary(r, of_two[kind].algorithm, of_two[kind].commutes);
 }
 
-/* ---- windows: convolution and pooling ---- */
-
-typedef mpl_cpu_window window;
-
-static void read_ints(const recipe *r, mpl_attr_key key, uint32_t n, int64_t otherwise,
-                      int64_t *out)
-{
-    uint32_t given;
-    const int64_t *ints = mpl_attr_ints(r->g, r->op, key, &given);
-
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = given == n ? ints[i] : otherwise;
-}
-
-void mpl_cpu_read_window(const recipe *r, const int64_t *kernel, window *w)
-{
-    int64_t pads[2 * MPL_MAX_RANK];
-
-    w->n = r->in[0]->rank - 2;
-    read_ints(r, MPL_ATTR_strides, w->n, 1, w->stride);
-    read_ints(r, MPL_ATTR_dilations, w->n, 1, w->dilation);
-    read_ints(r, MPL_ATTR_pads, 2 * w->n, 0, pads);
-    for (uint32_t i = 0; i < w->n; i++) {
-        w->kernel[i] = kernel[i];
-        w->dilation[i]--;
-        w->pad_begin[i] = pads[i];
-        w->pad_end[i] = pads[w->n + i];
-    }
-}
-
-static int64_t reach(const window *w, uint32_t i)
-{
-    return (w->kernel[i] - 1) * (w->dilation[i] + 1) + 1;
-}
-
-/* Dims of filters with a separate dim for groups: (a, b, spatial ..) becomes (g, a / g, b, spatial
- * ..), of rank + 1. */
-static uint32_t split_groups(const mpl_shape *s, int64_t groups, int64_t *dim)
-{
-    if (groups == 1) {
-        memcpy(dim, s->dim, s->rank * sizeof *dim);
-        return s->rank;
-    }
-    dim[0] = groups;
-    dim[1] = s->dim[0] / groups;
-    memcpy(dim + 2, s->dim + 1, (s->rank - 1) * sizeof *dim);
-    return s->rank + 1;
-}
-
-dnnl_memory_desc_t mpl_cpu_filter(const recipe *r, const mpl_shape *s)
-{
-    int64_t dim[MPL_MAX_RANK + 1];
-    uint32_t rank = split_groups(s, attr_int(r, MPL_ATTR_group, 1), dim);
-
-    return mpl_cpu_plain(rank, dim);
-}
-
-static bool window_rank_fits(const recipe *r)
-{
-    return r->in[0]->rank >= 3 && r->in[0]->rank <= 5;
-}
-
-/* first: index of the source input; weights and bias follow it. */
-static void weighted_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
-                          const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
-                          const dnnl_memory_desc_t *dst)
-{
-    mpl_cpu_arg_add(r, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
-    mpl_cpu_arg_add(r, DNNL_ARG_WEIGHTS, weights, MPL_FROM_IN, first + 1);
-    if (bias != NULL)
-        mpl_cpu_arg_add(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
-    mpl_cpu_arg_add(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
-}
-
-/* Whether input i is a weight that no run changes. */
-static bool is_constant(const recipe *r, uint32_t i)
-{
-    const mpl_graph *g = r->g;
-    mpl_value v = g->op_in[g->op_in_begin[r->op] + i];
-
-    for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
-        if (mpl_n_updates((mpl_op_kind)g->op_kind[g->value_use[k]]) > 0)
-            return false;
-    return g->value_role[v] == MPL_WEIGHT;
-}
-
-/* oneDNN adds to what the destination holds. This sum is used whether or not the plan shares their
- * place, so that plans change no bit. Partial sums pass through the destination, so oneDNN's binary
- * addition could not read from there. */
-static void copy_sum(const mpl_op_call *call)
-{
-    if (call->out[0].data != call->in[0].data)
-        memcpy(call->out[0].data, call->in[0].data,
-               call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
-}
-
-/* Attributes of a convolution or product that adds to its destination; NULL: out of memory. */
-static dnnl_primitive_attr_t summing_attr(const recipe *r)
-{
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_post_ops_t ops = NULL;
-    bool made = dnnl_primitive_attr_clone(&attr, r->attr) == dnnl_success &&
-                dnnl_post_ops_create(&ops) == dnnl_success &&
-                dnnl_post_ops_append_sum(ops, 1) == dnnl_success &&
-                dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
-
-    if (ops != NULL)
-        dnnl_post_ops_destroy(ops);
-    if (!made && attr != NULL) {
-        dnnl_primitive_attr_destroy(attr);
-        attr = NULL;
-    }
-    return attr;
-}
-
-/* The same with an activation. oneDNN's own activations lose NaNs, so ours run after it. */
-static void choose_fused(recipe *r, const_dnnl_op_desc_t desc)
-{
-    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
-    dnnl_primitive_attr_t attr = NULL;
-
-    if (mpl_fused_first(kind) == 0) {
-        mpl_cpu_choose(r, desc, NULL);
-    } else if ((attr = summing_attr(r)) != NULL) {
-        choose_with(r, desc, attr, NULL);
-        dnnl_primitive_attr_destroy(attr);
-        r->begin = copy_sum;
-    }
-    r->activation = mpl_activation_of(r->g, r->op);
-}
-
-static void conv(recipe *r)
-{
-    const uint32_t first = mpl_fused_first((mpl_op_kind)r->g->op_kind[r->op]);
-    const mpl_shape *const *in = r->in + first;
-    dnnl_convolution_desc_t desc;
-    dnnl_memory_desc_t src, filter, bias, dst, any;
-    const dnnl_memory_desc_t *chosen;
-    int64_t dim[MPL_MAX_RANK + 1];
-    bool has_bias = r->n_in > first + 2 && in[2] != NULL;
-    window w;
-
-    if (!window_rank_fits(r))
-        return;
-    mpl_cpu_read_window(r, in[1]->dim + 2, &w);
-    src = mpl_turns_layout(r->g, r->op) ? mpl_cpu_plain_shape(in[0]) : image(r, in[0]);
-    filter = mpl_cpu_plain(split_groups(in[1], attr_int(r, MPL_ATTR_group, 1), dim), dim);
-    bias = mpl_cpu_plain(1, &r->out[0]->dim[1]);
-    dst = image(r, r->out[0]);
-    any = filter;
-    if ((r->last || r->blocked) && is_constant(r, first + 1))
-        dnnl_memory_desc_init_by_tag(&any, filter.ndims, filter.dims, dnnl_f32,
-                                     dnnl_format_tag_any);
-    if (dnnl_dilated_convolution_forward_desc_init(
-            &desc, dnnl_forward_inference, dnnl_convolution_direct, &src, &any,
-            has_bias ? &bias : NULL, &dst, w.stride, w.dilation, w.pad_begin,
-            w.pad_end) != dnnl_success)
-        return;
-    choose_fused(r, &desc);
-    chosen =
-        r->pd != NULL ? dnnl_primitive_desc_query_md(r->pd, dnnl_query_weights_md, 0) : &filter;
-    weighted_args(r, first, &src, chosen, has_bias ? &bias : NULL, &dst);
-    if (!dnnl_memory_desc_equal(chosen, &filter)) {
-        r->packed_from = filter;
-        r->arg[1].from = MPL_FROM_PACKED;
-    }
-}
-
-/* Filters of a transposed convolution lie as (in, out / g, spatial ..); oneDNN names them (g, out /
- * g, in / g, ..). */
-static dnnl_memory_desc_t transposed_filter(const mpl_shape *s, int64_t groups)
-{
-    int64_t dim[MPL_MAX_RANK + 1], stride[MPL_MAX_RANK + 1];
-    int64_t kernel = mpl_count_dims(s, 2, s->rank), in = s->dim[0] / groups, out = s->dim[1];
-    uint32_t n = 0;
-
-    if (groups > 1)
-        dim[n] = groups, stride[n++] = in * out * kernel;
-    dim[n] = out, stride[n++] = kernel;
-    dim[n] = in, stride[n++] = out * kernel;
-    for (uint32_t i = 2; i < s->rank; i++)
-        dim[n] = s->dim[i], stride[n++] = mpl_count_dims(s, i + 1, s->rank);
-    return strided(n, dim, stride);
-}
-
-static void conv_transpose(recipe *r)
-{
-    dnnl_deconvolution_desc_t desc;
-    dnnl_memory_desc_t src, filter, bias, dst;
-    bool has_bias = r->n_in > 2 && r->in[2] != NULL;
-    mpl_attr given;
-    window w;
-
-    if (!window_rank_fits(r) || mpl_attr_get(r->g, r->op, MPL_ATTR_output_shape, &given))
-        return;
-    mpl_cpu_read_window(r, r->in[1]->dim + 2, &w);
-    for (uint32_t i = 0; i < w.n; i++) /* cropped at the end, less output_padding */
-        w.pad_end[i] = (r->in[0]->dim[2 + i] - 1) * w.stride[i] + reach(&w, i) -
-                       r->out[0]->dim[2 + i] - w.pad_begin[i];
-    src = mpl_cpu_plain_shape(r->in[0]);
-    filter = transposed_filter(r->in[1], attr_int(r, MPL_ATTR_group, 1));
-    bias = mpl_cpu_plain(1, &r->out[0]->dim[1]);
-    dst = mpl_cpu_plain_shape(r->out[0]);
-    if (dnnl_dilated_deconvolution_forward_desc_init(
-            &desc, dnnl_forward_inference, dnnl_deconvolution_direct, &src, &filter,
-            has_bias ? &bias : NULL, &dst, w.stride, w.dilation, w.pad_begin,
-            w.pad_end) != dnnl_success)
-        return;
-    mpl_cpu_choose(r, &desc, NULL);
-    weighted_args(r, 0, &src, &filter, has_bias ? &bias : NULL, &dst);
-}
-
-static void pool_with(recipe *r, dnnl_alg_kind_t algorithm, const window *w)
-{
-    dnnl_pooling_v2_desc_t desc;
-    dnnl_memory_desc_t src = image(r, r->in[0]), dst = image(r, r->out[0]);
-
-    r->drops_nan = r->drops_infinity = algorithm == dnnl_pooling_max;
-    if (r->drops_nan && (r->last || r->blocked)) /* images.h has it; plain loops are row-major */
-        return;
-    if (dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &src, &dst,
-                                          w->stride, w->kernel, w->dilation, w->pad_begin,
-                                          w->pad_end) != dnnl_success)
-        return;
-    choose_one_to_one(r, &desc, &src, &dst);
-}
-
-bool mpl_cpu_fit_pool(const recipe *r, const mpl_shape *x, const mpl_shape *y, window *w)
-{
-    bool average =
-        r->g->op_kind[r->op] == MPL_OP_avg_pool || r->g->op_kind[r->op] == MPL_OP_avg_pool_grad;
-    bool counts_pads = attr_int(r, MPL_ATTR_count_include_pad, 0) != 0;
-
-    for (uint32_t i = 0; i < w->n; i++) {
-        int64_t end =
-            (y->dim[2 + i] - 1) * w->stride[i] + reach(w, i) - x->dim[2 + i] - w->pad_begin[i];
-
-        if (end <= w->pad_end[i])
-            continue;
-        if (average && counts_pads) /* oneDNN also counts what ceil_mode reads beyond the pads */
-            return false;
-        w->pad_end[i] = end;
-    }
-    return true;
-}
-
-static void pool(recipe *r)
-{
-    bool average = r->g->op_kind[r->op] == MPL_OP_avg_pool;
-    bool counts_pads = attr_int(r, MPL_ATTR_count_include_pad, 0) != 0;
-    uint32_t n;
-    const int64_t *kernel = mpl_attr_ints(r->g, r->op, MPL_ATTR_kernel_shape, &n);
-    window w;
-
-    if (!window_rank_fits(r) || n != r->in[0]->rank - 2 || (r->n_out > 1 && r->out[1] != NULL))
-        return;
-    mpl_cpu_read_window(r, kernel, &w);
-    if (!mpl_cpu_fit_pool(r, r->in[0], r->out[0], &w))
-        return;
-    pool_with(r,
-              !average      ? dnnl_pooling_max
-              : counts_pads ? dnnl_pooling_avg_include_padding
-                            : dnnl_pooling_avg_exclude_padding,
-              &w);
-}
-
-static void global_pool(recipe *r)
-{
-    window w = {.n = r->in[0]->rank - 2};
-
-    if (!window_rank_fits(r))
-        return;
-    for (uint32_t i = 0; i < w.n; i++) {
-        w.kernel[i] = r->in[0]->dim[2 + i];
-        w.stride[i] = 1;
-    }
-    pool_with(r,
-              r->g->op_kind[r->op] == MPL_OP_global_max_pool ? dnnl_pooling_max
-                                                             : dnnl_pooling_avg_exclude_padding,
-              &w);
-}
-
 /* ---- products ---- */
 
 /* first: index of the input a. */
@@ -630,8 +402,8 @@ static void product(recipe *r, uint32_t first, const dnnl_memory_desc_t *a,
 
     if (dnnl_matmul_desc_init(&desc, a, b, bias, y) != dnnl_success)
         return;
-    choose_fused(r, &desc);
-    weighted_args(r, first, a, b, bias, y);
+    mpl_cpu_choose_fused(r, &desc);
+    mpl_cpu_weighted_args(r, first, a, b, bias, y);
 }
 
 /* Operand 0 or 1 in `rank` dims; a vector is a row on the left, a column on the right. */
@@ -657,13 +429,13 @@ static dnnl_memory_desc_t matrices(uint32_t rank, const int64_t *dim, bool turne
     for (uint32_t i = rank; i-- > 0; n *= dim[i])
         stride[i] = n;
     stride[rank - 1] = stride[rank - 2], stride[rank - 2] = 1;
-    return strided(rank, of, stride);
+    return mpl_cpu_strided(rank, of, stride);
 }
 
 static void matmul(recipe *r)
 {
-    bool trans_a = attr_int(r, MPL_ATTR_trans_a, 0) != 0 && r->in[0]->rank > 1;
-    bool trans_b = attr_int(r, MPL_ATTR_trans_b, 0) != 0 && r->in[1]->rank > 1;
+    bool trans_a = mpl_cpu_int(r, MPL_ATTR_trans_a, 0) != 0 && r->in[0]->rank > 1;
+    bool trans_b = mpl_cpu_int(r, MPL_ATTR_trans_b, 0) != 0 && r->in[1]->rank > 1;
     uint32_t rank = 2;
     int64_t a[MPL_MAX_RANK] = {0}, b[MPL_MAX_RANK] = {0}, y[MPL_MAX_RANK];
     dnnl_memory_desc_t a_md, b_md, y_md;
@@ -692,7 +464,7 @@ dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned)
     int64_t dim[2] = {s->dim[turned], s->dim[!turned]};
     int64_t stride[2] = {turned ? 1 : s->dim[1], turned ? s->dim[1] : 1};
 
-    return strided(2, dim, stride);
+    return mpl_cpu_strided(2, dim, stride);
 }
 
 void mpl_cpu_product(recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
@@ -725,8 +497,8 @@ static void gemm(recipe *r)
     if (has_c && (attr_float(r, MPL_ATTR_beta, 1) != 1 || in[2]->rank == 0 ||
                   mpl_count(in[2]) != row[1] || in[2]->dim[in[2]->rank - 1] != row[1]))
         return;
-    a = mpl_cpu_matrix(&left, attr_int(r, MPL_ATTR_trans_a, 0) != 0);
-    b = mpl_cpu_matrix(in[1], attr_int(r, MPL_ATTR_trans_b, 0) != 0);
+    a = mpl_cpu_matrix(&left, mpl_cpu_int(r, MPL_ATTR_trans_a, 0) != 0);
+    b = mpl_cpu_matrix(in[1], mpl_cpu_int(r, MPL_ATTR_trans_b, 0) != 0);
     c = mpl_cpu_plain(2, row);
     y = mpl_cpu_plain_shape(&made);
     product(r, first, &a, &b, has_c ? &c : NULL, &y);
@@ -747,7 +519,7 @@ static void batch_norm(recipe *r)
     if (matrix) /* its rows are pixels of one image */
         dim[2] = dim[0], dim[0] = 1;
     if (r->last || matrix)
-        data = strided(4, dim, (const int64_t[]){dim[1] * dim[2], 1, dim[1], dim[1]});
+        data = mpl_cpu_strided(4, dim, (const int64_t[]){dim[1] * dim[2], 1, dim[1], dim[1]});
     if (r->blocked)
         data = in_blocks(dim);
     if (x->rank < 2 ||
@@ -767,7 +539,7 @@ static void lrn(recipe *r)
 {
     dnnl_lrn_desc_t desc;
     dnnl_memory_desc_t md;
-    int64_t size = attr_int(r, MPL_ATTR_size, 1);
+    int64_t size = mpl_cpu_int(r, MPL_ATTR_size, 1);
 
     if (size % 2 == 0 || r->in[0]->rank != 4)
         return;
@@ -777,7 +549,7 @@ static void lrn(recipe *r)
                                    attr_float(r, MPL_ATTR_beta, 0.75),
                                    attr_float(r, MPL_ATTR_bias, 1)) != dnnl_success)
         return;
-    choose_one_to_one(r, &desc, &md, &md);
+    mpl_cpu_choose_one_to_one(r, &desc, &md, &md);
 }
 
 static void layer_norm(recipe *r)
@@ -826,7 +598,7 @@ static void softmax(recipe *r)
             r->g->op_kind[r->op] == MPL_OP_log_softmax ? dnnl_softmax_log : dnnl_softmax_accurate,
             &md, &md, 1) != dnnl_success)
         return;
-    choose_one_to_one(r, &desc, &md, &md);
+    mpl_cpu_choose_one_to_one(r, &desc, &md, &md);
     r->drops_nan = true;
 }
 
@@ -881,7 +653,7 @@ static void reduce(recipe *r)
     if (dnnl_reduction_desc_init(&desc, reductions[kind].algorithm, &src, &dst, reductions[kind].p,
                                  0) != dnnl_success)
         return;
-    choose_one_to_one(r, &desc, &src, &dst);
+    mpl_cpu_choose_one_to_one(r, &desc, &src, &dst);
     r->drops_nan = kind == MPL_OP_reduce_max || kind == MPL_OP_reduce_min;
     r->drops_infinity = kind == MPL_OP_reduce_max;
 }
@@ -895,7 +667,7 @@ static bool pixels(const recipe *r, uint32_t k, const mpl_shape *s, dnnl_memory_
     int64_t dim[3] = {s->dim[0] * s->dim[2] * s->dim[3], s->dim[1], 1};
     int64_t pitch = by == NULL ? s->dim[1] : s->dim[3] > 1 ? by[3] : s->dim[2] > 1 ? by[2] : by[0];
 
-    *md = strided(3, dim, (const int64_t[]){pitch, 1, 1});
+    *md = mpl_cpu_strided(3, dim, (const int64_t[]){pitch, 1, 1});
     return by == NULL || ((s->dim[2] == 1 || by[2] == pitch * s->dim[3]) &&
                           (s->dim[0] == 1 || by[0] == pitch * s->dim[2] * s->dim[3]));
 }
@@ -953,22 +725,22 @@ static void transpose(recipe *r)
 
         stride[i] = mpl_count_dims(x, from + 1, x->rank);
     }
-    src = strided(x->rank, r->out[0]->dim, stride);
+    src = mpl_cpu_strided(x->rank, r->out[0]->dim, stride);
     move(r, &src, &dst);
 }
 
 static void reorder(recipe *r)
 {
-    dnnl_memory_desc_t src = image(r, r->in[0]), dst;
+    dnnl_memory_desc_t src = mpl_cpu_image(r, r->in[0]), dst;
 
     mpl_cpu_lay(r, mpl_layout_named(mpl_attr_text(r->g, r->op, MPL_ATTR_mode, "")));
-    dst = image(r, r->out[0]);
+    dst = mpl_cpu_image(r, r->out[0]);
     if (r->stride != NULL && r->blocked)
         return;
     if (r->stride != NULL && r->stride[0] != NULL)
-        src = strided(r->in[0]->rank, r->in[0]->dim, r->stride[0]);
+        src = mpl_cpu_strided(r->in[0]->rank, r->in[0]->dim, r->stride[0]);
     if (r->stride != NULL && r->stride[1] != NULL)
-        dst = strided(r->out[0]->rank, r->out[0]->dim, r->stride[1]);
+        dst = mpl_cpu_strided(r->out[0]->rank, r->out[0]->dim, r->stride[1]);
     move(r, &src, &dst);
 }
 
@@ -976,14 +748,14 @@ static void reorder(recipe *r)
 
 static void (*const describe[MPL_N_OPS])(recipe *r) = {
     [MPL_OP_pow] = power,
-    [MPL_OP_conv] = conv,
-    [MPL_OP_conv_act] = conv,
-    [MPL_OP_conv_sum] = conv,
-    [MPL_OP_conv_transpose] = conv_transpose,
-    [MPL_OP_max_pool] = pool,
-    [MPL_OP_avg_pool] = pool,
-    [MPL_OP_global_avg_pool] = global_pool,
-    [MPL_OP_global_max_pool] = global_pool,
+    [MPL_OP_conv] = mpl_cpu_conv,
+    [MPL_OP_conv_act] = mpl_cpu_conv,
+    [MPL_OP_conv_sum] = mpl_cpu_conv,
+    [MPL_OP_conv_transpose] = mpl_cpu_conv_transpose,
+    [MPL_OP_max_pool] = mpl_cpu_pool,
+    [MPL_OP_avg_pool] = mpl_cpu_pool,
+    [MPL_OP_global_avg_pool] = mpl_cpu_global_pool,
+    [MPL_OP_global_max_pool] = mpl_cpu_global_pool,
     [MPL_OP_matmul] = matmul,
     [MPL_OP_gemm] = gemm,
     [MPL_OP_gemm_act] = gemm,

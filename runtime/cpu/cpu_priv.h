@@ -62,7 +62,7 @@ mpl_cpu_describer *mpl_cpu_gradient(mpl_op_kind kind);
 /* The layout of the operation's images from now on. */
 void mpl_cpu_lay(mpl_cpu_recipe *r, mpl_layout layout);
 
-/* ---- cpu_ops.c, for cpu_grad.c ---- */
+/* ---- cpu_ops.c, for cpu_windows.c and cpu_grad.c ---- */
 
 /* Windows of convolutions and pools. */
 typedef struct mpl_cpu_window {
@@ -74,6 +74,10 @@ typedef struct mpl_cpu_window {
 dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim);
 dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s);
 dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned);
+dnnl_memory_desc_t mpl_cpu_strided(uint32_t rank, const int64_t *dim, const int64_t *stride);
+/* An image in the operation's layout. */
+dnnl_memory_desc_t mpl_cpu_image(const mpl_cpu_recipe *r, const mpl_shape *s);
+int64_t mpl_cpu_int(const mpl_cpu_recipe *r, mpl_attr_key key, int64_t otherwise);
 /* Filters with a separate dim for groups. */
 dnnl_memory_desc_t mpl_cpu_filter(const mpl_cpu_recipe *r, const mpl_shape *s);
 void mpl_cpu_read_window(const mpl_cpu_recipe *r, const int64_t *kernel, mpl_cpu_window *w);
@@ -85,8 +89,22 @@ void mpl_cpu_arg_add(mpl_cpu_recipe *r, int name, const dnnl_memory_desc_t *md, 
 /* The first non-reference implementation, or the one that attribute `way` asks for, whose
  * scratchpad is within most_workspace. hint: forward primitive of a backward one, or NULL. */
 void mpl_cpu_choose(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint);
+/* Describes an operation from its first input to its first output. */
+void mpl_cpu_choose_one_to_one(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc,
+                               const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *dst);
+/* A convolution or product with its addend and activation. oneDNN's own activations lose NaNs, so
+ * ours run after it. */
+void mpl_cpu_choose_fused(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc);
+/* first: index of the source input; weights and bias (or NULL) follow it. */
+void mpl_cpu_weighted_args(mpl_cpu_recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
+                           const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
+                           const dnnl_memory_desc_t *dst);
 void mpl_cpu_product(mpl_cpu_recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
                      const dnnl_memory_desc_t *b, uint32_t b_in, const dnnl_memory_desc_t *y,
                      uint32_t y_out);
+
+/* ---- cpu_windows.c, for cpu_ops.c's table ---- */
+
+mpl_cpu_describer mpl_cpu_conv, mpl_cpu_conv_transpose, mpl_cpu_pool, mpl_cpu_global_pool;
 
 #endif
