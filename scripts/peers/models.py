@@ -223,7 +223,7 @@ def tune(args, path, given, times):
     return os.path.exists(times)
 
 
-def compare(name, made, exporter, opset, args, folder):
+def compare(name, made, exporter, opset, args, folder, scratch):
     path = os.path.join(folder, name + ".onnx")
     head = [name, exporter, opset]
     if not os.path.exists(path):
@@ -232,9 +232,9 @@ def compare(name, made, exporter, opset, args, folder):
         except (common.Failed, ValueError, IndexError) as error:
             common.say(f"models: {name}: not exported: {error}")
             return None
-    told, _ = common.itself(__file__, "outputs", path, folder)
+    told, _ = common.itself(__file__, "outputs", path, scratch)
     allowed = 0.05 if "+" in exporter else 1e-3
-    times = os.path.join(folder, name + ".times.tsv")
+    times = os.path.join(scratch, name + ".times.tsv")
     layouts = {"auto": ["--layout", "auto"], "tuned": ["--layout", "tuned", "--op-times", times]}
     given, expected = [], []
     for input_name, file in told["inputs"]:
@@ -287,7 +287,7 @@ def main():
         for name, *how in table:
             if name in args.cases:
                 common.say(f"models: {name}")
-                line = compare(name, *how, args, folder)
+                line = compare(name, *how, args, folder, scratch)
                 lines += [line] if line else []
     summary(lines)
     heads = ["network", "exporter", "opset", "equal", "claim", "planned MiB", "with workspaces MiB", "arena MiB", "planned over arena",
