@@ -4,7 +4,9 @@
  * Operations are timed inside whole runs, where caches hold what they hold in use: once with all
  * images plain, once with all channels last, once with all in blocks, and so again with each
  * further implementation that the backend has. Reorders are timed apart, since which of them a
- * choice needs is not known before. */
+ * choice needs is not known before. All of it is done again, as often as a few seconds allow: of a
+ * machine that others slow at times, the least time of moments that lie apart is the operation's
+ * own. */
 #include <unistd.h>
 
 #include "harness/cli/command.h"
@@ -12,7 +14,8 @@
 #include "harness/tune/tuned.h"
 #include "runtime/exec.h"
 
-enum { N_RUNS = 7 };
+static const uint64_t RUNS_NS = 100000000, ROUNDS_NS = 6000000000; /* of a variant, of a graph */
+enum { LEAST_RUNS = 2, MOST_RUNS = 12, MOST_ROUNDS = 4 };
 
 typedef struct tuner {
     mpl_ctx *ctx;
@@ -25,6 +28,7 @@ typedef struct tuner {
     char (*how)[64];   /* [n_ops] what computed an operation in the variant before */
     uint64_t whole_ns; /* of the last variant */
     uint32_t n_ops;
+    uint32_t round;
 } tuner;
 
 /* The graph without a layout of its own. */
@@ -45,17 +49,26 @@ static mpl_status open_plain(const tuner *t, mpl_options *options, mpl_job *job)
     return MPL_OK;
 }
 
+/* So many runs that quick graphs are timed well and slow ones do not take minutes. */
+static uint32_t n_runs(int64_t run_ns)
+{
+    uint64_t fit = RUNS_NS / (uint64_t)(run_ns > 0 ? run_ns : 1);
+
+    return (uint32_t)(fit < LEAST_RUNS ? LEAST_RUNS : fit > MOST_RUNS ? MOST_RUNS : fit);
+}
+
 /* Times every operation outside of blocks: the least of several runs. */
 static mpl_status time_ops(const tuner *t, const mpl_job *job, mpl_exec *exec, uint64_t *ns)
 {
     mpl_status st = MPL_OK;
     mpl_inputs inputs = {0};
+    int64_t run_ns;
 
     MPL_TRY(mpl_inputs_make(t->ctx, t->options, job, &inputs));
     for (uint32_t i = 0; i < inputs.n; i++)
         MPL_TRY(mpl_exec_set_input(exec, i, inputs.data[i]));
-    MPL_TRY(mpl_exec_run(exec, NULL));
-    MPL_TRY(mpl_exec_op_times(exec, N_RUNS, ns));
+    MPL_TRY(mpl_exec_run(exec, &run_ns));
+    MPL_TRY(mpl_exec_op_times(exec, n_runs(run_ns), ns));
 out:
     mpl_inputs_fini(t->ctx, &inputs);
     return st;
@@ -150,7 +163,7 @@ static mpl_status time_layout(tuner *t, const mpl_graph *g, mpl_layout layout)
         MPL_PASS(time_variant(t, &n));
         if (n == 0)
             break;
-        if (!t->options->quiet)
+        if (!t->options->quiet && t->round == 0)
             printf("%s: channels %s, implementation %u: %" PRIu32 " operations timed, %.3f ms a "
                    "run\n",
                    t->graph, where[layout], way, n, (double)t->whole_ns / 1e6);
@@ -245,9 +258,20 @@ out:
 
 /* ---- a graph, and all ---- */
 
+static mpl_status time_all(tuner *t, const mpl_graph *g)
+{
+    MPL_PASS(time_layout(t, g, MPL_PLAIN));
+    if (!t->backend->lays_channels_last)
+        return MPL_OK;
+    MPL_PASS(time_layout(t, g, MPL_LAST));
+    MPL_PASS(time_layout(t, g, MPL_BLOCKED));
+    return time_reorders(t, g);
+}
+
 static mpl_status tune_graph(tuner *t)
 {
     mpl_status st = MPL_OK;
+    int64_t begin = mpl_clock_ns();
     mpl_job plain = {0};
     mpl_options options;
     uint64_t ns = 0, bound_ns;
@@ -256,12 +280,10 @@ static mpl_status tune_graph(tuner *t)
     t->n_ops = plain.source.graph->n_ops;
     MPL_TRY(mpl_new(t->ctx, t->laid, t->n_ops));
     MPL_TRY(mpl_new(t->ctx, t->how, t->n_ops));
-    MPL_TRY(time_layout(t, plain.source.graph, MPL_PLAIN));
-    if (t->backend->lays_channels_last) {
-        MPL_TRY(time_layout(t, plain.source.graph, MPL_LAST));
-        MPL_TRY(time_layout(t, plain.source.graph, MPL_BLOCKED));
-        MPL_TRY(time_reorders(t, plain.source.graph));
-    }
+    for (t->round = 0; t->round == 0 ||
+                       (t->round < MOST_ROUNDS && (uint64_t)(mpl_clock_ns() - begin) < ROUNDS_NS);
+         t->round++)
+        MPL_TRY(time_all(t, plain.source.graph));
     MPL_TRY(mpl_op_times_write(t->ctx, t->options->op_times, &t->times));
     MPL_TRY(mpl_tuned_choose(t->ctx, plain.source.graph, &t->times, t->options->op_times, t->laid,
                              &ns, &bound_ns));

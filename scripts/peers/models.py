@@ -203,7 +203,7 @@ def once(words):
     elif words[0] == "outputs":
         outputs(*words[1:])
     else:
-        ort_peer.measure(words[1], 1, "default")
+        ort_peer.measure(words[1], 1, "default", int(words[2]))
 
 
 # ---- one network ----
@@ -221,6 +221,11 @@ def tune(args, path, given, times):
         if "has blocks" not in str(error):
             raise
     return os.path.exists(times)
+
+
+def runs_of(row):
+    """Timed runs of a turn, of either side, after as many that warm up: a quarter of a second, at least as many as ort.py's."""
+    return max(ort_peer.RUNS, min(50, int(0.25e9 / common.median(row["run_ns"]))))
 
 
 def compare(name, made, exporter, opset, args, folder, scratch):
@@ -241,7 +246,7 @@ def compare(name, made, exporter, opset, args, folder, scratch):
         given += ["--input", f"{input_name}={file}"]
     for output, file, largest in told["outputs"]:
         expected += ["--expect", f"{output}={file}:{0 if '+' in exporter else allowed},{max(allowed * largest, 1e-6)}"]
-    words = ["run", path, *RUN, *given, "--repeat", "5"]
+    words = ["run", path, *RUN, *given]
     try:
         if not tune(args, path, given, times):
             del layouts["tuned"]
@@ -249,11 +254,13 @@ def compare(name, made, exporter, opset, args, folder, scratch):
     except (common.Failed, ValueError) as error:
         common.say(f"models: {name}: {error}")
         return head + ["no" if "differ" not in str(error) else "other outputs", *["-"] * 12]
+    runs = runs_of(rows["auto"])
     ours, theirs = {layout: [] for layout in layouts}, []
     for _ in range(args.rounds):
         for layout, how in layouts.items():
-            ours[layout].append(common.median(common.memplan(args.memplan, *words, *how)["run_ns"]))
-        result, log = common.itself(__file__, "time", path)
+            timed = common.memplan(args.memplan, *words, *how, "--repeat", str(runs + ort_peer.WARM_UPS - 1))["run_ns"]
+            ours[layout].append(common.median(timed[-runs:]))
+        result, log = common.itself(__file__, "time", path, str(runs))
         theirs.append(common.median(result["ns"]))
     arena, pattern = ort_peer.arena_bytes(log)
     row, least = rows["auto"], common.median(theirs)

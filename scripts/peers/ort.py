@@ -24,6 +24,7 @@ import time
 import common
 
 RUNS = 7
+WARM_UPS = 3
 ZOO = ["resnet50", "mobilenet_v2", "squeezenet", "inception_v3"]
 
 
@@ -38,7 +39,7 @@ def feeds_of(session):
                            else draw.random(shape, dtype=np.float32))
 
 
-def measure(path, threads, strategy):
+def measure(path, threads, strategy, runs=RUNS):
     """One session; prints {"resident", "ns": [..]}, the log goes to standard error, a line "run N" before each of the first runs."""
     import onnxruntime as ort
 
@@ -55,12 +56,12 @@ def measure(path, threads, strategy):
         options.add_session_config_entry("session.use_env_allocators", "1")
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     feeds = dict(feeds_of(session))
-    for run in range(3):
+    for run in range(WARM_UPS):
         print(f"run {run}", file=sys.stderr, flush=True)
         session.run(None, feeds)
     ort.set_default_logger_severity(3)
     times = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         start = time.perf_counter_ns()
         session.run(None, feeds)
         times.append(time.perf_counter_ns() - start)
