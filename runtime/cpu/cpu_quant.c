@@ -354,12 +354,12 @@ uint64_t mpl_cpu_quant_packed_bytes(const mpl_cpu_quant *q)
 static void put_sums(const mpl_cpu_quant *q, const mpl_op_call *call, const int32_t *sum)
 {
     mpl_sums s = mpl_sums_of(call, q->pixels, q->channels, q->turned);
+    mpl_sums_scales scales;
 
+    scales.n = 0;
     for (int64_t b = 0; b < q->batch; b++)
         for (int64_t c = 0; c < q->channels; c += MPL_SUMS_TILE) {
-            mpl_sums_scales scales =
-                mpl_sums_scales_of(&s, c, mpl_least(q->channels - c, MPL_SUMS_TILE));
-
+            mpl_sums_scales_get(&s, c, mpl_least(q->channels - c, MPL_SUMS_TILE), &scales);
             for (int64_t i = 0; i < q->pixels; i += MPL_SUMS_TILE)
                 mpl_sums_put(&s, &scales, sum + (b * q->pixels + i) * q->channels + c, q->channels,
                              b * q->pixels * q->channels, i,

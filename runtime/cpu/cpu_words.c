@@ -26,6 +26,7 @@ struct mpl_words {
     bool turned;                                       /* channels first */
     bool own;                                          /* each filter reads a channel of its own */
     bool constant;                                     /* weights are packed once */
+    bool narrow;                                       /* and as bytes: they fit, less their zero */
     bool is_packed;
     mpl_shape stack, stack_x, stack_w; /* of products, broadcast */
     int64_t n_weights;                 /* how many are packed */
@@ -37,7 +38,8 @@ struct mpl_words {
     int64_t n_taps, run;               /* of a pixel's window; see loops/words.h */
     int64_t *tap;                      /* [n_taps] */
     int64_t each_weight;               /* words of one packed weight */
-    int16_t *kept;                     /* [n_weights * each_weight] */
+    int16_t *kept;                     /* [n_weights * each_weight]; NULL if they are narrow */
+    int8_t *narrowed;                  /* the same as bytes */
     uint64_t words_at, pack_at;        /* in the workspace, behind bytes of a piece [byte] */
 };
 
@@ -54,6 +56,24 @@ static bool is_constant(const mpl_graph *g, mpl_op op, uint32_t i)
     mpl_value v = i < mpl_op_n_in(g, op) ? mpl_op_input(g, op, i) : MPL_NONE;
 
     return v == MPL_NONE || g->value_role[v] == MPL_WEIGHT;
+}
+
+/* Whether all zero points are known to be the middle of the weights' type, so that a weight less
+ * its zero point is a signed byte. */
+static bool is_centred(const mpl_graph *g, mpl_op op)
+{
+    mpl_value v = Q_W_ZERO < mpl_op_n_in(g, op) ? mpl_op_input(g, op, Q_W_ZERO) : MPL_NONE;
+    bool is_signed = g->value_type[mpl_op_input(g, op, Q_W)] == MPL_TYPE_i8;
+    const uint8_t *zero;
+
+    if (v == MPL_NONE)
+        return is_signed;
+    if ((zero = g->value_data[v]) == NULL)
+        return false;
+    for (uint64_t i = 0; i < (g->value_splat[v] ? 1 : g->value_bytes[v]); i++)
+        if (zero[i] != (is_signed ? 0 : 128))
+            return false;
+    return true;
 }
 
 static mpl_shape channels_first(const mpl_shape *s, bool last)
@@ -216,7 +236,10 @@ mpl_status mpl_words_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, int64_t pi
         goto out;
     MPL_TRY(find_taps(ctx, q));
     *workspace_bytes = place(q);
-    if (q->constant)
+    q->narrow = q->constant && !q->own && is_centred(g, op);
+    if (q->narrow)
+        MPL_TRY(mpl_new(ctx, q->narrowed, (size_t)(q->n_weights * q->each_weight)));
+    else if (q->constant)
         MPL_TRY(mpl_new(ctx, q->kept, (size_t)(q->n_weights * q->each_weight)));
     *how = q->loops->how;
     *out = q, q = NULL;
@@ -228,12 +251,14 @@ out:
 void mpl_words_free(mpl_ctx *ctx, mpl_words *q)
 {
     if (q != NULL)
-        mpl_free_each(ctx, q->tap, q->kept, q);
+        mpl_free_each(ctx, q->tap, q->kept, q->narrowed, q);
 }
 
 uint64_t mpl_words_packed_bytes(const mpl_words *q)
 {
-    return q->kept != NULL ? (uint64_t)(q->n_weights * q->each_weight) * sizeof *q->kept : 0;
+    uint64_t n = q->constant ? (uint64_t)(q->n_weights * q->each_weight) : 0;
+
+    return n * (q->narrow ? sizeof *q->narrowed : sizeof *q->kept);
 }
 
 /* ---- packing weights ---- */
@@ -245,17 +270,24 @@ typedef struct packing {
     bool is_signed;
     int64_t first, n;
     int16_t zero[PANEL];
-    int16_t *panel;
+    int16_t *panel; /* NULL: bytes are packed */
+    int8_t *narrow;
 } packing;
 
 /* Term `at` of each filter, `from` elements after its first one. */
 static void pack_term(const packing *p, int64_t at, int64_t from)
 {
     const uint8_t *w = p->weight + p->first * p->q->filter_step + from;
-    int16_t *to = p->panel + at / 2 * PANEL * 2 + at % 2;
+    int64_t to = at / 2 * PANEL * 2 + at % 2;
 
-    for (int64_t j = 0; j < p->n; j++, w += p->q->filter_step)
-        to[2 * j] = (int16_t)((p->is_signed ? (int8_t)*w : *w) - p->zero[j]);
+    for (int64_t j = 0; j < p->n; j++, w += p->q->filter_step, to += 2) {
+        int term = (p->is_signed ? (int8_t)*w : *w) - p->zero[j];
+
+        if (p->panel != NULL)
+            p->panel[to] = (int16_t)term;
+        else
+            p->narrow[to] = (int8_t)term;
+    }
 }
 
 static void pack_panel(const packing *p)
@@ -276,13 +308,15 @@ static void pack_panel(const packing *p)
             }
 }
 
-/* The weight of bytes `weight`, to `to`. */
-static void pack(const mpl_words *q, const mpl_op_call *call, const uint8_t *weight, int16_t *to)
+/* The weight of bytes `weight`, to `to` or, as bytes, to `narrow`; the other is NULL. */
+static void pack(const mpl_words *q, const mpl_op_call *call, const uint8_t *weight, int16_t *to,
+                 int8_t *narrow)
 {
     int64_t groups = q->own ? 1 : q->group, filters = q->filters / groups, panels = panels_of(q);
     packing p = {.q = q, .weight = weight, .is_signed = call->in[Q_W].type == MPL_TYPE_i8};
 
-    memset(to, 0, (size_t)q->each_weight * sizeof *to);
+    memset(to != NULL ? (void *)to : narrow, 0,
+           (size_t)q->each_weight * (to != NULL ? sizeof *to : sizeof *narrow));
     for (int64_t i = 0; i < groups * panels; i++) {
         int64_t at = i % panels * PANEL;
 
@@ -290,7 +324,9 @@ static void pack(const mpl_words *q, const mpl_op_call *call, const uint8_t *wei
         p.n = mpl_least(filters - at, PANEL);
         for (int64_t j = 0; j < p.n; j++)
             p.zero[j] = (int16_t)mpl_q_at(call, Q_W_ZERO, p.first + j, 0);
-        p.panel = to + i * (q->each_weight / (groups * panels));
+        at = i * (q->each_weight / (groups * panels));
+        p.panel = to != NULL ? to + at : NULL;
+        p.narrow = to != NULL ? NULL : narrow + at;
         pack_panel(&p);
     }
 }
@@ -303,6 +339,7 @@ typedef struct job {
     mpl_sums sums;
     const uint8_t *x;      /* the image */
     const int16_t *filter; /* packed */
+    const int8_t *narrow;  /* or packed as bytes */
     uint8_t *bytes;        /* channels last, if they are not in x */
     int16_t *words;
     int64_t image;    /* of the output: its first element */
@@ -378,24 +415,27 @@ static void compute(const void *arg, int64_t from, int64_t to)
     int64_t pixels = j->n * q->out_inner, tiles = j->n_tiles / groups;
     int32_t sum[PIXELS * TILE];
     const int16_t *at[PIXELS];
-    mpl_sums_scales scales = {.channel = -1};
+    mpl_sums_scales scales; /* large: its arrays are not cleared */
 
+    scales.channel = -1, scales.n = 0;
     for (int64_t u = from; u < to; u++) {
         int64_t tile = u / j->n_blocks, pixel = u % j->n_blocks * PIXELS;
         int64_t group = tile / tiles, first = tile % tiles * TILE;
         int64_t n = mpl_least(filters - first, TILE), n_pixels = mpl_least(pixels - pixel, PIXELS);
-        mpl_word_tile t = {at,
-                           n_pixels,
-                           (n + PANEL - 1) / PANEL,
-                           q->n_taps,
-                           q->run,
-                           q->tap,
-                           j->filter + (group * panels + first / PANEL) * each,
-                           sum,
-                           TILE};
+        int64_t panel = (group * panels + first / PANEL) * each;
+        mpl_word_tile t = {.at = at,
+                           .n = n_pixels,
+                           .n_panels = (n + PANEL - 1) / PANEL,
+                           .n_taps = q->n_taps,
+                           .run = q->run,
+                           .tap = q->tap,
+                           .filter = j->filter != NULL ? j->filter + panel : NULL,
+                           .narrow = j->narrow != NULL ? j->narrow + panel : NULL,
+                           .sum = sum,
+                           .apart = TILE};
 
         if (scales.channel != group * filters + first)
-            scales = mpl_sums_scales_of(&j->sums, group * filters + first, n);
+            mpl_sums_scales_get(&j->sums, group * filters + first, n, &scales);
         find_pixels(j, pixel, n_pixels, q->own ? first : group * (q->channels / q->group), at);
         (q->own ? q->loops->channels : q->loops->products)(&t);
         mpl_sums_put(&j->sums, &scales, sum, TILE, j->image, j->from * q->out_inner + pixel,
@@ -446,23 +486,23 @@ void mpl_words_run(mpl_words *q, const mpl_op_call *call, uint32_t n_threads)
         q->filters * (q->channels / q->group) * q->w.kernel[0] * q->w.kernel[1] * q->w.kernel[2];
     const uint8_t *x = call->in[Q_X].data, *weight = call->in[Q_W].data;
     char *workspace = call->workspace;
+    int16_t *fresh = (int16_t *)(void *)(workspace + q->pack_at);
     job j = {.q = q,
              .sums = mpl_sums_of(call, q->pixels, q->filters, q->turned),
              .bytes = (uint8_t *)workspace,
              .words = (int16_t *)(void *)(workspace + q->words_at)};
 
     for (int64_t i = 0; i < q->n_weights && q->constant && !q->is_packed; i++)
-        pack(q, call, weight + i * of_weight, q->kept + i * q->each_weight);
+        pack(q, call, weight + i * of_weight, q->narrow ? NULL : q->kept + i * q->each_weight,
+             q->narrow ? q->narrowed + i * q->each_weight : NULL);
     q->is_packed = q->constant;
     mpl_broadcast_strides(&q->stack_x, &q->stack, stride[0]);
     mpl_broadcast_strides(&q->stack_w, &q->stack, stride[1]);
     do {
-        int16_t *filter = q->constant ? q->kept + at[1] * q->each_weight
-                                      : (int16_t *)(void *)(workspace + q->pack_at);
-
         if (!q->constant && packed != at[1])
-            pack(q, call, weight + at[1] * of_weight, filter), packed = at[1];
-        j.filter = filter;
+            pack(q, call, weight + at[1] * of_weight, fresh, NULL), packed = at[1];
+        j.filter = q->narrow ? NULL : q->constant ? q->kept + at[1] * q->each_weight : fresh;
+        j.narrow = q->narrow ? q->narrowed + at[1] * q->each_weight : NULL;
         for (int64_t b = 0; b < q->batch; b++, j.image += q->pixels * q->filters) {
             j.x = x + (at[0] * q->batch + b) * q->channels * q->in_pixels;
             run_image(&j, n_threads);

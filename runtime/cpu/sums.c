@@ -69,24 +69,27 @@ mpl_sums mpl_sums_of(const mpl_op_call *call, int64_t pixels, int64_t channels, 
                                (float)mpl_q_at(call, Q_Y_ZERO, 0, 0)};
     s.even = is_even(call) && (type == MPL_TYPE_u8 || type == MPL_TYPE_i8 || type == MPL_TYPE_f32 ||
                                type == MPL_TYPE_i32);
+    s.x_scale = (float)mpl_q_at(call, Q_X_SCALE, 0, 1);
+    s.w_scale = (float)mpl_q_at(call, Q_W_SCALE, 0, 1);
+    s.y_scale = (float)mpl_q_at(call, Q_Y_SCALE, 0, 1);
+    s.many_scales = call->n_in > Q_W_SCALE && mpl_count(&call->in[Q_W_SCALE].shape) > 1;
+    s.has_bias = call->n_in > Q_BIAS && call->in[Q_BIAS].data != NULL;
     return s;
 }
 
-mpl_sums_scales mpl_sums_scales_of(const mpl_sums *s, int64_t channel, int64_t n)
+void mpl_sums_scales_get(const mpl_sums *s, int64_t channel, int64_t n, mpl_sums_scales *t)
 {
-    const mpl_op_call *call = s->call;
-    scaling first = scaling_of(call, 0, channel);
-    bool many = (call->n_in > Q_W_SCALE && mpl_count(&call->in[Q_W_SCALE].shape) > 1) ||
-                (call->n_in > Q_BIAS && call->in[Q_BIAS].data != NULL);
-    mpl_sums_scales t;
+    float scale = s->x_scale * s->w_scale / s->y_scale;
+    bool all_the_same = !s->many_scales && !s->has_bias;
+    int64_t known = all_the_same ? t->n : 0;
 
-    t.channel = channel, t.n = n;
-    for (int64_t c = 0; c < n; c++) {
-        scaling by = many && c > 0 ? scaling_of(call, 0, channel + c) : first;
-
-        t.scale[c] = by.scale, t.bias[c] = by.bias;
+    t->channel = channel, t->n = n;
+    for (int64_t c = known; c < n; c++)
+        t->scale[c] = scale, t->bias[c] = 0;
+    for (int64_t c = 0; c < n && !all_the_same; c++) {
+        t->scale[c] = s->x_scale * (float)mpl_q_at(s->call, Q_W_SCALE, channel + c, 1) / s->y_scale;
+        t->bias[c] = mpl_q_at(s->call, Q_BIAS, channel + c, 0);
     }
-    return t;
 }
 
 static void add_bias(int32_t *to, const int32_t *sum, const double *bias, int64_t n)

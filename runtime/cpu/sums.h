@@ -16,6 +16,8 @@ typedef struct mpl_sums {
     mpl_requant how;
     mpl_byte_range range;
     bool even; /* one scale and zero point for all rows, and a type that has fast loops */
+    float x_scale, w_scale, y_scale; /* of the first row and channel */
+    bool many_scales, has_bias;      /* by channels */
 } mpl_sums;
 
 /* What the sums of up to MPL_SUMS_TILE channels are scaled by. */
@@ -26,8 +28,8 @@ typedef struct mpl_sums_scales {
 } mpl_sums_scales;
 
 mpl_sums mpl_sums_of(const mpl_op_call *call, int64_t pixels, int64_t channels, bool turned);
-/* Of channels [channel, channel + n). */
-mpl_sums_scales mpl_sums_scales_of(const mpl_sums *s, int64_t channel, int64_t n);
+/* Of channels [channel, channel + n). *t: of other channels before, or with n 0. */
+void mpl_sums_scales_get(const mpl_sums *s, int64_t channel, int64_t n, mpl_sums_scales *t);
 /* Stores the sums of those channels for pixels [from, from + n), whose rows begin `apart` elements
  * after each other. image: first element of the image or product in the output. */
 void mpl_sums_put(const mpl_sums *s, const mpl_sums_scales *scales, const int32_t *sum,

@@ -6,9 +6,10 @@
 Exports each network (random weights of one seed, a process each; F keeps the files), runs both on the same inputs, compares
 each output (float32: 1e-3 relative, or of the largest magnitude; quantised: 5 % of it), and takes turns for times with one
 thread: memplan's with `--layout auto` and with layouts by measured times (`tune`), which must compute the same; `-` where it
-chooses none, or not in --tune-seconds. Bytes: memplan's plan, with workspaces beside it, and ONNX Runtime's arena and pattern
-as in ort.py. A network that cannot be exported here is listed with the exporter's last words and counts for neither. Needs
-torch, torchvision, timm, transformers, diffusers, onnx, onnxscript, onnxruntime, numpy.
+chooses none, or not in --tune-seconds. ONNX Runtime's products of bytes saturate at 16 bits where the processor has no VNNI:
+outputs are those of its exact mode, and times too where its usual mode computes something else. Bytes: memplan's plan, with
+workspaces beside it, and ONNX Runtime's arena and pattern as in ort.py. A network that cannot be exported here is listed with
+the exporter's last words and counts for neither. Needs torch, torchvision, timm, transformers, diffusers, onnx, onnxscript, onnxruntime, numpy.
 """
 
 import json
@@ -22,6 +23,7 @@ import common
 import ort as ort_peer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+QUANTISED = 0.05  # by how much of the largest magnitude quantised outputs may differ
 GRAPH = ["--backend", "cpu", "--threads", "1", "--optimise", "all", "--rnn", "ahead"]
 RUN = ["--planner", "portfolio", *GRAPH]
 
@@ -180,20 +182,26 @@ def export(path, made, exporter, opset):
 
 
 def outputs(path, folder):
-    """Writes inputs and ONNX Runtime's outputs; prints {"inputs": [[name, file]], "outputs": [[name, file, largest]]}."""
+    """Writes inputs and ONNX Runtime's outputs; prints {"inputs": [[name, file]], "outputs": [[name, file, largest]], "exact":
+    whether its outputs are other than these where its products of bytes may saturate}."""
     import numpy as np
     import onnxruntime as ort
 
-    said = {"inputs": [], "outputs": []}
-    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    exact = ort.SessionOptions()
+    exact.add_session_config_entry(*ort_peer.EXACT)
+    session = ort.InferenceSession(path, exact, providers=["CPUExecutionProvider"])
     feeds = dict(ort_peer.feeds_of(session))
+    said = {"inputs": [], "outputs": [], "exact": False}
     for i, (name, data) in enumerate(feeds.items()):
         np.save(os.path.join(folder, f"in{i}.npy"), data)
         said["inputs"].append([name, os.path.join(folder, f"in{i}.npy")])
+    usual = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feeds)
     for i, (value, data) in enumerate(zip(session.get_outputs(), session.run(None, feeds))):
         np.save(os.path.join(folder, f"out{i}.npy"), data)
         largest = float(np.abs(data.astype(np.float64)).max()) if data.size else 0.0
         said["outputs"].append([value.name, os.path.join(folder, f"out{i}.npy"), largest])
+        if data.size and float(np.abs(usual[i].astype(np.float64) - data).max()) > QUANTISED * largest:
+            said["exact"] = True
     print(json.dumps(said))
 
 
@@ -203,7 +211,7 @@ def once(words):
     elif words[0] == "outputs":
         outputs(*words[1:])
     else:
-        ort_peer.measure(words[1], 1, "default", int(words[2]))
+        ort_peer.measure(words[1], 1, "default", int(words[2]), exact=words[3:] == ["exact"])
 
 
 # ---- one network ----
@@ -238,7 +246,7 @@ def compare(name, made, exporter, opset, args, folder, scratch):
             common.say(f"models: {name}: not exported: {error}")
             return None
     told, _ = common.itself(__file__, "outputs", path, scratch)
-    allowed = 0.05 if "+" in exporter else 1e-3
+    allowed = QUANTISED if "+" in exporter else 1e-3
     times = os.path.join(scratch, name + ".times.tsv")
     layouts = {"auto": ["--layout", "auto"], "tuned": ["--layout", "tuned", "--op-times", times]}
     given, expected = [], []
@@ -260,7 +268,7 @@ def compare(name, made, exporter, opset, args, folder, scratch):
         for layout, how in layouts.items():
             timed = common.memplan(args.memplan, *words, *how, "--repeat", str(runs + ort_peer.WARM_UPS - 1))["run_ns"]
             ours[layout].append(common.median(timed[-runs:]))
-        result, log = common.itself(__file__, "time", path, str(runs))
+        result, log = common.itself(__file__, "time", path, str(runs), "exact" if told["exact"] else "default")
         theirs.append(common.median(result["ns"]))
     arena, pattern = ort_peer.arena_bytes(log)
     row, least = rows["auto"], common.median(theirs)

@@ -25,6 +25,7 @@ import common
 
 RUNS = 7
 WARM_UPS = 3
+EXACT = ("session.x64quantprecision", "1")  # products of bytes do not saturate
 ZOO = ["resnet50", "mobilenet_v2", "squeezenet", "inception_v3"]
 
 
@@ -39,13 +40,15 @@ def feeds_of(session):
                            else draw.random(shape, dtype=np.float32))
 
 
-def measure(path, threads, strategy, runs=RUNS):
+def measure(path, threads, strategy, runs=RUNS, exact=False):
     """One session; prints {"resident", "ns": [..]}, the log goes to standard error, a line "run N" before each of the first runs."""
     import onnxruntime as ort
 
     ort.set_default_logger_severity(1)
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    if exact:
+        options.add_session_config_entry(*EXACT)
     if strategy == "frugal":
         memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
         same_as_requested, choose = 1, -1

@@ -43,6 +43,21 @@ static mpl_value constant(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, const char *
     return v;
 }
 
+/* Zero points of weights: of any value, or all in the middle of the type, where weights stay bytes,
+ * or all but the last one. */
+static mpl_value zero_of_weights(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_type type, int64_t n)
+{
+    mpl_value v = constant(ctx, g, rng, "w_zero", type, n);
+    uint8_t *zero = g->value_data[v], last = zero[n - 1];
+
+    if (mpl_rng_below(rng, 2) == 0)
+        return v;
+    memset(zero, type == MPL_TYPE_u8 ? 128 : 0, (size_t)n);
+    if (mpl_rng_below(rng, 2) == 0)
+        zero[n - 1] = last;
+    return v;
+}
+
 /* The type of the weight: i8 more often, as oneDNN takes no other. */
 static mpl_type draw_weight(mpl_rng *rng)
 {
@@ -60,8 +75,8 @@ static void add_rest(mpl_ctx *ctx, mpl_graph *g, mpl_rng *rng, mpl_type type, mp
 
     if (mpl_rng_below(rng, 4) != 0)
         in[3] = constant(ctx, g, rng, "x_zero", type, rows);
-    if (mpl_rng_below(rng, 3) == 0)
-        in[5] = constant(ctx, g, rng, "w_zero", w_type, mpl_rng_below(rng, 2) != 0 ? channels : 1);
+    if (mpl_rng_below(rng, 2) == 0)
+        in[5] = zero_of_weights(ctx, g, rng, w_type, mpl_rng_below(rng, 2) != 0 ? channels : 1);
     if (kind > 0) {
         in[2] = constant(ctx, g, rng, "x_scale", MPL_TYPE_f32, rows);
         in[4] = constant(ctx, g, rng, "w_scale", MPL_TYPE_f32,

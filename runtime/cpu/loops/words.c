@@ -29,19 +29,24 @@ static void widen_plain(int16_t *y, const uint8_t *x, bool is_signed, int16_t ze
     widen_body(y, x, is_signed, zero, n);
 }
 
+INLINE int32_t weight_at(const mpl_word_tile *t, int64_t i)
+{
+    return t->narrow != NULL ? t->narrow[i] : t->filter[i];
+}
+
 static void products_plain(const mpl_word_tile *t)
 {
     for (int64_t p = 0; p < t->n_panels; p++)
         for (int64_t i = 0; i < t->n; i++) {
-            const int16_t *filter = t->filter + p * t->n_taps * t->run * PANEL;
+            int64_t at = p * t->n_taps * t->run * PANEL;
             int32_t sum[PANEL] = {0};
 
             for (int64_t k = 0; k < t->n_taps; k++)
-                for (int64_t r = 0; r < t->run; r += 2, filter += 2 * PANEL) {
+                for (int64_t r = 0; r < t->run; r += 2, at += 2 * PANEL) {
                     int32_t a = t->at[i][t->tap[k] + r], b = t->at[i][t->tap[k] + r + 1];
 
                     for (int64_t j = 0; j < PANEL; j++)
-                        sum[j] += a * filter[2 * j] + b * filter[2 * j + 1];
+                        sum[j] += a * weight_at(t, at + 2 * j) + b * weight_at(t, at + 2 * j + 1);
                 }
             for (int64_t j = 0; j < PANEL; j++)
                 t->sum[i * t->apart + p * PANEL + j] = sum[j];
@@ -71,11 +76,21 @@ static const mpl_word_loops plain = {"words", products_plain, channels_plain, wi
 #if defined(__x86_64__)
 #define AVX2 __attribute__((target("avx2")))
 
-enum { ROWS = 6, FEW = 4 }; /* pixels whose sums stay in registers */
+/* Pixels whose sums stay in registers; panels of one pixel that do. */
+enum { ROWS = 6, FEW = 4, PANELS = 4 };
 
 INLINE AVX2 __m256i load(const int16_t *p)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+/* Eight pairs of weights, `at` terms from the first. */
+INLINE AVX2 __m256i weights(const mpl_word_tile *t, int64_t at, const bool narrow)
+{
+    if (narrow)
+        return _mm256_cvtepi8_epi16(
+            _mm_loadu_si128((const __m128i *)(const void *)(t->narrow + at)));
+    return load(t->filter + at);
 }
 
 /* Two neighbouring words, in each place. */
@@ -97,50 +112,67 @@ AVX2 static void widen_avx2(int16_t *y, const uint8_t *x, bool is_signed, int16_
     widen_body(y, x, is_signed, zero, n);
 }
 
-/* The products of `rows` pixels from i on with one panel. */
-INLINE AVX2 void rows_of(const mpl_word_tile *t, int64_t i, int64_t panel, const int rows)
+/* The products of `rows` pixels from i on with `panels` panels. */
+INLINE AVX2 void tile_of(const mpl_word_tile *t, int64_t i, int64_t panel, const int rows,
+                         const int panels, const bool narrow)
 {
-    const int16_t *filter = t->filter + panel * t->n_taps * t->run * PANEL;
-    __m256i sum[ROWS][2];
+    int64_t each = t->n_taps * t->run * PANEL, at = panel * each;
+    __m256i sum[ROWS][PANELS][2];
 
-    UNROLL for (int m = 0; m < rows; m++) sum[m][0] = sum[m][1] = _mm256_setzero_si256();
+    UNROLL for (int m = 0; m < rows; m++) UNROLL for (int p = 0; p < panels; p++) sum[m][p][0] =
+        sum[m][p][1] = _mm256_setzero_si256();
     for (int64_t k = 0; k < t->n_taps; k++) {
         const int16_t *x[ROWS];
 
         UNROLL for (int m = 0; m < rows; m++) x[m] = t->at[i + m] + t->tap[k];
-        for (int64_t r = 0; r < t->run; r += 2, filter += 2 * PANEL) {
-            __m256i f0 = load(filter), f1 = load(filter + PANEL);
-
-            UNROLL for (int m = 0; m < rows; m++)
+        for (int64_t r = 0; r < t->run; r += 2, at += 2 * PANEL)
+            UNROLL for (int p = 0; p < panels; p++)
             {
-                __m256i both = spread(x[m] + r);
+                __m256i f0 = weights(t, at + p * each, narrow);
+                __m256i f1 = weights(t, at + p * each + PANEL, narrow);
 
-                sum[m][0] = _mm256_add_epi32(sum[m][0], _mm256_madd_epi16(both, f0));
-                sum[m][1] = _mm256_add_epi32(sum[m][1], _mm256_madd_epi16(both, f1));
+                UNROLL for (int m = 0; m < rows; m++)
+                {
+                    __m256i both = spread(x[m] + r);
+
+                    sum[m][p][0] = _mm256_add_epi32(sum[m][p][0], _mm256_madd_epi16(both, f0));
+                    sum[m][p][1] = _mm256_add_epi32(sum[m][p][1], _mm256_madd_epi16(both, f1));
+                }
             }
-        }
     }
-    UNROLL for (int m = 0; m < rows; m++)
+    UNROLL for (int m = 0; m < rows; m++) UNROLL for (int p = 0; p < panels; p++)
     {
-        store(t->sum + (i + m) * t->apart + panel * PANEL, sum[m][0]);
-        store(t->sum + (i + m) * t->apart + panel * PANEL + 8, sum[m][1]);
+        store(t->sum + (i + m) * t->apart + (panel + p) * PANEL, sum[m][p][0]);
+        store(t->sum + (i + m) * t->apart + (panel + p) * PANEL + 8, sum[m][p][1]);
+    }
+}
+
+INLINE AVX2 void products_of(const mpl_word_tile *t, const bool narrow)
+{
+    int64_t p = 0;
+
+    for (; t->n == 1 && p + PANELS <= t->n_panels; p += PANELS)
+        tile_of(t, 0, p, 1, PANELS, narrow);
+    for (; p < t->n_panels; p++) {
+        int64_t i = 0;
+
+        for (; i + ROWS <= t->n; i += ROWS)
+            tile_of(t, i, p, ROWS, 1, narrow);
+        if (t->n - i >= 3)
+            tile_of(t, i, p, 3, 1, narrow), i += 3;
+        if (t->n - i == 2)
+            tile_of(t, i, p, 2, 1, narrow);
+        else if (t->n - i == 1)
+            tile_of(t, i, p, 1, 1, narrow);
     }
 }
 
 AVX2 static void products_avx2(const mpl_word_tile *t)
 {
-    for (int64_t p = 0; p < t->n_panels; p++) {
-        int64_t i = 0;
-
-        for (; i + ROWS <= t->n; i += ROWS)
-            rows_of(t, i, p, ROWS);
-        if (t->n - i >= 3)
-            rows_of(t, i, p, 3), i += 3;
-        if (t->n - i == 2)
-            rows_of(t, i, p, 2);
-        else if (t->n - i == 1)
-            rows_of(t, i, p, 1);
-    }
+    if (t->narrow != NULL)
+        products_of(t, true);
+    else
+        products_of(t, false);
 }
 
 /* Two taps of `rows` pixels from i on, with as many channels as a panel has. */

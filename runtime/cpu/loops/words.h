@@ -1,5 +1,6 @@
 /* words.h -- exact products of 8-bit integers that were widened to words of 16 bits: two products
- * and their sum take one instruction, and a sum of 32 bits holds MPL_WORDS_TERMS of them. */
+ * and their sum take one instruction, and a sum of 32 bits holds MPL_WORDS_TERMS of them. Weights
+ * may stay bytes, half as many to read, which are widened as they are read. */
 #ifndef MPL_WORDS_H
 #define MPL_WORDS_H
 
@@ -22,7 +23,8 @@ typedef struct mpl_word_tile {
     /* [panel][tap][run / 2][MPL_WORDS_PANEL][2]; of channels on their own: [panel][taps, in
      * pairs][MPL_WORDS_PANEL][2], a term a tap. */
     const int16_t *filter;
-    int32_t *sum; /* rows of pixels */
+    const int8_t *narrow; /* of products: the filter as bytes, in place of it; or NULL */
+    int32_t *sum;         /* rows of pixels */
     int64_t apart;
 } mpl_word_tile;
 
