@@ -93,14 +93,19 @@ mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type)
     return mpl_grad_constant(d, "zero", type, &(mpl_shape){0, {0}}, 0);
 }
 
+mpl_value mpl_grad_zeros(mpl_grad *d, mpl_value like)
+{
+    return mpl_grad_constant(d, "zeros", (mpl_type)d->g->value_type[like], &d->g->value_shape[like],
+                             0);
+}
+
 mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i)
 {
     mpl_value v = d->g->op_out[d->g->op_out_begin[d->op] + i];
 
     if (v != MPL_NONE && d->whole[v] != MPL_NONE)
         return d->whole[v];
-    v = v == MPL_NONE ? old_in(d, 0) : v;
-    return mpl_grad_constant(d, "zeros", (mpl_type)d->g->value_type[v], &d->g->value_shape[v], 0);
+    return mpl_grad_zeros(d, v == MPL_NONE ? old_in(d, 0) : v);
 }
 
 /* Adds an operation to the new graph, with n outputs of these names, out[n]. */

@@ -106,6 +106,7 @@ void mpl_grad_fail(mpl_grad *d, const char *why);
 /* A constant of the new graph with all elements equal to `number`. */
 mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,
                             double number);
+mpl_value mpl_grad_zeros(mpl_grad *d, mpl_value like); /* as a value of the old graph */
 /* "v.grad", with a number appended where several parts will be summed. */
 const char *mpl_grad_part_name(const mpl_grad *d, mpl_value v, char *text);
 bool mpl_grad_owns(const mpl_graph *g, mpl_op op);
