@@ -1,10 +1,10 @@
 /* cpu.c -- the backend `cpu`: oneDNN on the graph's layouts, with a fixed number of threads, so
  * that runs repeat bit for bit.
  *
- * Primitives and their memory objects are made once, by prepare; a run only sets their pointers.
- * Scratchpads are workspaces of the caller. 16-bit floats are computed in f32 (halves.h). What
- * oneDNN lacks, and other types, run by the plain loops of graphs/ops on one thread, named "ref
- * loops". oneDNN's matrix product allocates pack buffers of its own during a call. */
+ * For each operation, prepare chooses what computes it. Scratchpads are workspaces of the caller.
+ * 16-bit floats are computed in f32 (halves.h). What oneDNN lacks, and other types, run by the
+ * plain loops of graphs/ops on one thread, named "ref loops". oneDNN's matrix product allocates
+ * pack buffers of its own during a call. */
 #include "graphs/ir/layout.h"
 #include "graphs/ops/move/fused.h"
 #include "graphs/passes/layouts.h"
@@ -20,9 +20,6 @@
 #include "runtime/cpu/loops/rescale.h"
 #include "runtime/machine.h"
 
-#include <float.h>
-#include <math.h>
-
 extern const mpl_backend mpl_backend_cpu;
 void omp_set_num_threads(int n); /* of libgomp, which oneDNN uses; its header may be absent */
 
@@ -32,45 +29,19 @@ struct mpl_library {
     dnnl_primitive_attr_t attr;
 };
 
+/* One of them, at most; none: the loops of mpl_eval. */
 struct mpl_prepared {
-    dnnl_primitive_t primitive; /* NULL: copies output 0's bytes, or runs loops */
-    bool copy, normal;
-    mpl_chain *chain;       /* or NULL */
-    mpl_images *images;     /* or NULL */
-    mpl_halves *halves;     /* or NULL */
-    mpl_cpu_quant *quant;   /* or NULL */
-    mpl_panels *panels;     /* or NULL */
-    mpl_rescale *rescale;   /* or NULL */
-    mpl_resample *resample; /* or NULL */
-    int64_t n_images;       /* runs of the primitive; each argument advances a step between them */
-    uint64_t *step;         /* [n_args] [byte] */
-    int n_args;
-    dnnl_exec_arg_t *arg;  /* [n_args] */
-    mpl_cpu_arg *source;   /* [n_args] */
-    dnnl_primitive_t pack; /* reorders a weight once; or NULL */
-    dnnl_memory_t unpacked, packed;
-    uint32_t packed_in; /* index of that input */
-    bool is_packed;
-    void (*begin)(const mpl_op_call *call);  /* before the primitive, or NULL */
-    void (*finish)(const mpl_op_call *call); /* after the primitive, or NULL */
-    bool drops_nan, drops_infinity;          /* as in the recipe */
-    mpl_activation activation;               /* applied to the primitive's result */
-    int64_t n_made;            /* elements of output 0 from one run of the primitive */
-    struct mpl_prepared *next; /* the operation's next primitive, or NULL */
+    mpl_cpu_primitive *primitive;
+    bool copy; /* output 0 is input 0's bytes */
+    bool normal;
+    mpl_chain *chain;
+    mpl_images *images;
+    mpl_halves *halves;
+    mpl_cpu_quant *quant;
+    mpl_panels *panels;
+    mpl_rescale *rescale;
+    mpl_resample *resample;
 };
-
-static mpl_status status_of(mpl_device *dev, dnnl_status_t code, const char *what, const char *name)
-{
-    static const char *const text[] = {"success",       "out of memory",  "invalid arguments",
-                                       "unimplemented", "iterator ended", "runtime error",
-                                       "not required"};
-
-    if (code == dnnl_success)
-        return MPL_OK;
-    return MPL_ERROR(dev->ctx, code == dnnl_out_of_memory ? MPL_EMEM : MPL_EUNAVAIL,
-                     "oneDNN: %s '%s': %s", what, name,
-                     (unsigned)code < sizeof text / sizeof *text ? text[code] : "?");
-}
 
 static void close_device(mpl_device *dev)
 {
@@ -100,15 +71,15 @@ static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, m
     dev->n_threads = options->n_threads > 0 ? options->n_threads : machine.n_cores;
     dev->most_workspace = UINT64_MAX;
     dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_vnni); /* 2.6 crashes on small shapes by AMX */
-    MPL_TRY(status_of(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening",
-                      "engine"));
-    MPL_TRY(status_of(
+    MPL_TRY(mpl_cpu_status(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening",
+                           "engine"));
+    MPL_TRY(mpl_cpu_status(
         dev,
         dnnl_stream_create(&dev->library->stream, dev->library->engine, dnnl_stream_default_flags),
         "opening", "stream"));
-    MPL_TRY(
-        status_of(dev, dnnl_primitive_attr_create(&dev->library->attr), "opening", "attributes"));
-    MPL_TRY(status_of(
+    MPL_TRY(mpl_cpu_status(dev, dnnl_primitive_attr_create(&dev->library->attr), "opening",
+                           "attributes"));
+    MPL_TRY(mpl_cpu_status(
         dev, dnnl_primitive_attr_set_scratchpad_mode(dev->library->attr, dnnl_scratchpad_mode_user),
         "opening", "attributes"));
     *out = dev, dev = NULL;
@@ -128,7 +99,7 @@ static mpl_status share(mpl_device *dev, mpl_ctx *ctx, mpl_device **out)
     view->n_threads = dev->n_threads;
     view->most_workspace = dev->most_workspace;
     MPL_TRY(mpl_new(ctx, view->library, 1));
-    MPL_TRY(status_of(
+    MPL_TRY(mpl_cpu_status(
         view,
         dnnl_stream_create(&view->library->stream, dev->library->engine, dnnl_stream_default_flags),
         "opening", "stream"));
@@ -138,36 +109,18 @@ out:
     return st;
 }
 
-static void release_one(mpl_device *dev, mpl_prepared *prepared)
+static void release(mpl_device *dev, mpl_prepared *p)
 {
-    for (int i = 0; i < prepared->n_args && prepared->arg != NULL; i++)
-        if (prepared->arg[i].memory != NULL)
-            dnnl_memory_destroy(prepared->arg[i].memory);
-    if (prepared->primitive != NULL)
-        dnnl_primitive_destroy(prepared->primitive);
-    if (prepared->pack != NULL)
-        dnnl_primitive_destroy(prepared->pack);
-    if (prepared->unpacked != NULL)
-        dnnl_memory_destroy(prepared->unpacked);
-    if (prepared->packed != NULL)
-        dnnl_memory_destroy(prepared->packed);
-    mpl_chain_free(dev->ctx, prepared->chain);
-    mpl_images_free(dev->ctx, prepared->images);
-    mpl_halves_free(dev, prepared->halves);
-    mpl_cpu_quant_free(dev->ctx, prepared->quant);
-    mpl_panels_free(dev->ctx, prepared->panels);
-    mpl_resample_free(dev->ctx, prepared->resample);
-    mpl_free_each(dev->ctx, prepared->step, prepared->arg, prepared->source, prepared);
-}
-
-static void release(mpl_device *dev, mpl_prepared *prepared)
-{
-    while (prepared != NULL) {
-        mpl_prepared *next = prepared->next;
-
-        release_one(dev, prepared);
-        prepared = next;
-    }
+    if (p == NULL)
+        return;
+    mpl_cpu_primitives_free(dev, p->primitive);
+    mpl_chain_free(dev->ctx, p->chain);
+    mpl_images_free(dev->ctx, p->images);
+    mpl_halves_free(dev, p->halves);
+    mpl_cpu_quant_free(dev->ctx, p->quant);
+    mpl_panels_free(dev->ctx, p->panels);
+    mpl_resample_free(dev->ctx, p->resample);
+    mpl_free(dev->ctx, p);
 }
 
 /* Shapes of the operands. False: not for oneDNN (a type other than f32, or no elements). */
@@ -190,151 +143,6 @@ static bool read_operands(mpl_cpu_recipe *r)
             r->out[i - r->n_in] = &g->value_shape[v];
     }
     return true;
-}
-
-/* The reorder of input `i` from the weight's layout to `to`, and memory for it. */
-static mpl_status make_packed(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p, uint32_t i,
-                              const dnnl_memory_desc_t *to)
-{
-    mpl_status st = MPL_OK;
-    const char *name = r->g->op_name[r->op];
-    dnnl_primitive_desc_t pd = NULL;
-
-    p->packed_in = i;
-    MPL_TRY(status_of(
-        dev, dnnl_memory_create(&p->unpacked, &r->packed_from, r->engine, DNNL_MEMORY_NONE),
-        "preparing", name));
-    MPL_TRY(status_of(dev, dnnl_memory_create(&p->packed, to, r->engine, DNNL_MEMORY_ALLOCATE),
-                      "preparing", name));
-    MPL_TRY(status_of(
-        dev,
-        dnnl_reorder_primitive_desc_create(&pd, &r->packed_from, r->engine, to, r->engine, NULL),
-        "preparing", name));
-    MPL_TRY(status_of(dev, dnnl_primitive_create(&p->pack, pd), "preparing", name));
-out:
-    if (pd != NULL)
-        dnnl_primitive_desc_destroy(pd);
-    return st;
-}
-
-/* Distance of each argument from image to image. */
-static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *r, mpl_prepared *p)
-{
-    const mpl_graph *g = r->g;
-
-    p->n_images = 1;
-    MPL_PASS(mpl_new(dev->ctx, p->step, (size_t)p->n_args));
-    for (int i = 0; i < p->n_args && r->image != NULL; i++) {
-        const mpl_cpu_arg *a = &p->source[i];
-        uint32_t k = a->from == MPL_FROM_IN ? a->index : r->n_in + a->index;
-        mpl_value v;
-
-        if ((a->from != MPL_FROM_IN && a->from != MPL_FROM_OUT) || r->image[k].rank == 0)
-            continue;
-        v = a->from == MPL_FROM_IN ? g->op_in[g->op_in_begin[r->op] + k]
-                                   : g->op_out[g->op_out_begin[r->op] + a->index];
-        p->n_images = g->value_shape[v].dim[0];
-        p->step[i] = r->stride != NULL && r->stride[k] != NULL
-                         ? (uint64_t)r->stride[k][0] * sizeof(float)
-                         : g->value_bytes[v] / (uint64_t)p->n_images;
-    }
-    return MPL_OK;
-}
-
-/* The primitive and its memory objects from a described recipe. Takes over its args. */
-static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
-                                 uint64_t *workspace_bytes, const char **how)
-{
-    const char *name = r->g->op_name[r->op];
-    const dnnl_memory_desc_t *scratch =
-        dnnl_primitive_desc_query_md(r->pd, dnnl_query_scratchpad_md, 0);
-    const_dnnl_primitive_desc_t made;
-
-    uint64_t bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
-
-    *workspace_bytes = mpl_max_u64(*workspace_bytes, bytes);
-    p->begin = r->begin;
-    p->finish = r->finish;
-    p->drops_nan = r->drops_nan;
-    p->drops_infinity = r->drops_infinity;
-    p->activation = r->activation;
-    if (bytes > 0)
-        r->arg[r->n_args++] = (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
-    MPL_PASS(status_of(dev, dnnl_primitive_create(&p->primitive, r->pd), "preparing", name));
-    MPL_PASS(mpl_new(dev->ctx, p->arg, r->n_args));
-    p->source = r->arg, r->arg = NULL;
-    p->n_args = (int)r->n_args;
-    for (int i = 0; i < p->n_args; i++) {
-        p->arg[i].arg = p->source[i].name;
-        MPL_PASS(status_of(
-            dev,
-            dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
-            "preparing", name));
-    }
-    MPL_PASS(make_steps(dev, r, p));
-    p->n_made = mpl_count(r->out[0]);
-    for (int i = 0; i < p->n_args; i++)
-        if (p->source[i].from == MPL_FROM_PACKED)
-            MPL_PASS(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));
-    if (how != NULL) {
-        MPL_PASS(
-            status_of(dev, dnnl_primitive_get_primitive_desc(p->primitive, &made), "asking", name));
-        MPL_PASS(status_of(dev, dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how),
-                           "asking", name));
-    }
-    return MPL_OK;
-}
-
-static void describe(mpl_cpu_recipe *r)
-{
-    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
-    mpl_cpu_describer *how = mpl_cpu_forward(kind);
-
-    if (how == NULL)
-        how = mpl_cpu_gradient(kind);
-    if (how != NULL)
-        how(r);
-}
-
-/* All primitives of an operation in turn. If oneDNN lacks one, none is made and p is unchanged. */
-static mpl_status make_stages(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
-                              uint64_t *workspace_bytes, const char **how)
-{
-    mpl_status st = MPL_OK;
-    mpl_prepared *first = NULL, **last = &first;
-    const char *name;
-    uint64_t workspace = 0;
-
-    do {
-        MPL_TRY(mpl_new(dev->ctx, r->arg, (size_t)r->n_in + r->n_out + 2));
-        r->n_args = 0;
-        r->more = false;
-        r->begin = r->finish = NULL;
-        r->drops_nan = r->drops_infinity = false;
-        r->activation = MPL_ACT_NONE;
-        describe(r);
-        if (r->pd == NULL)
-            goto out;
-        MPL_TRY(mpl_new(dev->ctx, *last, 1));
-        MPL_TRY(make_primitive(dev, r, *last, &workspace, r->stage == 0 ? &name : NULL));
-        dnnl_primitive_desc_destroy(r->pd);
-        r->pd = NULL;
-        last = &(*last)->next;
-        r->stage++;
-    } while (r->more);
-    *p = *first;
-    mpl_free(dev->ctx, first);
-    first = NULL;
-    *workspace_bytes = workspace;
-    *how = name;
-out:
-    if (r->pd != NULL)
-        dnnl_primitive_desc_destroy(r->pd);
-    r->pd = NULL;
-    mpl_free(dev->ctx, r->arg);
-    r->arg = NULL;
-    release(dev, first);
-    return st;
 }
 
 /* Operations on images that are not plain must be as mpl_graph_lay makes them. */
@@ -552,7 +360,7 @@ static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepar
             return MPL_OK;
         }
     }
-    return make_stages(dev, r, p, workspace, name);
+    return mpl_cpu_primitives_new(dev, r, &p->primitive, workspace, name);
 }
 
 /* Whether images.h computes the operation better than oneDNN on channels-last images. In max pools,
@@ -611,7 +419,7 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     if (!is_ready(p) && r.layout == MPL_PLAIN)
         p->rescale = mpl_planes_of(g, op, &name);
     if (!is_ready(p) && read_operands(&r))
-        MPL_TRY(make_stages(dev, &r, p, &workspace, &name));
+        MPL_TRY(mpl_cpu_primitives_new(dev, &r, &p->primitive, &workspace, &name));
     if (!is_ready(p))
         MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &p->chain, &name));
     if (!is_ready(p))
@@ -671,109 +479,13 @@ out:
     return st;
 }
 
-/* Reorders the weight, once, to the layout that the primitive asks for. */
-static mpl_status pack(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
+static uint64_t packed_bytes(const mpl_prepared *p)
 {
-    dnnl_exec_arg_t arg[] = {{DNNL_ARG_FROM, p->unpacked}, {DNNL_ARG_TO, p->packed}};
-    const char *name = call->graph->op_name[call->op];
-
-    MPL_PASS(status_of(dev,
-                       dnnl_memory_set_data_handle_v2(p->unpacked, call->in[p->packed_in].data,
-                                                      dev->library->stream),
-                       "running", name));
-    MPL_PASS(status_of(dev, dnnl_primitive_execute(p->pack, dev->library->stream, 2, arg),
-                       "running", name));
-    p->is_packed = true;
-    return MPL_OK;
-}
-
-static void *packed_data(const mpl_prepared *p)
-{
-    void *data = NULL;
-
-    dnnl_memory_get_data_handle(p->packed, &data);
-    return data;
-}
-
-static uint64_t packed_bytes(const mpl_prepared *prepared)
-{
-    uint64_t sum = 0;
-
-    for (const mpl_prepared *p = prepared; p != NULL; p = p->next) {
-        const dnnl_memory_desc_t *md;
-
-        sum += p->halves != NULL ? mpl_halves_packed_bytes(p->halves) : 0;
-        sum += p->quant != NULL ? mpl_cpu_quant_packed_bytes(p->quant) : 0;
-        sum += p->panels != NULL ? mpl_panels_packed_bytes(p->panels) : 0;
-        sum += p->images != NULL ? mpl_images_packed_bytes(p->images) : 0;
-        if (p->packed != NULL && dnnl_memory_get_memory_desc(p->packed, &md) == dnnl_success)
-            sum += dnnl_memory_desc_get_size(md);
-    }
-    return sum;
-}
-
-static mpl_status run_primitive(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call,
-                                int64_t image)
-{
-    const char *name = call->graph->op_name[call->op];
-    float *made = NULL;
-
-    if (p->pack != NULL && !p->is_packed)
-        MPL_PASS(pack(dev, p, call));
-    for (int i = 0; i < p->n_args; i++) {
-        const mpl_cpu_arg *s = &p->source[i];
-        void *data = s->from == MPL_FROM_IN       ? call->in[s->index].data
-                     : s->from == MPL_FROM_OUT    ? call->out[s->index].data
-                     : s->from == MPL_FROM_PACKED ? packed_data(p)
-                                                  : call->workspace;
-
-        if (image > 0)
-            data = (char *)data + (uint64_t)image * p->step[i];
-        if (s->from == MPL_FROM_OUT)
-            made = data;
-        MPL_PASS(status_of(
-            dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, dev->library->stream),
-            "running", name));
-    }
-    MPL_PASS(status_of(
-        dev, dnnl_primitive_execute(p->primitive, dev->library->stream, p->n_args, p->arg),
-        "running", name));
-    if (p->activation != MPL_ACT_NONE)
-        mpl_chain_activate(p->activation, made, p->n_made, dev->n_threads);
-    return MPL_OK;
-}
-
-/* Whether an element is a NaN, positive infinity or below `least`. */
-static bool has_special(const float *x, int64_t n, float least)
-{
-    enum { AT_ONCE = 512 }; /* a constant count, so that compilers vectorise */
-    unsigned any = 0;
-    int64_t k = 0;
-
-    for (; k + AT_ONCE <= n && any == 0; k += AT_ONCE)
-        for (int64_t i = 0; i < AT_ONCE; i++)
-            any |= !(x[k + i] >= least && x[k + i] < INFINITY);
-    for (; k < n && any == 0; k++)
-        any |= !(x[k] >= least && x[k] < INFINITY);
-    return any != 0;
-}
-
-/* One image, or all, of an operation with drops_nan: by plain loops if NaNs may be lost. */
-static mpl_status run_image(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call,
-                            int64_t image)
-{
-    mpl_tensor in = call->in[0], out = call->out[0];
-    mpl_op_call loops = *call;
-
-    if (p->n_images > 1)
-        in.shape.dim[0] = out.shape.dim[0] = 1;
-    in.data = (char *)in.data + (uint64_t)image * p->step[0];
-    out.data = (char *)out.data + (uint64_t)image * p->step[1];
-    if (!has_special(in.data, mpl_count(&in.shape), p->drops_infinity ? -FLT_MAX : -INFINITY))
-        return run_primitive(dev, p, call, image);
-    loops.in = &in, loops.out = &out;
-    loops.n_in = loops.n_out = 1;
-    return mpl_eval(dev->ctx, &loops);
+    return p->halves != NULL   ? mpl_halves_packed_bytes(p->halves)
+           : p->quant != NULL  ? mpl_cpu_quant_packed_bytes(p->quant)
+           : p->panels != NULL ? mpl_panels_packed_bytes(p->panels)
+           : p->images != NULL ? mpl_images_packed_bytes(p->images)
+                               : mpl_cpu_primitives_packed_bytes(p->primitive);
 }
 
 static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
@@ -810,24 +522,12 @@ static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *ca
     if (p->primitive == NULL)
         return mpl_eval(dev->ctx, call);
     omp_set_num_threads((int)dev->n_threads);
-    for (; p != NULL; p = p->next) {
-        mpl_status st = MPL_OK;
-
-        if (p->begin != NULL)
-            p->begin(call);
-        for (int64_t i = 0; i < p->n_images && st == MPL_OK; i++)
-            st = p->drops_nan ? run_image(dev, p, call, i) : run_primitive(dev, p, call, i);
-        if (st != MPL_OK)
-            return st;
-        if (p->finish != NULL)
-            p->finish(call);
-    }
-    return MPL_OK;
+    return mpl_cpu_primitives_run(dev, dev->library->stream, p->primitive, call);
 }
 
 static mpl_status wait(mpl_device *dev)
 {
-    return status_of(dev, dnnl_stream_wait(dev->library->stream), "waiting for", "stream");
+    return mpl_cpu_status(dev, dnnl_stream_wait(dev->library->stream), "waiting for", "stream");
 }
 
 static void limit_workspace(mpl_device *dev, uint64_t bytes)

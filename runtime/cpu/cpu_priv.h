@@ -4,6 +4,7 @@
 
 #include "graphs/ir/layout.h"
 #include "graphs/ops/matrix/conv.h"
+#include "runtime/backend.h"
 
 #include <dnnl.h>
 
@@ -58,6 +59,24 @@ typedef void mpl_cpu_describer(mpl_cpu_recipe *r);
 mpl_cpu_describer *mpl_cpu_forward(mpl_op_kind kind);
 /* cpu_grad.c: the same for gradients and batch norm in training. */
 mpl_cpu_describer *mpl_cpu_gradient(mpl_op_kind kind);
+
+/* ---- cpu_primitive.c ---- */
+
+/* The primitives of an operation, which run in turn. */
+typedef struct mpl_cpu_primitive mpl_cpu_primitive;
+
+/* oneDNN's codes as ours; what: "preparing", .. */
+mpl_status mpl_cpu_status(mpl_device *dev, dnnl_status_t code, const char *what, const char *name);
+/* All primitives of an operation. If oneDNN lacks one, none is made and *out is unchanged. */
+mpl_status mpl_cpu_primitives_new(mpl_device *dev, mpl_cpu_recipe *r, mpl_cpu_primitive **out,
+                                  uint64_t *workspace_bytes, const char **how);
+void mpl_cpu_primitives_free(mpl_device *dev, mpl_cpu_primitive *first);
+/* Bytes of reordered weights. */
+uint64_t mpl_cpu_primitives_packed_bytes(const mpl_cpu_primitive *first);
+mpl_status mpl_cpu_primitives_run(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *first,
+                                  const mpl_op_call *call);
+
+/* ---- layouts ---- */
 
 /* The layout of the operation's images from now on. */
 void mpl_cpu_lay(mpl_cpu_recipe *r, mpl_layout layout);
