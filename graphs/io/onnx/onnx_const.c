@@ -183,7 +183,7 @@ static mpl_status external_data(mpl_ctx *ctx, const char *path, const Onnx__Tens
     if (location == NULL || !is_inside(location))
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%s: tensor '%s': external data at '%s'; a relative path without '..' is allowed",
-                 path, tensor_name(proto), location != NULL ? location : "");
+                 path, tensor_name(proto), onnx_text(location));
     if (length != bytes)
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%s: tensor '%s' has %" PRIu64 " bytes of external data; its dims need %" PRIu64,
@@ -511,7 +511,7 @@ mpl_status onnx_lower_constant(onnx_node *n)
         MPL_PASS(make(n, MPL_TYPE_i64, &(mpl_shape){1, {(int64_t)a->n_ints}}, a->ints, false));
     else
         return ONNX_REFUSE(n, "attribute '%s' gives a value that memplan cannot hold",
-                           a->name != NULL ? a->name : "");
+                           onnx_text(a->name));
     return MPL_OK;
 }
 

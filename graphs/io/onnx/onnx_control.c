@@ -236,7 +236,7 @@ static mpl_status take_body(onnx_node *n, bool is_loop, onnx_loop *l, body *b)
                            l->n_carried + b->n_rows);
     MPL_PASS(onnx_new(n->r, param, l->n_carried + l->n_scans));
     for (uint32_t i = 0; i < l->n_carried + l->n_scans; i++)
-        param[i] = b->proto->input[first + i]->name != NULL ? b->proto->input[first + i]->name : "";
+        param[i] = onnx_text(b->proto->input[first + i]->name);
     l->param = param;
     l->block = onnx_written_name(n->r, b->proto);
     if (is_loop && l->block != NULL)

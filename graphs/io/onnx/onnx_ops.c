@@ -472,7 +472,7 @@ static mpl_status translate_attrs(onnx_node *n)
 {
     for (size_t i = 0; i < n->proto->n_attribute; i++) {
         const Onnx__AttributeProto *a = n->proto->attribute[i];
-        const char *name = a->name != NULL ? a->name : "", *at = n->rule->attrs;
+        const char *name = onnx_text(a->name), *at = n->rule->attrs;
         bool found = false;
         onnx_item it;
 
@@ -535,7 +535,7 @@ static mpl_status translate_user(onnx_node *n, const memplan_operator *user)
             (!holds(a, MPL_ATTR_INT) && !holds(a, MPL_ATTR_FLOAT) && !holds(a, MPL_ATTR_TEXT) &&
              !holds(a, MPL_ATTR_INTS) && !holds(a, MPL_ATTR_FLOATS)))
             ONNX_FAIL(n, "attribute '%.60s' is no number, list of numbers or text",
-                      a->name != NULL ? a->name : "");
+                      onnx_text(a->name));
         put_param(to, a);
     }
     if (fflush(to) != 0 || ferror(to) || size > UINT32_MAX / 2)
@@ -618,7 +618,7 @@ static mpl_status name_outputs(onnx_node *n)
     MPL_PASS(onnx_new(n->r, n->out_name, (size_t)n->n_out + 1));
     MPL_PASS(onnx_new(n->r, n->out, (size_t)n->n_out + 1));
     for (uint32_t i = 0; i < n->n_out; i++) {
-        const char *text = n->proto->output[i] != NULL ? n->proto->output[i] : "";
+        const char *text = onnx_text(n->proto->output[i]);
         bool optional = control || (i >= info->min_out && info->max_out != 255);
 
         n->out[i] = MPL_NONE;
@@ -662,8 +662,8 @@ static bool is_same_value(onnx_node *n)
 mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
 {
     onnx_node n = {.r = r, .proto = proto};
-    const char *type = proto->op_type != NULL ? proto->op_type : "";
-    const char *domain = proto->domain != NULL ? proto->domain : "";
+    const char *type = onnx_text(proto->op_type);
+    const char *domain = onnx_text(proto->domain);
     const memplan_operator *user = mpl_user_find_onnx(domain, type);
     bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
     mpl_value *read;

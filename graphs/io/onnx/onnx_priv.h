@@ -1,12 +1,13 @@
 /* onnx_priv.h -- shared by the files of the ONNX reader and writer. Only these see protobuf-c.
  *
- * onnx.c reads the model and walks its nodes. onnx_ops.c turns each node into operations by the
- * rule in ir/ops.def; onnx_attention.c and onnx_fused.c have rules of transformers, and of ONNX
- * Runtime's operators. onnx_shape.c has the rules of windows, layout and shapes; onnx_const.c makes
- * constants; onnx_control.c reads nodes that own graphs, onnx_rnn.c the recurrent layers, both by
- * the loops of onnx_loop.c. onnx_write.c and onnx_write_control.c write models by the same rules.
- * onnx_notes.c copies a model's metadata field by field. Schema and operators: ONNX (onnx.proto,
- * docs/Operators.md, docs/Changelog.md). */
+ * onnx.c reads the model and walks its nodes, onnx_inputs.c its inputs; onnx_names.c knows what
+ * their names stand for. onnx_ops.c turns each node into operations by the rule in ir/ops.def;
+ * onnx_attention.c and onnx_fused.c have rules of transformers, and of ONNX Runtime's operators.
+ * onnx_shape.c has the rules of windows, layout and shapes; onnx_const.c makes constants;
+ * onnx_control.c reads nodes that own graphs, onnx_rnn.c the recurrent layers, both by the loops of
+ * onnx_loop.c. The files of write/ write models by the same rules. onnx_notes.c copies a model's
+ * metadata field by field. Schema and operators: ONNX (onnx.proto, docs/Operators.md,
+ * docs/Changelog.md). */
 #pragma once
 
 #include "graphs/passes/passes.h"
@@ -126,6 +127,46 @@ struct onnx_node {
 void *onnx_scratch(onnx_reader *r, size_t n, size_t size);
 #define onnx_new(r, p, n) (((p) = onnx_scratch(r, n, sizeof *(p))) != NULL ? MPL_OK : MPL_EMEM)
 
+/* Reads a graph that a node owns as if its nodes stood here. in[n_in]: its inputs; out[n_out]
+ * receives its outputs where wanted[i] (NULL: all). Inner names hide outer ones. */
+mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in,
+                          const mpl_value *in, uint32_t n_out, const bool *wanted, mpl_value *out);
+
+/* Prefixes the message in ctx with the path; or with path, node, operator and opset. Returns st. */
+mpl_status onnx_blame_file(const onnx_reader *r, mpl_status st);
+mpl_status onnx_blame(const onnx_node *n, mpl_status st);
+#define ONNX_REFUSE(n, ...) onnx_blame(n, MPL_REFUSE((n)->r->ctx, __VA_ARGS__))
+#define ONNX_FAIL(n, ...)                                                                          \
+    do {                                                                                           \
+        st = ONNX_REFUSE(n, __VA_ARGS__);                                                          \
+        goto out;                                                                                  \
+    } while (0)
+
+/* Makes the message one line: names in a file may hold any bytes. */
+void onnx_one_line(mpl_ctx *ctx);
+
+static inline const char *onnx_text(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+/* Whether the node is marked as returning its first input (ONNX_SAME_VALUE). */
+static inline bool onnx_says_same(const Onnx__NodeProto *proto)
+{
+    return proto->doc_string != NULL && strcmp(proto->doc_string, ONNX_SAME_VALUE) == 0;
+}
+
+/* ---- onnx_names.c ---- */
+
+/* The entry of a name, or a free one (text NULL) if the table lacks it. */
+onnx_name *onnx_entry(const onnx_scope *s, const char *text);
+onnx_name *onnx_enter_name(onnx_scope *s, const char *text);
+/* Enters initialisers and names that nodes read or outputs name: other results are left out. */
+mpl_status onnx_enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_scope *s);
+
+/* Makes an initialiser a constant. */
+mpl_status onnx_make_initialiser(onnx_reader *r, onnx_name *e);
+
 /* Value `name`; an initialiser becomes a constant at its first use. MPL_EINPUT naming the node: the
  * value does not exist, or memplan lacks its type. */
 mpl_status onnx_lookup(onnx_node *n, const char *name, mpl_value *out);
@@ -143,6 +184,14 @@ mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out);
 /* Replaces a name that was free before a body was read, but is taken now. */
 mpl_status onnx_settle_name(onnx_reader *r, const char **name);
 
+/* ---- onnx_inputs.c ---- */
+
+/* Makes input `index` of the file (initialisers not counted) a value; bind: a constant. */
+mpl_status onnx_read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, uint32_t index,
+                           bool bind);
+/* A dim that no input has is taken for a typing error: the plan would be for other sizes. */
+mpl_status onnx_check_dims_given(onnx_reader *r);
+
 bool onnx_is_constant(const onnx_node *n, mpl_value v);
 
 /* Succeeds if v is a constant. Else binds the inputs that v depends on, unrolls the loops that it
@@ -151,29 +200,6 @@ mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what);
 
 /* Whether the user gave all inputs that v depends on, as onnx_need_constant needs. MPL_EMEM. */
 mpl_status onnx_can_be_constant(onnx_node *n, mpl_value v, bool *can);
-
-/* Reads a graph that a node owns as if its nodes stood here. in[n_in]: its inputs; out[n_out]
- * receives its outputs where wanted[i] (NULL: all). Inner names hide outer ones. */
-mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in,
-                          const mpl_value *in, uint32_t n_out, const bool *wanted, mpl_value *out);
-
-/* Prefixes the message in ctx with path, node, operator and opset. Returns st. */
-mpl_status onnx_blame(const onnx_node *n, mpl_status st);
-#define ONNX_REFUSE(n, ...) onnx_blame(n, MPL_REFUSE((n)->r->ctx, __VA_ARGS__))
-#define ONNX_FAIL(n, ...)                                                                          \
-    do {                                                                                           \
-        st = ONNX_REFUSE(n, __VA_ARGS__);                                                          \
-        goto out;                                                                                  \
-    } while (0)
-
-/* Makes the message one line: names in a file may hold any bytes. */
-void onnx_one_line(mpl_ctx *ctx);
-
-/* Whether the node is marked as returning its first input (ONNX_SAME_VALUE). */
-static inline bool onnx_says_same(const Onnx__NodeProto *proto)
-{
-    return proto->doc_string != NULL && strcmp(proto->doc_string, ONNX_SAME_VALUE) == 0;
-}
 
 /* ---- onnx_ops.c ---- */
 

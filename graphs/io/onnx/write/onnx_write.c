@@ -6,7 +6,7 @@
  *          with its length, then to write, with one weight at a time in memory.
  * Source   ONNX, onnx.proto, docs/IR.md, docs/Operators.md; https://github.com/onnx/onnx */
 #include "graphs/core/file.h"
-#include "graphs/io/onnx/onnx_write_priv.h"
+#include "graphs/io/onnx/write/onnx_write_priv.h"
 #include "graphs/ops/user/user_ops.h"
 
 /* oldest written: the first with all inputs that rules turn into attributes */

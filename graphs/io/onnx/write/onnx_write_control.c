@@ -8,7 +8,7 @@
  * If, or nested Ifs in else branches; the last branch also covers any larger index.
  *
  * Source   ONNX, docs/Operators.md: Loop, Scan, If. */
-#include "graphs/io/onnx/onnx_write_priv.h"
+#include "graphs/io/onnx/write/onnx_write_priv.h"
 #include "graphs/ops/matrix/conv.h"
 
 static mpl_status add_node(writer *w, onnx_nodes *to, Onnx__NodeProto *node)

@@ -1,5 +1,5 @@
 /* onnx_write_node.c -- writes one node of a model. See onnx_write_priv.h. */
-#include "graphs/io/onnx/onnx_write_priv.h"
+#include "graphs/io/onnx/write/onnx_write_priv.h"
 #include "graphs/ops/matrix/conv.h"
 #include "graphs/ops/user/user_ops.h"
 
@@ -159,7 +159,7 @@ static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__
         const char *name = "";
 
         if (i < MOST_INPUTS && taken[i])
-            name = constant[i] != NULL ? constant[i] : "";
+            name = onnx_text(constant[i]);
         else if (at < end) {
             name = g->op_in[at] != MPL_NONE ? g->value_name[g->op_in[at]] : "";
             at++;
