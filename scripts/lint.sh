@@ -15,7 +15,7 @@
 #   named     a file that a document names exists: as it stands, beside the document, or in a folder below that
 #   columns   a line of source ends at column 100
 #   heads     a section of a file's head (Idea, Source, Cost, ..) begins its line
-#   length    a function of the four rooms has at most 80 lines
+#   length    a file has at most 800 lines, a function of the four rooms at most 80
 #   exits     a function that cleans up at out: returns failures by no other way (MPL_PASS would leak)
 # Exit status 1 when anything is found.
 set -u
@@ -78,6 +78,7 @@ say "$(scripts/origins.sh)"
 code() { sources "$@" | grep -E '\.(c|h|cu|def)$' | grep -v '/example/'; }
 say "$(code graphs planners runtime harness tests | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 25 { print $2 ":0: " $1 " source files; 25 are the most" }')"
 say "$(code graphs planners runtime harness tests | LC_ALL=C.UTF-8 xargs grep -nE '^.{101,}' | sed 's#$#   [over 100 columns]#')"
+say "$(code graphs planners runtime harness tests | xargs awk 'FNR == 801 { print FILENAME ":801: a file of more than 800 lines" }')"
 # A line of a head that was too long has been filled anew, sections and all.
 say "$(code graphs planners runtime harness | xargs grep -nE '^ \* .*[.a-z)] +(Idea|Source|Differs|Lives|Places|Cost|Limits)   +[A-Za-z]' | sed 's#$#   [a section of the head begins inside a line]#')"
 say "$(code graphs planners runtime harness | grep '\.c$' | awk -F / 'seen[$NF] { print $0 ":0: the name of " seen[$NF] } { seen[$NF] = $0 }')"
