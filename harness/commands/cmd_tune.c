@@ -3,12 +3,15 @@
  *
  * Operations are timed inside whole runs, where caches hold what they hold in use: once with all
  * images plain, once with all channels last, once with all in blocks, and so again with each
- * further implementation that the backend has. Reorders are timed apart, since which of them a
- * choice needs is not known before. All of it is done again, as often as a few seconds allow: of a
- * machine that others slow at times, the least time of moments that lie apart is the operation's
- * own. */
+ * further implementation that the backend has. Where it has reference loops alone for an operation
+ * that others compute plain, that operation stays plain there: such loops may take a thousand times
+ * as long, and are never chosen. Reorders are timed apart, since which of them a choice needs is
+ * not known before. All of it is done again, as often as a few seconds allow: of a machine that
+ * others slow at times, the least time of moments that lie apart is the operation's own. At last
+ * the graph as chosen takes turns with what --layout auto makes of it, in whole runs. */
 #include <unistd.h>
 
+#include "graphs/passes/passes.h"
 #include "harness/cli/command.h"
 #include "harness/job/measure.h"
 #include "harness/tune/tuned.h"
@@ -26,10 +29,18 @@ typedef struct tuner {
     const char *graph;
     mpl_laid *laid;    /* [n_ops] of the variant that is timed */
     char (*how)[64];   /* [n_ops] what computed an operation in the variant before */
+    uint8_t *slow;     /* [n_ops] reference loops compute it even plain */
     uint64_t whole_ns; /* of the last variant */
     uint32_t n_ops;
     uint32_t round;
 } tuner;
+
+/* The graph laid in one way, and what runs it. */
+typedef struct variant {
+    mpl_options options;
+    mpl_job job;
+    mpl_exec *exec;
+} variant;
 
 /* The graph without a layout of its own. */
 static mpl_status open_plain(const tuner *t, mpl_options *options, mpl_job *job)
@@ -57,8 +68,8 @@ static uint32_t n_runs(int64_t run_ns)
     return (uint32_t)(fit < LEAST_RUNS ? LEAST_RUNS : fit > MOST_RUNS ? MOST_RUNS : fit);
 }
 
-/* Times every operation outside of blocks: the least of several runs. */
-static mpl_status time_ops(const tuner *t, const mpl_job *job, mpl_exec *exec, uint64_t *ns)
+/* Runs it once, with its inputs; *n: how often it should be timed. */
+static mpl_status warm_up(const tuner *t, const mpl_job *job, mpl_exec *exec, uint32_t *n)
 {
     mpl_status st = MPL_OK;
     mpl_inputs inputs = {0};
@@ -68,10 +79,64 @@ static mpl_status time_ops(const tuner *t, const mpl_job *job, mpl_exec *exec, u
     for (uint32_t i = 0; i < inputs.n; i++)
         MPL_TRY(mpl_exec_set_input(exec, i, inputs.data[i]));
     MPL_TRY(mpl_exec_run(exec, &run_ns));
-    MPL_TRY(mpl_exec_op_times(exec, n_runs(run_ns), ns));
+    *n = n_runs(run_ns);
 out:
     mpl_inputs_fini(t->ctx, &inputs);
     return st;
+}
+
+/* Times every operation outside of blocks: the least of several runs. */
+static mpl_status time_ops(const tuner *t, const mpl_job *job, mpl_exec *exec, uint64_t *ns)
+{
+    uint32_t n;
+
+    MPL_PASS(warm_up(t, job, exec, &n));
+    return mpl_exec_op_times(exec, n, ns);
+}
+
+/* laid NULL: as --layout auto has it. */
+static mpl_status open_variant(const tuner *t, const mpl_laid *laid, variant *v)
+{
+    mpl_exec_options how = {.weight_seed = 1};
+
+    MPL_PASS(open_plain(t, &v->options, &v->job));
+    MPL_PASS(laid != NULL ? mpl_graph_lay(t->ctx, &v->job.source.graph, laid)
+                          : mpl_graph_channels_last(t->ctx, &v->job.source.graph));
+    MPL_PASS(mpl_job_order(t->ctx, &v->options, &v->job));
+    how.work_limit = v->job.work_limit;
+    return mpl_exec_new(t->ctx, t->backend, t->dev, v->job.source.graph, v->job.order, NULL, NULL,
+                        NULL, &how, &v->exec);
+}
+
+static void close_variant(const tuner *t, variant *v)
+{
+    mpl_exec_free(t->ctx, v->exec);
+    mpl_job_fini(t->ctx, &v->job);
+    *v = (variant){0};
+}
+
+/* Lays plain, or with the preferred implementation, what reference loops would compute otherwise.
+ * False: there is no such operation. */
+static bool avoid_loops(tuner *t, const variant *v)
+{
+    const mpl_graph *laid = v->job.source.graph;
+    bool any = false;
+    mpl_op from = 0;
+
+    for (mpl_op op = 0; op < laid->n_ops; op++) {
+        bool loops = strncmp(mpl_exec_how(v->exec, op), "ref", 3) == 0;
+        mpl_laid *as;
+
+        if (laid->op_kind[op] == MPL_OP_reorder)
+            continue;
+        as = &t->laid[from];
+        if (as->layout == MPL_PLAIN && as->way == 0)
+            t->slow[from] = loops;
+        else if (loops && !t->slow[from])
+            any = true, *as = (mpl_laid){as->way > 0 ? as->layout : MPL_PLAIN, 0};
+        from++;
+    }
+    return any;
 }
 
 /* Operations of the laid graph that are not reorders are those of the plain one, in its order. */
@@ -97,7 +162,8 @@ static mpl_status record(tuner *t, const mpl_graph *laid, const mpl_graph *plain
 }
 
 /* Marks operations whose implementation differs from that of the variant before. */
-static uint32_t note_changes(tuner *t, const mpl_graph *laid, mpl_exec *exec, uint8_t *changed)
+static uint32_t note_changes(tuner *t, const mpl_graph *laid, mpl_exec *exec, uint8_t way,
+                             uint8_t *changed)
 {
     uint32_t n = 0;
     mpl_op from = 0;
@@ -108,8 +174,7 @@ static uint32_t note_changes(tuner *t, const mpl_graph *laid, mpl_exec *exec, ui
         if (laid->op_kind[op] == MPL_OP_reorder)
             continue;
         how = mpl_exec_how(exec, op);
-        changed[from] =
-            t->laid[from].way == 0 || strncmp(how, t->how[from], sizeof *t->how - 1) != 0;
+        changed[from] = way == 0 || strncmp(how, t->how[from], sizeof *t->how - 1) != 0;
         n += changed[from];
         snprintf(t->how[from++], sizeof *t->how, "%s", how);
     }
@@ -117,35 +182,28 @@ static uint32_t note_changes(tuner *t, const mpl_graph *laid, mpl_exec *exec, ui
 }
 
 /* Times the graph laid as t->laid; *n: operations with an implementation that is new. */
-static mpl_status time_variant(tuner *t, uint32_t *n)
+static mpl_status time_variant(tuner *t, const mpl_graph *plain, uint8_t way, uint32_t *n)
 {
     mpl_status st = MPL_OK;
-    mpl_job plain = {0}, job = {0};
-    mpl_options options;
-    mpl_exec_options how = {.weight_seed = 1};
-    mpl_exec *exec = NULL;
+    variant v = {0};
     uint64_t *ns = NULL;
     uint8_t *changed = NULL;
 
-    MPL_TRY(open_plain(t, &options, &plain));
-    MPL_TRY(open_plain(t, &options, &job));
-    MPL_TRY(mpl_graph_lay(t->ctx, &job.source.graph, t->laid));
-    MPL_TRY(mpl_job_order(t->ctx, &options, &job));
-    how.work_limit = job.work_limit;
-    MPL_TRY(mpl_exec_new(t->ctx, t->backend, t->dev, job.source.graph, job.order, NULL, NULL, NULL,
-                         &how, &exec));
+    MPL_TRY(open_variant(t, t->laid, &v));
+    while (avoid_loops(t, &v)) {
+        close_variant(t, &v);
+        MPL_TRY(open_variant(t, t->laid, &v));
+    }
     MPL_TRY(mpl_new(t->ctx, changed, t->n_ops));
-    *n = note_changes(t, job.source.graph, exec, changed);
+    *n = note_changes(t, v.job.source.graph, v.exec, way, changed);
     if (*n == 0)
         goto out;
-    MPL_TRY(mpl_new(t->ctx, ns, job.source.graph->n_ops));
-    MPL_TRY(time_ops(t, &job, exec, ns));
-    MPL_TRY(record(t, job.source.graph, plain.source.graph, ns, changed));
+    MPL_TRY(mpl_new(t->ctx, ns, v.job.source.graph->n_ops));
+    MPL_TRY(time_ops(t, &v.job, v.exec, ns));
+    MPL_TRY(record(t, v.job.source.graph, plain, ns, changed));
 out:
-    mpl_exec_free(t->ctx, exec);
+    close_variant(t, &v);
     mpl_free_each(t->ctx, ns, changed);
-    mpl_job_fini(t->ctx, &job);
-    mpl_job_fini(t->ctx, &plain);
     return st;
 }
 
@@ -158,9 +216,11 @@ static mpl_status time_layout(tuner *t, const mpl_graph *g, mpl_layout layout)
         uint32_t n;
 
         for (mpl_op op = 0; op < g->n_ops; op++)
-            t->laid[op] =
-                (mpl_laid){mpl_op_may_be(g, op, layout) ? (uint8_t)layout : MPL_PLAIN, way};
-        MPL_PASS(time_variant(t, &n));
+            if (way == 0)
+                t->laid[op].layout = mpl_op_may_be(g, op, layout) ? (uint8_t)layout : MPL_PLAIN;
+        for (mpl_op op = 0; op < g->n_ops; op++)
+            t->laid[op].way = t->laid[op].layout == (uint8_t)layout ? way : 0;
+        MPL_PASS(time_variant(t, g, way, &n));
         if (n == 0)
             break;
         if (!t->options->quiet && t->round == 0)
@@ -256,6 +316,59 @@ out:
     return st;
 }
 
+/* ---- the choice ---- */
+
+/* Times whole runs of the graph as chosen and as --layout auto has it, by turns: the least of each.
+ */
+static mpl_status time_whole(tuner *t, const mpl_graph *g)
+{
+    mpl_status st = MPL_OK;
+    variant v[2] = {0};
+    mpl_op_time whole[2];
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < 2; k++) {
+        whole[k] = mpl_whole_time_of(g, k == 0 ? t->laid : NULL);
+        whole[k].ns = INT64_MAX;
+        MPL_TRY(open_variant(t, k == 0 ? t->laid : NULL, &v[k]));
+        MPL_TRY(warm_up(t, &v[k].job, v[k].exec, &n));
+    }
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        int64_t ns;
+
+        MPL_TRY(mpl_exec_run(v[i % 2].exec, &ns));
+        whole[i % 2].ns = mpl_min_u64(whole[i % 2].ns, (uint64_t)ns);
+    }
+    for (uint32_t k = 0; k < 2; k++)
+        MPL_TRY(mpl_op_times_put(t->ctx, &t->times, &whole[k]));
+out:
+    for (uint32_t k = 0; k < 2; k++)
+        close_variant(t, &v[k]);
+    return st;
+}
+
+/* What --layout tuned will make of the times, checked in whole runs. */
+static mpl_status choose(tuner *t, const mpl_graph *g)
+{
+    mpl_chosen chosen;
+
+    MPL_PASS(mpl_tuned_choose(t->ctx, g, &t->times, t->options->op_times, t->laid, &chosen));
+    if (t->backend->lays_channels_last)
+        MPL_PASS(time_whole(t, g));
+    MPL_PASS(mpl_op_times_write(t->ctx, t->options->op_times, &t->times));
+    MPL_PASS(mpl_tuned_choose(t->ctx, g, &t->times, t->options->op_times, t->laid, &chosen));
+    if (t->options->quiet)
+        return MPL_OK;
+    printf("%s: tuned, %.3f ms, reorders counted; no choice takes less than %.3f ms of these "
+           "times\n",
+           t->graph, (double)chosen.ns / 1e6, (double)chosen.bound_ns / 1e6);
+    if (chosen.whole_ns > 0)
+        printf("%s: whole runs as chosen %.3f ms, as --layout auto has it %.3f ms%s\n", t->graph,
+               (double)chosen.whole_ns / 1e6, (double)chosen.auto_ns / 1e6,
+               chosen.as_auto ? ": --layout tuned will be auto" : "");
+    return MPL_OK;
+}
+
 /* ---- a graph, and all ---- */
 
 static mpl_status time_all(tuner *t, const mpl_graph *g)
@@ -271,29 +384,21 @@ static mpl_status time_all(tuner *t, const mpl_graph *g)
 static mpl_status tune_graph(tuner *t)
 {
     mpl_status st = MPL_OK;
-    int64_t begin = mpl_clock_ns();
+    uint64_t begin = (uint64_t)mpl_clock_ns(), ns = 0;
     mpl_job plain = {0};
     mpl_options options;
-    uint64_t ns = 0, bound_ns;
 
     MPL_TRY(open_plain(t, &options, &plain));
     t->n_ops = plain.source.graph->n_ops;
-    MPL_TRY(mpl_new(t->ctx, t->laid, t->n_ops));
-    MPL_TRY(mpl_new(t->ctx, t->how, t->n_ops));
-    for (t->round = 0; t->round == 0 ||
-                       (t->round < MOST_ROUNDS && (uint64_t)(mpl_clock_ns() - begin) < ROUNDS_NS);
-         t->round++)
+    MPL_TRY(mpl_new_each(t->ctx, t->n_ops, t->laid, t->how, t->slow));
+    for (t->round = 0; t->round < MOST_ROUNDS && ns + ns / (t->round + 1) < ROUNDS_NS; t->round++) {
         MPL_TRY(time_all(t, plain.source.graph));
-    MPL_TRY(mpl_op_times_write(t->ctx, t->options->op_times, &t->times));
-    MPL_TRY(mpl_tuned_choose(t->ctx, plain.source.graph, &t->times, t->options->op_times, t->laid,
-                             &ns, &bound_ns));
-    if (!t->options->quiet)
-        printf("%s: tuned, %.3f ms, reorders counted; no choice takes less than %.3f ms of these "
-               "times\n",
-               t->graph, (double)ns / 1e6, (double)bound_ns / 1e6);
+        ns = (uint64_t)mpl_clock_ns() - begin;
+    }
+    MPL_TRY(choose(t, plain.source.graph));
 out:
-    mpl_free_each(t->ctx, t->laid, t->how);
-    t->laid = NULL, t->how = NULL;
+    mpl_free_each(t->ctx, t->laid, t->how, t->slow);
+    t->laid = NULL, t->how = NULL, t->slow = NULL;
     mpl_job_fini(t->ctx, &plain);
     return st;
 }

@@ -7,6 +7,7 @@
 
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
+#include "graphs/passes/passes.h"
 
 #define FORM "memplan times 1"
 
@@ -82,6 +83,22 @@ mpl_op_time mpl_reorder_time_of(const mpl_shape *image, mpl_layout layout)
     snprintf(t.what, sizeof t.what, "reorder to %s", words[layout]);
     add_shape(t.what, sizeof t.what, image);
     t.key = mpl_hash(MPL_HASH_SEED, t.what, strlen(t.what));
+    return t;
+}
+
+mpl_op_time mpl_whole_time_of(const mpl_graph *g, const mpl_laid *laid)
+{
+    mpl_op_time t = {.key = MPL_HASH_SEED};
+
+    snprintf(t.what, sizeof t.what, "whole run %s, %" PRIu32 " operations",
+             laid != NULL ? "as chosen" : "as auto", g->n_ops);
+    t.key = mpl_hash(t.key, t.what, strlen(t.what));
+    for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint64_t key = mpl_op_time_of(g, op, laid != NULL ? laid[op] : (mpl_laid){0}).key;
+
+        t.key = mpl_hash(t.key, &key, sizeof key);
+    }
+    t.key = mpl_hash(t.key, g->op_in, g->op_in_begin[g->n_ops] * sizeof *g->op_in);
     return t;
 }
 
@@ -209,20 +226,25 @@ out:
 
 /* ---- the choice ---- */
 
-/* The fastest known implementation in that layout; UINT64_MAX: none is known. */
+/* Time of the implementation to take in that layout: the preferred one or one that is clearly
+ * faster; UINT64_MAX: none is known. *least is lowered to that of the fastest. */
 static uint64_t fastest(const mpl_graph *g, mpl_op op, const mpl_op_times *times, mpl_layout layout,
-                        uint8_t *way)
+                        uint8_t *way, uint64_t *least)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t taken = UINT64_MAX, below = UINT64_MAX;
 
     for (uint8_t w = 0; w < MPL_N_WAYS; w++) {
         mpl_op_time t = mpl_op_time_of(g, op, (mpl_laid){(uint8_t)layout, w});
         const mpl_op_time *found = find_time(times, t.key);
 
-        if (found != NULL && found->ns < least)
-            least = found->ns, *way = w;
+        if (found == NULL)
+            continue;
+        *least = mpl_min_u64(*least, found->ns);
+        if (found->ns < below)
+            taken = found->ns, *way = w;
+        below = mpl_min_u64(below, w == 0 ? taken - taken / 100 * MPL_TUNED_MARGIN : found->ns);
     }
-    return least;
+    return taken;
 }
 
 static bool is_image(const mpl_graph *g, mpl_value v)
@@ -250,8 +272,9 @@ mpl_status mpl_tuned_times(mpl_ctx *ctx, const mpl_graph *g, const char *path, u
     MPL_TRY(mpl_op_times_read(ctx, path, &times));
     for (mpl_op op = 0; op < g->n_ops; op++) {
         uint8_t way;
+        uint64_t least = UINT64_MAX;
 
-        ns[op] = fastest(g, op, &times, MPL_PLAIN, &way);
+        ns[op] = fastest(g, op, &times, MPL_PLAIN, &way, &least);
         if (ns[op] == UINT64_MAX)
             MPL_FAIL(ctx, MPL_EINPUT, ABSENT, path, mpl_op_time_of(g, op, (mpl_laid){0}).what,
                      g->op_name[op], path);
@@ -263,13 +286,17 @@ out:
 
 static mpl_status look_up(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,
                           const char *path, const mpl_layout_times *found,
-                          uint8_t (*way)[MPL_N_LAYOUTS])
+                          uint8_t (*way)[MPL_N_LAYOUTS], uint64_t *bound_ns)
 {
+    *bound_ns = 0;
     for (mpl_op op = 0; op < g->n_ops; op++) {
+        uint64_t least = UINT64_MAX;
+
         for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
             found->op[k][op] = mpl_op_may_be(g, op, (mpl_layout)k)
-                                   ? fastest(g, op, times, (mpl_layout)k, &way[op][k])
+                                   ? fastest(g, op, times, (mpl_layout)k, &way[op][k], &least)
                                    : UINT64_MAX;
+        *bound_ns += least;
         if (found->op[MPL_PLAIN][op] == UINT64_MAX)
             return MPL_REFUSE(ctx, ABSENT, path, mpl_op_time_of(g, op, (mpl_laid){0}).what,
                               g->op_name[op], path);
@@ -288,22 +315,39 @@ static mpl_status look_up(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *
     return MPL_OK;
 }
 
+/* Whole runs of the graph laid so, and as auto. */
+static void look_up_whole(const mpl_graph *g, const mpl_op_times *times, const mpl_laid *laid,
+                          mpl_chosen *out)
+{
+    const mpl_op_time *chosen = find_time(times, mpl_whole_time_of(g, laid).key);
+    const mpl_op_time *plain_auto = find_time(times, mpl_whole_time_of(g, NULL).key);
+
+    if (chosen == NULL || plain_auto == NULL)
+        return;
+    out->whole_ns = chosen->ns;
+    out->auto_ns = plain_auto->ns;
+    out->as_auto = plain_auto->ns < chosen->ns;
+}
+
 mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,
-                            const char *path, mpl_laid *laid, uint64_t *ns, uint64_t *bound_ns)
+                            const char *path, mpl_laid *laid, mpl_chosen *out)
 {
     mpl_status st = MPL_OK;
     mpl_layout_times found = {0};
     uint8_t(*way)[MPL_N_LAYOUTS] = NULL;
+    uint64_t bound_ns;
 
+    *out = (mpl_chosen){0};
     MPL_TRY(mpl_new(ctx, way, g->n_ops));
     for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++) {
         MPL_TRY(mpl_new(ctx, found.op[k], g->n_ops));
         MPL_TRY(mpl_new(ctx, found.reorder[k], g->n_values));
     }
-    MPL_TRY(look_up(ctx, g, times, path, &found, way));
-    MPL_TRY(mpl_layouts_choose(ctx, g, &found, laid, ns, bound_ns));
+    MPL_TRY(look_up(ctx, g, times, path, &found, way, &out->bound_ns));
+    MPL_TRY(mpl_layouts_choose(ctx, g, &found, laid, &out->ns, &bound_ns));
     for (mpl_op op = 0; op < g->n_ops; op++)
         laid[op].way = way[op][laid[op].layout];
+    look_up_whole(g, times, laid, out);
 out:
     for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
         mpl_free_each(ctx, found.op[k], found.reorder[k]);
@@ -316,7 +360,7 @@ mpl_status mpl_tuned_graph(mpl_ctx *ctx, const char *path, mpl_graph **g, uint64
     mpl_status st = MPL_OK;
     mpl_op_times times = {0};
     mpl_laid *laid = NULL;
-    uint64_t bound_ns;
+    mpl_chosen chosen;
 
     *ns = 0;
     if (path == NULL)
@@ -325,8 +369,9 @@ mpl_status mpl_tuned_graph(mpl_ctx *ctx, const char *path, mpl_graph **g, uint64
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, laid, (*g)->n_ops));
     MPL_TRY(mpl_op_times_read(ctx, path, &times));
-    MPL_TRY(mpl_tuned_choose(ctx, *g, &times, path, laid, ns, &bound_ns));
-    MPL_TRY(mpl_graph_lay(ctx, g, laid));
+    MPL_TRY(mpl_tuned_choose(ctx, *g, &times, path, laid, &chosen));
+    *ns = chosen.as_auto ? chosen.auto_ns : chosen.ns;
+    MPL_TRY(chosen.as_auto ? mpl_graph_channels_last(ctx, g) : mpl_graph_lay(ctx, g, laid));
 out:
     mpl_op_times_free(ctx, &times);
     mpl_free(ctx, laid);

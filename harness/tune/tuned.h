@@ -24,6 +24,9 @@ mpl_op_time mpl_op_time_of(const mpl_graph *g, mpl_op op, mpl_laid laid);
 /* The same for a reorder of an image to `layout`. */
 mpl_op_time mpl_reorder_time_of(const mpl_shape *image, mpl_layout layout);
 
+/* The same for a whole run of the graph, laid[n_ops]; NULL: as mpl_graph_channels_last has it. */
+mpl_op_time mpl_whole_time_of(const mpl_graph *g, const mpl_laid *laid);
+
 /* Reads a file of times. MPL_EINPUT: it is absent or none. */
 mpl_status mpl_op_times_read(mpl_ctx *ctx, const char *path, mpl_op_times *out);
 mpl_status mpl_op_times_write(mpl_ctx *ctx, const char *path, const mpl_op_times *times);
@@ -31,14 +34,23 @@ mpl_status mpl_op_times_write(mpl_ctx *ctx, const char *path, const mpl_op_times
 mpl_status mpl_op_times_put(mpl_ctx *ctx, mpl_op_times *times, const mpl_op_time *item);
 void mpl_op_times_free(mpl_ctx *ctx, mpl_op_times *times);
 
+/* What a choice is known to take. [ns] */
+typedef struct mpl_chosen {
+    uint64_t ns, bound_ns;      /* the sum, reorders counted; no choice of those times is below */
+    uint64_t whole_ns, auto_ns; /* whole runs: as chosen, as mpl_graph_channels_last; 0: unknown */
+    bool as_auto;               /* auto_ns is known and less: take that instead */
+} mpl_chosen;
+
 /* The layout and implementation of each operation that are the fastest together, reorders counted
- * (mpl_layouts_choose). laid[n_ops]; *ns: their sum, *bound_ns: its bound. MPL_EINPUT: `path` lacks
- * a time. */
+ * (mpl_layouts_choose), laid[n_ops]. The backend's preferred implementation is kept unless another
+ * takes at least MPL_TUNED_MARGIN percent less, by which timings of one thing differ. MPL_EINPUT:
+ * `path` lacks a time. */
+enum { MPL_TUNED_MARGIN = 10 };
 mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,
-                            const char *path, mpl_laid *laid, uint64_t *ns, uint64_t *bound_ns);
+                            const char *path, mpl_laid *laid, mpl_chosen *out);
 /* The fastest known time of each operation as it is laid, ns[n_ops].
  * MPL_EINPUT: `path` lacks one. */
 mpl_status mpl_tuned_times(mpl_ctx *ctx, const mpl_graph *g, const char *path, uint64_t *ns);
-/* --layout tuned: replaces *g by the graph that is laid so, from the times in a file. A graph whose
- * layouts cannot be chosen (mpl_layouts_open) stays, *ns is 0 then. */
+/* --layout tuned: replaces *g by the graph that is laid so, from the times in a file; *ns: what it
+ * takes by them. A graph whose layouts cannot be chosen (mpl_layouts_open) stays, *ns is 0 then. */
 mpl_status mpl_tuned_graph(mpl_ctx *ctx, const char *path, mpl_graph **g, uint64_t *ns);
