@@ -254,7 +254,6 @@ static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint
     mpl_status st = MPL_OK;
     const mpl_shape **in_shape = NULL;
     mpl_type *in_type = NULL;
-    char why[sizeof ctx->message];
 
     MPL_TRY(mpl_new_each(ctx, n_in, in_shape, in_type));
     for (uint32_t i = 0; i < n_in; i++)
@@ -264,11 +263,9 @@ static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, const char *name, uint
         }
     st = mpl_shape_of(ctx, &(mpl_shape_call){g, g->n_ops, n_in, n_out, in_shape, in_type, n_bodies,
                                              body, out_shape, out_type, 0});
-    if (st == MPL_EINPUT) {
-        memcpy(why, ctx->message, sizeof why);
-        MPL_FAIL(ctx, st, "operation '%.100s' (%s): %.350s", name,
-                 mpl_op_table[g->op_kind[g->n_ops]].name, why);
-    }
+    if (st == MPL_EINPUT)
+        MPL_FAIL(ctx, st, "operation '%.100s' (%s): %s", name,
+                 mpl_op_table[g->op_kind[g->n_ops]].name, ctx->message);
 out:
     mpl_free_each(ctx, in_shape, in_type);
     return st;

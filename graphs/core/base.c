@@ -14,14 +14,16 @@ mpl_ctx mpl_ctx_default(void)
 mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format,
                     ...)
 {
+    char message[sizeof ctx->message]; /* the arguments may quote the last one */
     va_list args;
 
     ctx->file = file;
     ctx->line = line;
     va_start(args, format);
-    vsnprintf(ctx->message, sizeof ctx->message, format, args);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    mpl_text_clean(ctx->message); /* it may quote text of a file; keep it on one line */
+    mpl_text_clean(message); /* it may quote text of a file; keep it on one line */
+    memcpy(ctx->message, message, strlen(message) + 1);
     return code;
 }
 

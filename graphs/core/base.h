@@ -39,8 +39,8 @@ static inline void mpl_ctx_init(mpl_ctx *ctx)
     *ctx = mpl_ctx_default();
 }
 
-/* Writes the message of a failure into ctx, as one line without control characters. Returns `code`.
- * Use MPL_FAIL. */
+/* Writes the message of a failure into ctx, as one line without control characters; the arguments
+ * may be the last message. Returns `code`. Use MPL_FAIL. */
 mpl_status mpl_fail(mpl_ctx *ctx, mpl_status code, const char *file, int line, const char *format,
                     ...) __attribute__((format(printf, 5, 6)));
 

@@ -212,12 +212,8 @@ mpl_status mpl_suite_open(mpl_ctx *ctx, const char *name, mpl_options *options, 
             continue;
         st = strncmp(line, "--", 2) != 0 ? take_graph(ctx, line, &s)
                                          : take_option(ctx, line, options);
-        if (st != MPL_OK) {
-            char message[sizeof ctx->message];
-
-            snprintf(message, sizeof message, "%s", ctx->message);
-            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %.400s", name, number, message);
-        }
+        if (st != MPL_OK)
+            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %s", name, number, ctx->message);
     }
     if (s.graph.n == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: the suite lists no graph", name);

@@ -79,7 +79,6 @@ static void on_crash(int signal)
 mpl_status mpl_operators_load(mpl_ctx *ctx, const mpl_strings *libraries)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    char why[sizeof ctx->message];
 
     for (uint32_t i = 0; i < libraries->n; i++) {
         const char *text = libraries->item[i];
@@ -87,10 +86,8 @@ mpl_status mpl_operators_load(mpl_ctx *ctx, const mpl_strings *libraries)
 
         if (strncmp(text, "so:", 3) != 0 || text[3] == '\0')
             return MPL_REFUSE(ctx, "--operators: '%.200s' is not so:FILE", mpl_shown(text));
-        if ((st = load(ctx, text + 3)) != MPL_OK) {
-            memcpy(why, ctx->message, sizeof why);
-            return MPL_ERROR(ctx, st, "--operators: %.150s: %.320s", mpl_shown(text), why);
-        }
+        if ((st = load(ctx, text + 3)) != MPL_OK)
+            return MPL_ERROR(ctx, st, "--operators: %.150s: %s", mpl_shown(text), ctx->message);
     }
     for (size_t k = 0; k < sizeof crashes / sizeof *crashes && libraries->n > 0; k++)
         sigaction(crashes[k],

@@ -329,13 +329,8 @@ static mpl_status read_asked(mpl_ctx *ctx, const char *file, mpl_paper *paper)
         number++;
         if ((end = strchr(line, '\n')) != NULL)
             *end++ = '\0';
-        if (strncmp(line, "#!", 2) == 0 &&
-            (st = read_line(ctx, suite, line + 2, paper)) != MPL_OK) {
-            char message[sizeof ctx->message];
-
-            snprintf(message, sizeof message, "%s", ctx->message);
-            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %.400s", path, number, message);
-        }
+        if (strncmp(line, "#!", 2) == 0 && (st = read_line(ctx, suite, line + 2, paper)) != MPL_OK)
+            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %s", path, number, ctx->message);
     }
 out:
     mpl_free_each(ctx, text, suite);

@@ -142,12 +142,8 @@ static mpl_status fill(filling *f)
 
     while ((open = strstr(f->at, OPEN)) != NULL) {
         put_text(f, open);
-        if ((st = put_marker(f)) != MPL_OK) {
-            char message[sizeof ctx->message];
-
-            snprintf(message, sizeof message, "%s", ctx->message);
-            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %.400s", f->where, line_of(f), message);
-        }
+        if ((st = put_marker(f)) != MPL_OK)
+            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %s", f->where, line_of(f), ctx->message);
     }
     put_text(f, f->at + strlen(f->at));
 out:

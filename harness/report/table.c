@@ -38,14 +38,8 @@ static mpl_status ask(mpl_ctx *ctx, const mpl_table_kind *kind, const mpl_rows *
                       mpl_answer_taker *take, void *arg)
 {
     mpl_status st = mpl_relation_ask(ctx, rows, prelude, kind->query, take, arg);
-    char message[sizeof ctx->message];
 
-    if (st == MPL_EINPUT) {
-        snprintf(message, sizeof message, "%s", ctx->message);
-        MPL_FAIL(ctx, st, "table %s: %.400s", kind->name, message);
-    }
-out:
-    return st;
+    return st != MPL_EINPUT ? st : MPL_REFUSE(ctx, "table %s: %s", kind->name, ctx->message);
 }
 
 static mpl_status keep_grid(mpl_ctx *ctx, mpl_answer *answer, void *arg)

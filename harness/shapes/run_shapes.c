@@ -72,7 +72,6 @@ static mpl_status decide(mpl_ctx *ctx, const char *graph, mpl_shapes_run *run)
     mpl_job *job = &run->at.job;
     const char *path = run->opened.path, *fields = run->opened.fields_json;
     mpl_plan_choices choices = {0};
-    char why[sizeof ctx->message];
 
     st = mpl_plan_read_choices(ctx, path, fields, job->source.graph->n_ops, &choices);
     if (st == MPL_OK && choices.order == NULL)
@@ -82,10 +81,10 @@ static mpl_status decide(mpl_ctx *ctx, const char *graph, mpl_shapes_run *run)
     if (st == MPL_OK)
         st = mpl_shape_decided(ctx, &choices, &run->at);
     if (st == MPL_EINPUT) { /* the file is named once */
-        size_t named = strncmp(ctx->message, path, strlen(path)) == 0 ? strlen(path) : 0;
+        const char *why = ctx->message;
 
-        snprintf(why, sizeof why, "%s",
-                 ctx->message + named + (named > 0 ? strspn(ctx->message + named, ": ") : 0));
+        if (strncmp(why, path, strlen(path)) == 0)
+            why += strlen(path) + strspn(why + strlen(path), ": ");
         st = other_graph(ctx, run, graph, why);
     }
     mpl_plan_choices_fini(ctx, &choices);

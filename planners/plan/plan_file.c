@@ -361,7 +361,6 @@ static mpl_status read_before(reader *r, const json_t *list)
     mpl_before *before = NULL;
     size_t n = json_array_size(list);
     uint32_t *from = NULL, *to = NULL;
-    char why[sizeof r->ctx->message];
 
     MPL_TRY(mpl_new_each(r->ctx, n, from, to));
     for (size_t i = 0; i < n; i++) {
@@ -374,10 +373,8 @@ static mpl_status read_before(reader *r, const json_t *list)
     }
     st = mpl_before_from_arcs(r->ctx, r->p->n, n, from, to, &before);
     r->p->before = before;
-    if (st == MPL_EINPUT) {
-        memcpy(why, r->ctx->message, sizeof why);
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.150s: before: %.350s", r->path, why);
-    }
+    if (st == MPL_EINPUT)
+        MPL_FAIL(r->ctx, MPL_EINPUT, "%.150s: before: %s", r->path, r->ctx->message);
 out:
     mpl_free_each(r->ctx, from, to);
     return st;
@@ -485,15 +482,9 @@ static mpl_status read_problem(reader *r)
 /* Names the file in the message of a broken problem. */
 static mpl_status check_problem(const reader *r)
 {
-    mpl_status st = MPL_OK;
-    char why[sizeof r->ctx->message];
+    mpl_status st = mpl_problem_check(r->ctx, r->p);
 
-    if ((st = mpl_problem_check(r->ctx, r->p)) != MPL_EINPUT)
-        goto out;
-    memcpy(why, r->ctx->message, sizeof why);
-    MPL_FAIL(r->ctx, MPL_EINPUT, "%.150s: %.350s", r->path, why);
-out:
-    return st;
+    return st != MPL_EINPUT ? st : MPL_REFUSE(r->ctx, "%.150s: %s", r->path, r->ctx->message);
 }
 
 /* Keeps the fields that are not the plan's own, as text. */

@@ -201,12 +201,9 @@ typedef struct reader {
 /* Passes a failure on with the file's name before its message. */
 static mpl_status name_file(const reader *r, mpl_status st)
 {
-    char why[sizeof r->ctx->message];
-
     if (st != MPL_EINPUT || strncmp(r->ctx->message, r->path, strlen(r->path)) == 0)
         return st;
-    memcpy(why, r->ctx->message, sizeof why);
-    return REFUSE(r, "%.150s: %.350s", r->path, why);
+    return REFUSE(r, "%.150s: %s", r->path, r->ctx->message);
 }
 
 /* The list `key` of an object; n: its length, or SIZE_MAX for any below 2^30. */

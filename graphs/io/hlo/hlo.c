@@ -8,16 +8,13 @@ mpl_status mpl_hlo_read_memory(mpl_ctx *ctx, const char *path, const char *data,
     mpl_status st = MPL_OK;
     hlo_module m = {.ctx = ctx, .path = path, .begin = data, .end = data + size};
     mpl_graph *g = NULL;
-    char why[sizeof ctx->message];
 
     MPL_TRY(hlo_parse(&m));
     MPL_TRY(hlo_build(&m, &g));
     *out = g;
 out:
     hlo_module_fini(&m);
-    if (st == MPL_EINPUT && strncmp(ctx->message, path, strlen(path)) != 0) {
-        snprintf(why, sizeof why, "%s", ctx->message); /* of a value or operation of the graph */
-        return MPL_REFUSE(ctx, "%s: %s", path, why);
-    }
+    if (st == MPL_EINPUT && strncmp(ctx->message, path, strlen(path)) != 0)
+        return MPL_REFUSE(ctx, "%s: %s", path, ctx->message); /* of a value or operation */
     return st;
 }

@@ -127,33 +127,18 @@ static mpl_status find_opset(onnx_reader *r)
 
 mpl_status onnx_blame_file(const onnx_reader *r, mpl_status st)
 {
-    char why[sizeof r->ctx->message];
-
-    if (st != MPL_EINPUT)
-        return st;
-    memcpy(why, r->ctx->message, sizeof why);
-    return mpl_fail(r->ctx, st, r->ctx->file, r->ctx->line, "%.120s: %s", r->path, why);
+    return st != MPL_EINPUT ? st : MPL_REFUSE(r->ctx, "%.120s: %s", r->path, r->ctx->message);
 }
 
 mpl_status onnx_blame(const onnx_node *n, mpl_status st)
 {
-    char why[sizeof n->r->ctx->message];
     const char *domain = onnx_text(n->proto->domain);
 
     if (st != MPL_EINPUT)
         return st;
-    memcpy(why, n->r->ctx->message, sizeof why);
-    return mpl_fail(n->r->ctx, st, n->r->ctx->file, n->r->ctx->line,
-                    "%.120s: node '%.100s' (%.60s%s%.40s, opset %d): %s", n->r->path, n->label,
-                    onnx_text(n->proto->op_type), domain[0] != '\0' ? " of " : "", domain,
-                    (int)opset_of(n->r->model, domain), why);
-}
-
-void onnx_one_line(mpl_ctx *ctx)
-{
-    for (char *at = ctx->message; *at != '\0'; at++)
-        if ((unsigned char)*at < ' ' || *at == 127)
-            *at = '?';
+    return MPL_REFUSE(n->r->ctx, "%.120s: node '%.100s' (%.60s%s%.40s, opset %d): %s", n->r->path,
+                      n->label, onnx_text(n->proto->op_type), domain[0] != '\0' ? " of " : "",
+                      domain, (int)opset_of(n->r->model, domain), n->r->ctx->message);
 }
 
 /* ---- the graph ---- */
@@ -301,8 +286,6 @@ mpl_status mpl_onnx_read_memory(mpl_ctx *ctx, const char *path, const void *data
 out:
     if (model != NULL)
         protobuf_c_message_free_unpacked(model, &memory.allocator);
-    if (st != MPL_OK)
-        onnx_one_line(ctx);
     return st;
 }
 

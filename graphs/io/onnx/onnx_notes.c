@@ -240,7 +240,5 @@ out:
     if (model != NULL)
         protobuf_c_message_free_unpacked(model, &memory.allocator);
     mpl_free(ctx, data);
-    if (st != MPL_OK)
-        onnx_one_line(ctx);
     return st;
 }

@@ -142,9 +142,6 @@ mpl_status onnx_blame(const onnx_node *n, mpl_status st);
         goto out;                                                                                  \
     } while (0)
 
-/* Makes the message one line: names in a file may hold any bytes. */
-void onnx_one_line(mpl_ctx *ctx);
-
 static inline const char *onnx_text(const char *text)
 {
     return text != NULL ? text : "";

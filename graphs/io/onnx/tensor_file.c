@@ -228,7 +228,5 @@ mpl_status mpl_tensor_read(mpl_ctx *ctx, const char *path, mpl_tensor *tensor)
         MPL_TRY(read_proto(ctx, path, data, size, tensor));
 out:
     mpl_free(ctx, data);
-    if (st != MPL_OK)
-        onnx_one_line(ctx);
     return st;
 }

@@ -32,12 +32,7 @@
 /* Adds the place in the file to a failure inside the graph. */
 static mpl_status located(reader *r, mpl_status st)
 {
-    char why[sizeof r->ctx->message];
-
-    if (st != MPL_EINPUT)
-        return st;
-    memcpy(why, r->ctx->message, sizeof why);
-    return mpl_fail(r->ctx, st, r->ctx->file, r->ctx->line, "%s:%u: %.400s", r->path, r->line, why);
+    return st != MPL_EINPUT ? st : mpl_text_refuse(r, "%s", r->ctx->message);
 }
 
 /* Reads an input, weight or bound; the next token is this keyword. */
@@ -634,10 +629,6 @@ mpl_status mpl_text_read_memory(mpl_ctx *ctx, const char *path, const char *data
     MPL_TRY(located(r, mpl_graph_finish(ctx, r->g)));
     *out = r->g, r->g = NULL;
 out:
-    if (st == MPL_EINPUT) /* names may hold any bytes, a message is one line */
-        for (char *c = ctx->message; *c != '\0'; c++)
-            if ((unsigned char)*c < ' ' || *c == 0x7f)
-                *c = '?';
     mpl_graph_free(ctx, r->g);
     free_lists(r);
     return st;

@@ -32,7 +32,7 @@ static mpl_status lower(tfl_node *n)
 
 static mpl_status add_operator(tfl_model *m, mpl_graph *g, uint32_t i)
 {
-    char kind[80], label[120], why[sizeof m->ctx->message];
+    char kind[80], label[120];
     tfl_node n = {.m = m, .g = g, .op = &m->op[i], .rule = rule_of(&m->op[i])};
     mpl_status st;
 
@@ -42,8 +42,7 @@ static mpl_status add_operator(tfl_model *m, mpl_graph *g, uint32_t i)
     st = lower(&n);
     if (st != MPL_EINPUT)
         return st;
-    memcpy(why, m->ctx->message, sizeof why);
-    return MPL_REFUSE(m->ctx, "%.150s: operator %u (%s): %.280s", m->path, i, kind, why);
+    return MPL_REFUSE(m->ctx, "%.150s: operator %u (%s): %s", m->path, i, kind, m->ctx->message);
 }
 
 /* An operation whose outputs nothing reads and the file does not name keeps its memory. */
@@ -90,7 +89,7 @@ mpl_status mpl_tflite_read_memory(mpl_ctx *ctx, const char *path, const void *da
     mpl_status st = MPL_OK;
     tfl_model m;
     mpl_graph *g = NULL;
-    char name[200], why[sizeof ctx->message];
+    char name[200];
 
     snprintf(name, sizeof name, "%s", base_name(path));
     if (strrchr(name, '.') > name)
@@ -101,10 +100,8 @@ mpl_status mpl_tflite_read_memory(mpl_ctx *ctx, const char *path, const void *da
     MPL_TRY(fill(&m, g));
     *out = g, g = NULL;
 out:
-    if (st == MPL_EINPUT && strstr(ctx->message, path) == NULL) {
-        memcpy(why, ctx->message, sizeof why);
-        st = MPL_REFUSE(ctx, "%.200s: %.280s", path, why);
-    }
+    if (st == MPL_EINPUT && strstr(ctx->message, path) == NULL)
+        st = MPL_REFUSE(ctx, "%.200s: %s", path, ctx->message);
     mpl_graph_free(ctx, g);
     tfl_close(&m);
     return st;

@@ -190,13 +190,9 @@ void mpl_import_list_fini(mpl_ctx *ctx, mpl_import_list *list)
 /* Names the file in the message of a broken problem. */
 static mpl_status check(mpl_ctx *ctx, const char *path, const mpl_problem *p)
 {
-    char why[sizeof ctx->message];
     mpl_status st = mpl_problem_check(ctx, p);
 
-    if (st != MPL_EINPUT)
-        return st;
-    memcpy(why, ctx->message, sizeof why);
-    return MPL_REFUSE(ctx, "%.150s: %.350s", path, why);
+    return st != MPL_EINPUT ? st : MPL_REFUSE(ctx, "%.150s: %s", path, ctx->message);
 }
 
 static mpl_status set_steps(mpl_ctx *ctx, const mpl_import_list *list, mpl_problem *p)

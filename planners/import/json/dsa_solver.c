@@ -516,7 +516,6 @@ mpl_status mpl_import_read_dsa_solver(mpl_ctx *ctx, const mpl_import_in *in, mpl
     mpl_status st = MPL_OK;
     reader r = {.ctx = ctx, .path = in->path};
     json_t *root[2] = {NULL, NULL}; /* solution, problem */
-    char why[sizeof ctx->message];
 
     MPL_TRY(parse(ctx, in, root));
     MPL_TRY(check_names(ctx, in->path, root));
@@ -525,10 +524,8 @@ mpl_status mpl_import_read_dsa_solver(mpl_ctx *ctx, const mpl_import_in *in, mpl
     MPL_TRY(read_places(&r, root[0]));
     MPL_TRY(mpl_import_make(ctx, in, &r.list, out));
     MPL_TRY(set_constraints(&r, out->problem));
-    if ((st = mpl_problem_check(ctx, out->problem)) == MPL_EINPUT) {
-        memcpy(why, ctx->message, sizeof why);
-        MPL_FAIL(ctx, MPL_EINPUT, "%.150s: %.350s", in->path, why);
-    }
+    if ((st = mpl_problem_check(ctx, out->problem)) == MPL_EINPUT)
+        MPL_FAIL(ctx, MPL_EINPUT, "%.150s: %s", in->path, ctx->message);
 out:
     mpl_import_list_fini(ctx, &r.list);
     mpl_free_each(ctx, r.id, r.by_id.slot, r.always, r.span, r.time);
