@@ -12,6 +12,8 @@ typedef struct laying {
     mpl_value *map[MPL_N_LAYOUTS]; /* [n_values] MPL_NONE: not made in that layout */
     uint8_t *own;                  /* [n_values] layout that is made first */
     uint8_t *is_output;            /* [n_values] */
+    uint8_t *inside;               /* [n_values] read by or in a loop or branch: plain, too */
+    uint32_t *block;               /* [n_blocks] of `to` */
     char *name;                    /* room for the longest name and a suffix */
     const mpl_laid *laid;          /* [n_ops], or NULL: convolutions, and what is between them */
 } laying;
@@ -84,7 +86,8 @@ bool mpl_op_may_be_last(const mpl_graph *g, mpl_op op)
     mpl_value out = mpl_op_output(g, op, 0);
     bool same = !mpl_is_conv(kind) && kind != MPL_OP_batch_norm && kind != MPL_OP_concat;
 
-    if (!mpl_keeps_layout(kind) || g->op_in_begin[op] == g->op_in_begin[op + 1])
+    if (!mpl_keeps_layout(kind) || g->op_in_begin[op] == g->op_in_begin[op + 1] ||
+        g->op_block[op] != 0)
         return false;
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         if (i > g->op_out_begin[op] ? g->op_out[i] != MPL_NONE : !is_image(g, g->op_out[i]))
@@ -203,6 +206,8 @@ static mpl_status add_laid(laying *l, mpl_op op, mpl_layout as)
                              n_attr, attr, n_out, name, made));
     l->map[as][out] = made[0];
     l->own[out] = (uint8_t)as;
+    if (l->inside[out])
+        MPL_TRY(need(l, out, MPL_PLAIN));
 out:
     mpl_free_each(l->ctx, in, attr);
     return st;
@@ -215,13 +220,44 @@ static mpl_status add_plain(laying *l, mpl_op op)
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE)
             MPL_PASS(need(l, g->op_in[i], MPL_PLAIN));
-    return mpl_copy_op_as(l->ctx, g, op, l->to, l->map[MPL_PLAIN], NULL,
+    return mpl_copy_op_as(l->ctx, g, op, l->to, l->map[MPL_PLAIN], l->block,
                           &(mpl_copy_as){.way = l->laid != NULL ? l->laid[op].way : 0});
+}
+
+static void mark_inside(laying *l)
+{
+    const mpl_graph *g = l->g;
+
+    for (mpl_op op = 0; op < g->n_ops; op++)
+        for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
+            if (mpl_op_input(g, op, i) != MPL_NONE &&
+                (g->op_block[op] != 0 || g->op_body_begin[op] < g->op_body_begin[op + 1]))
+                l->inside[mpl_op_input(g, op, i)] = 1;
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        for (uint32_t i = 0; i < g->block_n_results[b]; i++)
+            if (mpl_result(g, b, i) != MPL_NONE)
+                l->inside[mpl_result(g, b, i)] = 1;
+}
+
+static mpl_status lay_item(laying *l, mpl_item item, const mpl_walk *walk)
+{
+    mpl_layout layout = item == MPL_ITEM_OP ? wanted(l, walk->op) : MPL_PLAIN;
+
+    if (item == MPL_ITEM_OPEN)
+        return mpl_copy_open(l->ctx, l->g, walk->block, l->to, l->map[MPL_PLAIN],
+                             &l->block[walk->block]);
+    if (item == MPL_ITEM_CLOSE)
+        return mpl_copy_close(l->ctx, l->g, walk->block, l->to, l->map[MPL_PLAIN]);
+    if (item != MPL_ITEM_OP)
+        return MPL_OK;
+    return layout != MPL_PLAIN ? add_laid(l, walk->op, layout) : add_plain(l, walk->op);
 }
 
 static mpl_status lay(laying *l)
 {
     mpl_graph *g = l->g;
+    mpl_walk walk = mpl_walk_begin();
+    mpl_item item;
     size_t longest = 0;
 
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -234,14 +270,12 @@ static mpl_status lay(laying *l)
     MPL_PASS(mpl_new(l->ctx, l->name, longest + 32));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         l->is_output[g->output[i]] = 1;
+    mark_inside(l);
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_op[v] == MPL_NONE)
+        if (g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT)
             MPL_PASS(mpl_copy_value(l->ctx, g, v, l->to, &l->map[MPL_PLAIN][v]));
-    for (mpl_op op = 0; op < g->n_ops; op++) {
-        mpl_layout layout = wanted(l, op);
-
-        MPL_PASS(layout != MPL_PLAIN ? add_laid(l, op, layout) : add_plain(l, op));
-    }
+    while ((item = mpl_walk_next(g, &walk)) != MPL_ITEM_END)
+        MPL_PASS(lay_item(l, item, &walk));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         MPL_PASS(need(l, g->output[i], MPL_PLAIN));
         MPL_PASS(mpl_graph_add_output(l->ctx, l->to, l->map[MPL_PLAIN][g->output[i]]));
@@ -257,8 +291,8 @@ static mpl_status replace(mpl_ctx *ctx, mpl_graph **graph, const mpl_laid *laid)
 
     for (uint32_t i = 0; i < MPL_N_LAYOUTS; i++)
         MPL_TRY(mpl_new(ctx, l.map[i], g->n_values));
-    MPL_TRY(mpl_new(ctx, l.own, g->n_values));
-    MPL_TRY(mpl_new(ctx, l.is_output, g->n_values));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, l.own, l.is_output, l.inside));
+    MPL_TRY(mpl_new(ctx, l.block, g->n_blocks));
     MPL_TRY(mpl_graph_new(ctx, g->name, &l.to));
     MPL_TRY(lay(&l));
     mpl_graph_free(ctx, g);
@@ -267,7 +301,7 @@ out:
     mpl_graph_free(ctx, l.to);
     for (uint32_t i = 0; i < MPL_N_LAYOUTS; i++)
         mpl_free(ctx, l.map[i]);
-    mpl_free_each(ctx, l.own, l.is_output, l.name);
+    mpl_free_each(ctx, l.own, l.is_output, l.inside, l.block, l.name);
     return st;
 }
 
@@ -276,7 +310,7 @@ bool mpl_layouts_open(const mpl_graph *g)
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_kind[op] == MPL_OP_reorder || mpl_n_updates((mpl_op_kind)g->op_kind[op]) > 0)
             return false;
-    return g->n_blocks <= 1;
+    return true;
 }
 
 mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **graph)
@@ -285,7 +319,7 @@ mpl_status mpl_graph_channels_last(mpl_ctx *ctx, mpl_graph **graph)
 
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (mpl_is_conv((mpl_op_kind)g->op_kind[op]) && mpl_op_may_be_last(g, op))
-            return mpl_layouts_open(g) ? replace(ctx, graph, NULL) : MPL_OK;
+            return g->n_blocks <= 1 && mpl_layouts_open(g) ? replace(ctx, graph, NULL) : MPL_OK;
     return MPL_OK;
 }
 

@@ -20,9 +20,10 @@ typedef struct mpl_layout_times {
     uint64_t *reorder[MPL_N_LAYOUTS]; /* [n_values] to that layout */
 } mpl_layout_times;
 
-/* Whether layouts of a graph can be chosen: one block, no updates, no reorders yet. */
+/* Whether layouts of a graph can be chosen: no updates, no reorders yet. */
 bool mpl_layouts_open(const mpl_graph *g);
-/* Whether the operation can run with its images' channels last; with its images in `layout`. */
+/* Whether the operation can run with its images' channels last; with its images in `layout`. What
+ * is in loops and branches stays plain. */
 bool mpl_op_may_be_last(const mpl_graph *g, mpl_op op);
 bool mpl_op_may_be(const mpl_graph *g, mpl_op op, mpl_layout layout);
 

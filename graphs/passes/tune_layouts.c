@@ -49,8 +49,13 @@ static uint32_t maker(const cut *c, mpl_value v)
     return c->offered == MPL_PLAIN ? c->sink : c->source;
 }
 
+/* Whether v is plain in the end: an output, or what a branch or round hands on. */
 static bool is_output(const mpl_graph *g, mpl_value v)
 {
+    for (uint32_t b = 1; b < g->n_blocks; b++)
+        for (uint32_t i = 0; i < g->block_n_results[b]; i++)
+            if (mpl_result(g, b, i) == v)
+                return true;
     for (uint32_t i = 0; i < g->n_outputs; i++)
         if (g->output[i] == v)
             return true;

@@ -54,8 +54,8 @@ static mpl_status open_plain(const tuner *t, mpl_options *options, mpl_job *job)
         return MPL_REFUSE(t->ctx, "tune: %s is a list of buffers; it has no operations", t->graph);
     if (!mpl_layouts_open(job->source.graph))
         return MPL_REFUSE(t->ctx,
-                          "tune: %s has blocks, updates or reorders; layouts are chosen of graphs "
-                          "without them",
+                          "tune: %s has updates or reorders; layouts are chosen of graphs without "
+                          "them",
                           t->graph);
     return MPL_OK;
 }
@@ -174,7 +174,8 @@ static uint32_t note_changes(tuner *t, const mpl_graph *laid, mpl_exec *exec, ui
         if (laid->op_kind[op] == MPL_OP_reorder)
             continue;
         how = mpl_exec_how(exec, op);
-        changed[from] = way == 0 || strncmp(how, t->how[from], sizeof *t->how - 1) != 0;
+        changed[from] = laid->op_block[op] == 0 &&
+                        (way == 0 || strncmp(how, t->how[from], sizeof *t->how - 1) != 0);
         n += changed[from];
         snprintf(t->how[from++], sizeof *t->how, "%s", how);
     }
@@ -219,7 +220,8 @@ static mpl_status time_layout(tuner *t, const mpl_graph *g, mpl_layout layout)
             if (way == 0)
                 t->laid[op].layout = mpl_op_may_be(g, op, layout) ? (uint8_t)layout : MPL_PLAIN;
         for (mpl_op op = 0; op < g->n_ops; op++)
-            t->laid[op].way = t->laid[op].layout == (uint8_t)layout ? way : 0;
+            t->laid[op].way =
+                t->laid[op].layout == (uint8_t)layout && g->op_block[op] == 0 ? way : 0;
         MPL_PASS(time_variant(t, g, way, &n));
         if (n == 0)
             break;

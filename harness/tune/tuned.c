@@ -70,6 +70,13 @@ mpl_op_time mpl_op_time_of(const mpl_graph *g, mpl_op op, mpl_laid laid)
         t.key = hash_value(t.key, g, g->op_in[i]);
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         t.key = hash_value(t.key, g, g->op_out[i]);
+    for (uint32_t i = g->op_body_begin[op]; i < g->op_body_begin[op + 1]; i++)
+        for (mpl_op inner = 0; inner < g->n_ops; inner++)
+            if (g->op_block[inner] == g->op_body[i]) {
+                uint64_t key = mpl_op_time_of(g, inner, (mpl_laid){0}).key;
+
+                t.key = mpl_hash(t.key, &key, sizeof key);
+            }
     snprintf(t.what, sizeof t.what, "%s %s way %u", name, words[laid.layout], laid.way);
     if (g->op_out_begin[op] < g->op_out_begin[op + 1] && g->op_out[g->op_out_begin[op]] != MPL_NONE)
         add_shape(t.what, sizeof t.what, &g->value_shape[g->op_out[g->op_out_begin[op]]]);
@@ -233,6 +240,8 @@ static uint64_t fastest(const mpl_graph *g, mpl_op op, const mpl_op_times *times
 {
     uint64_t taken = UINT64_MAX, below = UINT64_MAX;
 
+    if (g->op_block[op] != 0) /* a part of the operation whose loop or branch it is in */
+        return *way = 0, *least = 0;
     for (uint8_t w = 0; w < MPL_N_WAYS; w++) {
         mpl_op_time t = mpl_op_time_of(g, op, (mpl_laid){(uint8_t)layout, w});
         const mpl_op_time *found = find_time(times, t.key);

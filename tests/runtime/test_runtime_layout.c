@@ -609,6 +609,36 @@ TEST(the_choice_is_the_least_of_all)
     assert_true(n < 20 || more <= n_tried[0] / 5);
 }
 
+/* Around a loop and a branch, which read images of any layout as they were and hand one on. */
+TEST(blocks_stay_plain)
+{
+    static const char text[] =
+        "graph t\ninput x f32 [1,8,6,5]\nweight w f32 [8,8,3,3]\nweight n i64 [] = splat 3\n"
+        "weight which i64 [] = splat 0\na = conv(x, w) pads=[1,1,1,1]\nb = sigmoid(a)\n"
+        "block step\nparam t i64 []\nparam h f32 [1,8,6,5]\ns = add(h, b)\n"
+        "i = conv(s, w) pads=[1,1,1,1]\nyield _, i\nc = while step(n, _, a) carried=1\n"
+        "d = relu(c)\nblock first\nyield d\nblock second\ne = neg(b)\nyield e\n"
+        "f = case first, second(which)\ny = tanh(f)\noutput y\n";
+    uint64_t n = draws(30);
+
+    for (uint64_t seed = 1; seed <= n; seed++) {
+        mpl_rng rng = mpl_rng_of(seed);
+        owned_graph *g = text_graph(ctx, text);
+        mpl_layout_times times;
+        mpl_laid *laid = calloc(g->n_ops, sizeof *laid);
+        uint64_t found, bound;
+
+        agrees_as_drawn(ctx, text, text_graph(ctx, text), seed);
+        draw_times(g, &rng, &times);
+        assert_ok(ctx, mpl_layouts_choose(ctx, g, &times, laid, &found, &bound));
+        assert_int_equal(cost_of(ctx, text, g, &times, laid), found);
+        if (seed <= 3)
+            assert_true(least_cost(ctx, text, g, &times, laid, 0) <= found);
+        free_times(&times);
+        free(laid);
+    }
+}
+
 /* conv_sum's result, over its addend or not: the same bits, on every backend, in either layout. */
 TEST(sums_in_place_change_no_bit)
 {
@@ -796,5 +826,5 @@ TEST(wrong_layouts_are_refused)
 }
 
 TESTS(operators_agree, repeated_operands_agree, turned_convolutions_agree, random_graphs_agree,
-      any_choice_agrees, the_choice_is_the_least_of_all, networks_agree,
+      any_choice_agrees, the_choice_is_the_least_of_all, blocks_stay_plain, networks_agree,
       sums_in_place_change_no_bit, optimised_networks_agree, wrong_layouts_are_refused)

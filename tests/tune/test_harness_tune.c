@@ -190,6 +190,34 @@ TEST(reference_loops_are_not_timed)
     assert_int_equal(count(all, "conv blocked8 way 0"), 6 - 6 * n_loops / n_convs);
 }
 
+/* A loop is timed as a whole, and known by its body. */
+TEST(loops_are_timed_as_a_whole)
+{
+    static const char *const name[] = {"loop", "other"}, *const body[] = {"tanh", "sigmoid"};
+
+    if (!needs_cpu())
+        skip();
+    for (int i = 0; i < 2; i++) {
+        char graph[400], file[40];
+
+        snprintf(graph, sizeof graph,
+                 "graph g\ninput x f32 [1,8,4,4]\nweight n i64 [] = splat 3\na = relu(x)\n"
+                 "block step\nparam t i64 []\nparam h f32 [1,8,4,4]\nb = %s(h)\nc = add(b, a)\n"
+                 "yield _, c\nd = while step(n, _, a) carried=1\ny = relu(d)\noutput y\n",
+                 body[i]);
+        snprintf(file, sizeof file, "%s.graph", name[i]);
+        folder_put_text(file, graph);
+        assert_int_equal(run("tune @/%s --op-times @/loops.tsv --threads 1 -q", file), 0);
+        set_times("loops.tsv", "relu plain", 1000); /* the loop itself stays plain */
+        set_times("loops.tsv", "relu last", 1);
+        set_times("loops.tsv", "reorder", 1);
+        assert_int_equal(run("run @/%s --layout tuned --op-times @/loops.tsv --repeat 1", file), 0);
+    }
+    folder_read("loops.tsv", out, sizeof out);
+    assert_int_equal(count(out, "while plain way 0"), 2);
+    assert_int_equal(count(out, "tanh") + count(out, "sigmoid") + count(out, "add"), 0);
+}
+
 TEST(plans_are_of_the_file_alone)
 {
     static char first[1 << 17];
@@ -261,19 +289,20 @@ TEST(what_is_refused)
 {
     static const struct {
         const char *arguments, *said;
-    } table[] = ROW(
-        {"tune @/small.graph", "add --op-times FILE"},
-        {"tune @/none.graph --op-times @/x.tsv", "none.graph"},
-        {"tune lstm:form=while --op-times @/x.tsv", "layouts are chosen of graphs without them"},
-        {"tune @/small.graph --op-times @/small.graph", "no times of operations"},
-        {"tune @/small.graph --op-times @/bad.tsv", "bad.tsv:3: 'zz' is no time"},
-        {"tune @/small.graph --op-times @/other.tsv", "its times are of 'another machine'"},
-        {"plan @/small.graph --layout tuned", "add --op-times FILE"},
-        {"plan @/small.graph --layout tuned --op-times @/none.tsv", "none.tsv"},
-        {"plan @/small.graph --layout tuned --op-times @/other.tsv", "no time of conv plain"});
+    } table[] =
+        ROW({"tune @/small.graph", "add --op-times FILE"},
+            {"tune @/none.graph --op-times @/x.tsv", "none.graph"},
+            {"tune @/laid.graph --op-times @/x.tsv", "layouts are chosen of graphs without them"},
+            {"tune @/small.graph --op-times @/small.graph", "no times of operations"},
+            {"tune @/small.graph --op-times @/bad.tsv", "bad.tsv:3: 'zz' is no time"},
+            {"tune @/small.graph --op-times @/other.tsv", "its times are of 'another machine'"},
+            {"plan @/small.graph --layout tuned", "add --op-times FILE"},
+            {"plan @/small.graph --layout tuned --op-times @/none.tsv", "none.tsv"},
+            {"plan @/small.graph --layout tuned --op-times @/other.tsv", "no time of conv plain"});
 
     if (!needs_cpu())
         skip();
+    put_dilated("laid.graph", true);
     folder_put_text("bad.tsv", "memplan times 1\nanother machine\nzz\n");
     folder_put_text("other.tsv", "memplan times 1\nanother machine\n");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -288,6 +317,7 @@ int main(void)
 {
     return begin() != 0 ||
            RUN_TESTS(NULL, folder_remove, times_decide, noise_decides_nothing, whole_runs_decide,
-                     reference_loops_are_not_timed, plans_are_of_the_file_alone,
-                     implementations_agree, workspace_is_traded, what_is_refused) != 0;
+                     reference_loops_are_not_timed, loops_are_timed_as_a_whole,
+                     plans_are_of_the_file_alone, implementations_agree, workspace_is_traded,
+                     what_is_refused) != 0;
 }
