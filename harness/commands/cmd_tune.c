@@ -216,12 +216,13 @@ static mpl_status time_layout(tuner *t, const mpl_graph *g, mpl_layout layout)
     for (uint8_t way = 0; way < MPL_N_WAYS; way++) {
         uint32_t n;
 
-        for (mpl_op op = 0; op < g->n_ops; op++)
+        for (mpl_op op = 0; op < g->n_ops; op++) {
+            mpl_laid *as = &t->laid[op];
+
             if (way == 0)
-                t->laid[op].layout = mpl_op_may_be(g, op, layout) ? (uint8_t)layout : MPL_PLAIN;
-        for (mpl_op op = 0; op < g->n_ops; op++)
-            t->laid[op].way =
-                t->laid[op].layout == (uint8_t)layout && g->op_block[op] == 0 ? way : 0;
+                as->layout = mpl_op_may_be(g, op, layout) ? (uint8_t)layout : MPL_PLAIN;
+            as->way = as->layout == (uint8_t)layout && g->op_block[op] == 0 ? way : 0;
+        }
         MPL_PASS(time_variant(t, g, way, &n));
         if (n == 0)
             break;
@@ -335,7 +336,7 @@ static mpl_status time_whole(tuner *t, const mpl_graph *g)
         MPL_TRY(open_variant(t, k == 0 ? t->laid : NULL, &v[k]));
         MPL_TRY(warm_up(t, &v[k].job, v[k].exec, &n));
     }
-    for (uint32_t i = 0; i < 2 * n; i++) {
+    for (uint32_t i = 0; i < 4 * n; i++) {
         int64_t ns;
 
         MPL_TRY(mpl_exec_run(v[i % 2].exec, &ns));
@@ -354,6 +355,7 @@ static mpl_status choose(tuner *t, const mpl_graph *g)
 {
     mpl_chosen chosen;
 
+    MPL_PASS(mpl_op_times_write(t->ctx, t->options->op_times, &t->times));
     MPL_PASS(mpl_tuned_choose(t->ctx, g, &t->times, t->options->op_times, t->laid, &chosen));
     if (t->backend->lays_channels_last)
         MPL_PASS(time_whole(t, g));
@@ -393,9 +395,10 @@ static mpl_status tune_graph(tuner *t)
     MPL_TRY(open_plain(t, &options, &plain));
     t->n_ops = plain.source.graph->n_ops;
     MPL_TRY(mpl_new_each(t->ctx, t->n_ops, t->laid, t->how, t->slow));
-    for (t->round = 0; t->round < MOST_ROUNDS && ns + ns / (t->round + 1) < ROUNDS_NS; t->round++) {
+    for (t->round = 0; t->round < MOST_ROUNDS && ns < ROUNDS_NS; t->round++) {
         MPL_TRY(time_all(t, plain.source.graph));
         ns = (uint64_t)mpl_clock_ns() - begin;
+        ns += ns / (t->round + 1); /* as it would be after one more */
     }
     MPL_TRY(choose(t, plain.source.graph));
 out:
