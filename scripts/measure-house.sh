@@ -123,6 +123,7 @@ circles() {
 
 uses() {
     find "$objects" -name '*.o' | sed "s|^$objects/||" | grep -E "^(${rooms// /|})/" | sort | while read -r object; do
+        [ -f "${object%.o}.c" ] || [ -f "${object%.o}.cu" ] || continue # of a file that is there no more
         nm -g "$objects/$object" | awk -v file="${object%.o}" '{ print ($(NF - 1) == "U" ? "U" : "D"), $NF, file }'
     done | awk '$1 == "D" { home[$2] = $3; next } { user[++n] = $3; what[n] = $2 } END { for (i = 1; i <= n; i++) if (what[i] in home) print user[i], home[what[i]] }'
 }

@@ -12,28 +12,6 @@
 
 enum { N_SHARES = 5, RISE_ROUNDS = 400, MOST_TRIED_USES = 16 };
 
-mpl_status mpl_timing_init(mpl_residency *r, mpl_timing *out)
-{
-    MPL_PASS(mpl_new_each(r->run->ctx, r->n_uses, out->fast, out->kept));
-    MPL_PASS(mpl_new(r->run->ctx, out->place, r->n_uses));
-    return mpl_new(r->run->ctx, out->move, 2 * (size_t)r->n_uses);
-}
-
-void mpl_timing_fini(mpl_residency *r, mpl_timing *t)
-{
-    mpl_free_each(r->run->ctx, t->fast, t->kept, t->place, t->move);
-}
-
-void mpl_timing_copy(const mpl_residency *r, const mpl_timing *from, mpl_timing *to)
-{
-    memcpy(to->fast, from->fast, r->n_uses);
-    memcpy(to->kept, from->kept, r->n_uses);
-    memcpy(to->place, from->place, r->n_uses * sizeof *to->place);
-    memcpy(to->move, from->move, from->n * sizeof *to->move);
-    to->n = from->n;
-    to->stall_ns = from->stall_ns;
-}
-
 /* Times the ways of *t, with room for longer windows where offsets are found; keeps the best. */
 static mpl_status try_ways(mpl_residency *r, mpl_timing *t, mpl_timing *best)
 {

@@ -182,3 +182,25 @@ out:
     mpl_free_each(r->run->ctx, v.out, v.issued, v.load);
     return st;
 }
+
+mpl_status mpl_timing_init(mpl_residency *r, mpl_timing *out)
+{
+    MPL_PASS(mpl_new_each(r->run->ctx, r->n_uses, out->fast, out->kept));
+    MPL_PASS(mpl_new(r->run->ctx, out->place, r->n_uses));
+    return mpl_new(r->run->ctx, out->move, 2 * (size_t)r->n_uses);
+}
+
+void mpl_timing_fini(mpl_residency *r, mpl_timing *t)
+{
+    mpl_free_each(r->run->ctx, t->fast, t->kept, t->place, t->move);
+}
+
+void mpl_timing_copy(const mpl_residency *r, const mpl_timing *from, mpl_timing *to)
+{
+    memcpy(to->fast, from->fast, r->n_uses);
+    memcpy(to->kept, from->kept, r->n_uses);
+    memcpy(to->place, from->place, r->n_uses * sizeof *to->place);
+    memcpy(to->move, from->move, from->n * sizeof *to->move);
+    to->n = from->n;
+    to->stall_ns = from->stall_ns;
+}

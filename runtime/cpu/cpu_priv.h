@@ -76,12 +76,10 @@ uint64_t mpl_cpu_primitives_packed_bytes(const mpl_cpu_primitive *first);
 mpl_status mpl_cpu_primitives_run(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *first,
                                   const mpl_op_call *call);
 
-/* ---- layouts ---- */
-
 /* The layout of the operation's images from now on. */
 void mpl_cpu_lay(mpl_cpu_recipe *r, mpl_layout layout);
 
-/* ---- cpu_ops.c, for cpu_windows.c and cpu_grad.c ---- */
+/* ---- cpu_pieces.c, and of cpu_ops.c the matrices ---- */
 
 /* Windows of convolutions and pools. */
 typedef struct mpl_cpu_window {
@@ -94,7 +92,8 @@ dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim);
 dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s);
 dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned);
 dnnl_memory_desc_t mpl_cpu_strided(uint32_t rank, const int64_t *dim, const int64_t *stride);
-/* An image in the operation's layout. */
+/* An image with its channels in blocks; in the operation's layout. */
+dnnl_memory_desc_t mpl_cpu_in_blocks(const int64_t *dim);
 dnnl_memory_desc_t mpl_cpu_image(const mpl_cpu_recipe *r, const mpl_shape *s);
 int64_t mpl_cpu_int(const mpl_cpu_recipe *r, mpl_attr_key key, int64_t otherwise);
 /* Filters with a separate dim for groups. */
