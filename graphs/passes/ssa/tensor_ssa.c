@@ -487,16 +487,15 @@ out:
     return st;
 }
 
-mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
-                          const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out)
+mpl_status mpl_tensor_ssa_straight(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
+                                   const mpl_ssa_watch *watch, mpl_ssa_facts *facts,
+                                   mpl_graph **out)
 {
     mpl_status st = MPL_OK;
-    mpl_ssa_facts own;
-    mpl_ssa s = {.ctx = ctx, .g = program, .facts = facts != NULL ? facts : &own};
+    mpl_ssa s = {.ctx = ctx, .g = program, .facts = facts};
 
-    memset(s.facts, 0, sizeof *s.facts);
-    if (program->n_blocks > 1)
-        return mpl_tensor_ssa_blocks(ctx, program, level, watch, s.facts, out);
+    mpl_assert(program->n_blocks == 1);
+    memset(facts, 0, sizeof *facts);
     MPL_TRY(mpl_views_new(ctx, program, &s.views));
     MPL_TRY(mpl_new(ctx, s.output, program->n_outputs));
     MPL_TRY(rewrite(&s, level));

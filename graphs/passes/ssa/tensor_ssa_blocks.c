@@ -304,7 +304,7 @@ static mpl_status convert(splitter *s, uint32_t b, const outside *o, mpl_graph *
     uint32_t *sum = (uint32_t *)s->facts, *add = (uint32_t *)&f;
 
     MPL_TRY(make_piece(s, b, o, &program));
-    MPL_TRY(mpl_tensor_ssa(s->ctx, program, s->level, b == 0 ? s->watch : NULL, &f, out));
+    MPL_TRY(mpl_tensor_ssa_straight(s->ctx, program, s->level, b == 0 ? s->watch : NULL, &f, out));
     for (size_t i = 0; i < sizeof f / sizeof *sum; i++) /* they are counts, all of them */
         sum[i] += add[i];
 out:
@@ -543,8 +543,8 @@ static mpl_status put_graph(splitter *s, const mpl_graph *from, mpl_value *given
     return MPL_OK;
 }
 
-mpl_status mpl_tensor_ssa_blocks(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
-                                 const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out)
+static mpl_status convert_all(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
+                              const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
     splitter s = {.ctx = ctx, .g = program, .level = level, .watch = watch, .facts = facts};
@@ -566,4 +566,16 @@ out:
     mpl_views_free(ctx, s.views);
     mpl_free(ctx, map);
     return st;
+}
+
+mpl_status mpl_tensor_ssa(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
+                          const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out)
+{
+    mpl_ssa_facts own;
+
+    facts = facts != NULL ? facts : &own;
+    memset(facts, 0, sizeof *facts);
+    if (program->n_blocks > 1)
+        return convert_all(ctx, program, level, watch, facts, out);
+    return mpl_tensor_ssa_straight(ctx, program, level, watch, facts, out);
 }

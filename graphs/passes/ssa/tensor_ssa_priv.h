@@ -41,9 +41,10 @@ typedef struct mpl_ssa {
     mpl_ssa_facts *facts;
 } mpl_ssa;
 
-/* mpl_tensor_ssa of a program that has blocks; adds to the facts. */
-mpl_status mpl_tensor_ssa_blocks(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
-                                 const mpl_ssa_watch *watch, mpl_ssa_facts *facts, mpl_graph **out);
+/* mpl_tensor_ssa of a program without blocks. */
+mpl_status mpl_tensor_ssa_straight(mpl_ctx *ctx, const mpl_graph *program, mpl_ssa_level level,
+                                   const mpl_ssa_watch *watch, mpl_ssa_facts *facts,
+                                   mpl_graph **out);
 
 /* Resolves v through its forwards. */
 uint32_t mpl_ssa_find(const mpl_ssa *s, uint32_t v);
