@@ -3,10 +3,10 @@
 #   make                the program, release          make check        the tests (debug; MODE=asan, tsan)
 #   make data           what tests and tables read of others, into MEMPLAN_DATA
 #   make bench          the main job, on an empty machine too            make lint   include rules, format
-#   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: the same 40,000 inputs each
+#   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: the same 40,000 inputs each, MODE=asan
 #   make install PREFIX=..  program, libraries, headers  make bundle     a folder that runs where nothing installs
 #   MODE=release|debug|asan|tsan   CC=gcc|clang   V=1 shows commands
-MODE ?= release
+MODE ?= $(if $(filter fuzz-smoke,$(MAKECMDGOALS)),asan,release)
 CC   := $(if $(filter default,$(origin CC)),gcc,$(CC))
 VERSION := 0.1.0
 B    ?= build
@@ -121,6 +121,9 @@ $O/runtime/cpu/loops/chain.o $O/runtime/cpu/loops/chain_steps.o $O/runtime/cpu/i
 $(filter $O/graphs/io/% $O/graphs/zoo/% $O/graphs/passes/% $O/planners/import/% $O/runtime/cuda/% $O/harness/%,$(OBJ)): CFLAGS += -O1
 endif
 
+# REST=-O0: of what makes no plan, for scripts/determinism.sh.
+$(filter $O/graphs/io/% $O/graphs/zoo/% $O/planners/import/% $O/runtime/% $O/harness/%,$(OBJ)): CFLAGS += $(REST)
+
 # The names of operators and attributes, from which graph.h makes their numbers. A list that only grew at its end keeps its time of
 # change: no number changed, so objects stay valid, and only files with a table of all operators (graphs/ir/counts.h) are compiled again.
 NAMES := $B/gen/ops_names.def $B/gen/attrs_names.def
@@ -200,8 +203,7 @@ FUZZ    := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZBIN := $(FUZZ:tests/fuzz/%.c=$B/fuzz/%)
 FUZZOBJ := $(patsubst %.c,$B/fuzz/%.o,$(filter graphs/% planners/%,$(SRC))) $B/fuzz/gen/onnx.pb-c.o
 .SECONDARY: # objects stay: what is made anew from them is quick, and no list of them ends the output
-FUZZOPT ?= -O2
-FUZZCC  := clang -std=c11 $(FUZZOPT) $(DEBUG_INFO) -DMPL_CHECK=2 -ffp-contract=off -fno-sanitize-recover=all
+FUZZCC  := clang -std=c11 -O2 $(DEBUG_INFO) -DMPL_CHECK=2 -ffp-contract=off -fno-sanitize-recover=all
 RUNS ?= 1000000
 
 $B/fuzz/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)
@@ -216,15 +218,16 @@ $B/fuzz/libmemplan.a: $(FUZZOBJ)
 $B/fuzz/fuzz_%: $B/fuzz/tests/fuzz/fuzz_%.o $B/fuzz/libmemplan.a
 	$(Q)$(FUZZCC) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
 
-$B/fuzz/again_%: $B/fuzz/tests/fuzz/fuzz_%.o $B/fuzz/tests/fuzz/again.o $B/fuzz/libmemplan.a
-	$(Q)$(FUZZCC) -fsanitize=address,undefined -o $@ $^ $(LDLIBS)
+# The same inputs at every call need no coverage: the objects that the tests are made of.
+$O/tests/again_%: $O/tests/fuzz_%.o $O/tests/again.o $O/libmemplan.a
+	$(Q)$(CC) $(CFLAGS) $(LINK) -o $@ $^ $(LDLIBS)
 
 -include $(FUZZOBJ:.o=.d) $(FUZZ:%.c=$B/fuzz/%.d)
 
 fuzz: deps-test $(FUZZBIN)
 	$(Q)scripts/fuzz.sh $B/fuzz -runs=$(RUNS) $(FUZZBIN)
-fuzz-smoke: deps-test $(FUZZBIN:$B/fuzz/fuzz_%=$B/fuzz/again_%)
-	$(Q)scripts/fuzz.sh $B/fuzz again=40000 $(FUZZBIN)
+fuzz-smoke: deps-test $(FUZZ:tests/fuzz/fuzz_%.c=$O/tests/again_%)
+	$(Q)scripts/fuzz.sh $B/fuzz again=40000 $(filter $O/tests/again_%,$^)
 
 bench: all
 	$(Q)$B/memplan bench main
@@ -354,7 +357,7 @@ follow-docs: deps
 	$(Q)MODE=$(MODE) scripts/follow-docs.sh $B/follow-docs
 
 # Plans from builds by gcc -O0, gcc -O3 and clang, and from 100 runs of one of them, must be the same bytes. PLAN_BUILDS="build/debug
-# build/release": those, which are there, instead of gcc -O0's and -O3's.
+# build/release": those, which are there, instead of gcc -O0's and -O3's; clang then optimises what plans alone.
 PLAN_RUNS ?= 100
 determinism: deps-test
 	$(Q)scripts/determinism.sh $B/determinism $(PLAN_RUNS) $(PLAN_BUILDS)

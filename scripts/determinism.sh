@@ -3,7 +3,8 @@
 # programs from gcc -O0, gcc -O3 and clang, with address space randomised as it is, and 100 times by one of them.
 #
 #   scripts/determinism.sh FOLDER [RUNS [O0 O3]]     builds into FOLDER; RUNS default 100; O0, O3, say build/debug, build/release,
-#                                                    have programs already, which then stand in the place of gcc -O0's, -O3's
+#                                                    have programs already, which then stand in the place of gcc -O0's, -O3's;
+#                                                    of clang's, what makes no plan is then compiled without optimising
 set -u
 cd "$(dirname "$0")/.."
 folder=$1
@@ -12,18 +13,19 @@ jobs=$(nproc)
 differ=0
 plans=0
 
-build() { # build NAME COMPILER FLAGS [THERE]: without CUDA, which plans need not, so that such a build is tried too
+build() { # build NAME COMPILER FLAGS [THERE [REST]]: without CUDA, which plans need not, so that such a build is tried too
     if [ -n "${4:-}" ]; then
         rm -rf "${folder:?}/$1" && ln -s "$(realpath "$4")" "$folder/$1"
         return
     fi
     [ ! -L "$folder/$1" ] || rm "$folder/$1"
-    CUDA_HOME=/nonexistent make -s -j"$jobs" all MODE=release CC="$2" FLAGS_release="$3 -DMPL_CHECK=0" B="$folder/$1" || exit 2
+    CUDA_HOME=/nonexistent make -s -j"$jobs" "$folder/$1/memplan" MODE=release CC="$2" FLAGS_release="$3 -DMPL_CHECK=0" \
+        REST="${5:-}" B="$folder/$1" || exit 2
 }
 mkdir -p "$folder"
 build gcc-O0 gcc -O0 "${3:-}"
 build gcc-O3 gcc -O3 "${4:-}"
-build clang clang -O2
+build clang clang -O2 "" ${3:+-O0}
 
 plan() { # plan PROGRAM-FOLDER OUTPUT ARGUMENTS..: exit status of the program; the plan where there is one
     local program=$folder/$1/memplan out=$2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs fuzz targets one after the other, each from its own corpus.
+# Runs fuzz targets, each from its own corpus: one after the other, or for CI as many at a time as there are cores.
 #
 #   scripts/fuzz.sh FOLDER LIMIT TARGET..     LIMIT: a libFuzzer flag, -runs=N or -max_total_time=SECONDS
 #   scripts/fuzz.sh FOLDER again=N TARGET..   the same N inputs at every call: tests/fuzz/again.c, for CI
@@ -12,9 +12,8 @@ set -u
 folder=${1:?usage: scripts/fuzz.sh FOLDER LIMIT TARGET..}
 limit=${2:?usage: scripts/fuzz.sh FOLDER LIMIT TARGET..}
 shift 2
-status=0
 # A report names where memory was freed, not by which calls; freed memory is kept from use for fewer bytes. Twice as fast.
-export ASAN_OPTIONS=${ASAN_OPTIONS-malloc_context_size=1:quarantine_size_mb=4}
+export ASAN_OPTIONS=${ASAN_OPTIONS-malloc_context_size=1:quarantine_size_mb=4:handle_sigill=1}
 
 # seeds NAME CORPUS: copies what there is, under names that cannot meet
 seeds() {
@@ -60,28 +59,39 @@ explore() {
 again() {
     local seeds
     mapfile -t seeds < <(find "$corpus" -type f -name 'seed-*' | LC_ALL=C sort)
-    "${target/fuzz_/again_}" "$1" "$folder/crashes/$name-again" "${seeds[@]}" &&
+    "$target" "$1" "$folder/crashes/$name-again" "${seeds[@]}" &&
         echo "stat::number_of_executed_units: $((${#seeds[@]} + $1))"
 }
 
-mkdir -p "$folder/crashes"
-for target in "$@"; do
-    name=${target##*/fuzz_}
+# fuzz TARGET: one that breaks is listed in FOLDER/broken
+fuzz() {
+    local target=$1 name=${1##*_} corpus log result=ok command=(explore)
     corpus=$folder/corpus/$name
     log=$folder/$name.log
     mkdir -p "$corpus"
     seeds "$name" "$corpus"
-    case "$limit" in
-    again=*) command=(again "${limit#again=}") ;;
-    *) command=(explore) ;;
-    esac
-    if "${command[@]}" >"$log" 2>&1; then
-        result=ok
-    else
-        result=BROKEN status=1
+    case "$limit" in again=*) command=(again "${limit#again=}") ;; esac
+    if ! "${command[@]}" >"$log" 2>&1; then
+        result=BROKEN
+        echo "$name" >>"$folder/broken"
         grep -E 'ERROR|SUMMARY|Test unit written|memplan:|again:' "$log" | head -5
     fi
     printf 'fuzz_%-12s %10s executions  %6s inputs kept  %s\n' "$name" \
         "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$(find "$corpus" -type f | wc -l)" $result
+}
+
+mkdir -p "$folder/crashes"
+rm -f "$folder/broken"
+jobs=${JOBS:-$(nproc)}
+case "$limit" in again=*) trap 'trap - TERM; kill 0' INT TERM ;; esac # what runs in the background heeds no Ctrl-C
+for target in "$@"; do
+    case "$limit" in
+    again=*)
+        [ "$(jobs -rp | wc -l)" -lt "$jobs" ] || wait -n
+        fuzz "$target" &
+        ;;
+    *) fuzz "$target" ;;
+    esac
 done
-exit $status
+wait
+[ ! -e "$folder/broken" ]

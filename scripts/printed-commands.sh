@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every command that the pages print, in blocks, tables and inline text: what begins with `memplan`, `build/memplan`, `make`, or
-# with `run` beside another command. In the project's folder, after `make`; scripts/printed-commands.tsv says what is run in place of
+# with `run` beside another command; of pages that scripts/follow-docs.sh follows, not the blocks, which that runs. In the project's folder, after `make`; scripts/printed-commands.tsv says what is run in place of
 # a text that holds a placeholder, would take long, or needs what is not here. A command must end with status 0; `memplan COMMAND`
 # without arguments is a name, whose --help is asked for.
 #
@@ -25,7 +25,7 @@ printed() {
         }
         function flush() {n = split(text, part, "`"); for (i = 2; i <= n; i += 2) take(part[i]); text = ""}
         /^```/ {flush(); fence = !fence; next}
-        fence {take($0); next}
+        fence {if (FILENAME !~ /(ADDING|TUTORIAL|PROGRAMS|ENTRIES)[.]md$/) take($0); next}
         /^    (build\/)?memplan |^    make/ {take(substr($0, 5)); next}
         /^$/ {flush(); next}
         {text = text " " $0}

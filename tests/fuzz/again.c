@@ -6,6 +6,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <sanitizer/common_interface_defs.h>
+#include <sys/time.h>
 
 enum { LONGEST = 4096, DRAWN = 512, CHANGES = 6, SECONDS = 20 };
 
@@ -113,16 +114,17 @@ static void keep_running(void)
 }
 
 /* Runs one input: a copy of exactly its length, so that a read beyond its end is seen. One that
- * takes over SECONDS ends the program. */
+ * computes for over SECONDS ends the program. */
 static void run(const input *in)
 {
+    static const struct itimerval limit = {.it_value = {.tv_sec = SECONDS}};
     uint8_t *copy = malloc(in->n + (in->n == 0));
 
     if (!copy)
         abort();
     memcpy(copy, in->byte, in->n);
     running = in;
-    alarm(SECONDS);
+    setitimer(ITIMER_PROF, &limit, NULL);
     LLVMFuzzerTestOneInput(copy, in->n);
     free(copy);
 }

@@ -169,14 +169,15 @@ TEST(the_kept_order_is_executed)
 
 /* ---- searches that end early ---- */
 
-/* Fault: a gap that is exceeded, is called optimal, or applies without being requested. */
+/* Fault: a gap that is exceeded, is called optimal, or applies without being requested. In short
+ * without the beam, which takes as long as all others. */
 TEST(a_gap_ends_a_search)
 {
     static const char *const planners[] = {"portfolio", "exact", "local_search", "beam"};
     static const double gaps[] = {0.001, 0.1, 1};
     const size_t stride = 3 / draws(3);
 
-    for (size_t i = 0; i < sizeof planners / sizeof *planners; i++)
+    for (size_t i = 0; i < sizeof planners / sizeof *planners - in_short(); i++)
         for (size_t k = i % stride; k < sizeof gaps / sizeof *gaps; k += stride) {
             mpl_record *row;
             uint64_t planned, bound;

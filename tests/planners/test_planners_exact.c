@@ -448,7 +448,7 @@ TEST(pinwheels)
     } rows[] = {{120, 0, 50000000}, {60, 8, 10000000}, {200, 4, 100000000}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (uint64_t seed = 1; seed <= 8; seed++) {
+        for (uint64_t seed = 1; seed <= draws(8); seed++) {
             owned_problem *p = cut_up(ctx, seed, rows[i].n, rows[i].one_in);
             owned_plan *plan;
             mpl_run run;
@@ -469,7 +469,8 @@ static void note_bound(uint32_t index)
         ;
 }
 
-/* Concurrent runs, beams of many states, probes: plan and work do not depend on the threads. */
+/* Concurrent runs, beams of many states, probes: plan and work do not depend on the threads. In
+ * short every other row. */
 TEST(threads_change_nothing)
 {
     static const struct {
@@ -484,7 +485,7 @@ TEST(threads_change_nothing)
                 {"beam", "minimalloc/D.1048576.csv", 20000000, true, UINT64_MAX}};
 
     skip_without(MPL_SHARED "/minimalloc");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i += 1 + in_short()) {
         owned_problem *p = NULL;
         mpl_plan *plan[3] = {NULL};
         mpl_watch watch = {.bind = note_bound};

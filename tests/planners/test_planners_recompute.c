@@ -322,6 +322,8 @@ TEST(rounding_is_the_better)
             mpl_graph *g = NULL, *made;
             mpl_status st[2];
 
+            if (left_out(i + part))
+                continue;
             assert_ok(ctx, mpl_zoo_build(ctx, spec[i], &g));
             assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
             budget = before / 10 * part;
@@ -346,7 +348,7 @@ TEST(rounding_is_the_better)
             mpl_graph_free(ctx, g);
         }
     print_message("less than segments %u times; %u bounds above 0\n", n_better, n_bounds);
-    assert_true(n_better >= 3 && n_bounds >= 8);
+    assert_true(often(n_better >= 3 && n_bounds >= 8));
 }
 
 /* Chains: rounding and segments are no better than the program, and its bound is not above their
@@ -442,6 +444,8 @@ TEST(rules_left_out)
             owned_graph *made = NULL;
             mpl_status st = mpl_recompute_without(ctx, rules[i], &task.without);
 
+            if (left_out(i + k))
+                continue;
             assert_status(ctx, st, strcmp(rules[i], "nothing") == 0 ? MPL_EINPUT : MPL_OK);
             st = mpl_recompute(mpl_recompute_find(methods[k]), &task, &made);
             assert_true(st == MPL_OK || st == MPL_ELIMIT);
@@ -452,7 +456,7 @@ TEST(rules_left_out)
             if (task.found.has_bound)
                 assert_true(task.found.bound_work <= least);
         }
-    assert_true(n_found >= 30);
+    assert_true(n_found >= (in_short() ? 4 : 30));
 }
 
 /* Regions against the whole graph, where the game takes both: never less work than the least, nor a

@@ -165,7 +165,7 @@ TEST(fixed_places_and_capacities_are_kept)
 {
     mpl_rng rng = mpl_rng_of(11);
 
-    for (uint32_t round = 0; round < 60; round++) {
+    for (uint32_t round = 0; round < 60; round += in_short() ? 5 : 1) {
         owned_problem *p =
             random_problem(ctx, &rng, 4 + round % 12, round % 16 & ~(unsigned)RANDOM_PAIRS);
         owned_plan *plain = plain_plan(ctx, p);
@@ -320,7 +320,7 @@ TEST(plans_to_begin_from_are_kept)
     static const char *const heed[] = {"exact", "local_search", "hill_climb"};
     mpl_rng rng = mpl_rng_of(17);
 
-    for (uint32_t round = 0; round < 64; round++) {
+    for (uint32_t round = 0; round < 64; round += in_short() ? 5 : 1) {
         owned_problem *p =
             random_problem(ctx, &rng, 20 + round % 20, round % 16 & ~(unsigned)RANDOM_PAIRS);
         owned_plan *start = plan_by(ctx, p, "local_search", 2000000, 1, NULL),
@@ -409,7 +409,7 @@ TEST(budgets_are_used)
         for (size_t i = 0; i < sizeof use / sizeof *use; i++) {
             uint64_t last = UINT64_MAX;
 
-            for (uint64_t ticks = 1000000; ticks <= 16000000; ticks *= 4) {
+            for (uint64_t ticks = 1000000; ticks <= (in_short() ? 4000000 : 16000000); ticks *= 4) {
                 owned_plan *plan = NULL;
                 mpl_run run = mpl_run_default(ctx);
 
@@ -454,7 +454,8 @@ TEST(zoo_is_planned_at_its_bound)
         }
 }
 
-/* Lists cut from a full rectangle, or with a known least height: what a few ticks reach. */
+/* Lists cut from a full rectangle, or with a known least height: what a few ticks reach. The last
+ * takes most of them: not in short. */
 static const struct {
     const char *list;
     uint64_t ticks, most;
@@ -467,7 +468,7 @@ static const struct {
 TEST(planted_lists_are_solved)
 {
     skip_without(MPL_SHARED "/planted/N0.672.csv");
-    for (size_t i = 0; i < sizeof planted / sizeof *planted; i++)
+    for (size_t i = 0; i < sizeof planted / sizeof *planted - in_short(); i++)
         for (int reversed = 0; reversed < 2; reversed++) {
             mpl_source source;
             char text[200];
