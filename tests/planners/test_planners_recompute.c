@@ -539,6 +539,8 @@ TEST(large_graphs_by_regions)
             mpl_recompute_task task = {.ctx = ctx, .g = g, .options = &options};
             uint64_t before;
 
+            if (left_out(3 * i + (uint64_t)m))
+                continue;
             assert_ok(ctx, mpl_given_peak(ctx, g, &options, &before));
             task.budget = m == 2 ? MPL_LEAST_PEAK : before / 10 * 8;
             assert_ok(ctx, mpl_recompute_without(ctx, "program", &task.without));
@@ -555,7 +557,7 @@ TEST(large_graphs_by_regions)
             n_better += found.facts.extra_work < round.facts.extra_work;
         }
     print_message("%u of regions, %u better than round\n", n_found, n_better);
-    assert_true(n_found >= 3);
+    assert_true(often(n_found >= 3));
 }
 
 /* Possible questions: the game within a budget and for the least peak, methods, the bound, the
@@ -592,8 +594,8 @@ static mpl_status ask(mpl_ctx *ctx, what w, const mpl_graph *g, uint64_t before,
     return st;
 }
 
-/* The k-th allocation fails, for the first 200 k and a hundred spread over the rest: nothing leaks,
- * and the next question is answered as usual. */
+/* The k-th allocation fails, for the first 200 k and a hundred spread over the rest, in short for
+ * 30 and at most 25: nothing leaks, and the next question is answered as usual. */
 TEST(memory_may_run_out)
 {
     static const char *const names[] = {"game",   "least peak", "regions", "pebble",
@@ -617,7 +619,9 @@ TEST(memory_may_run_out)
         asked = -ctx->n_allocs;
         assert_ok(ctx, ask(ctx, w, g, before, &want));
         asked += ctx->n_allocs;
-        for (; k < asked; k += k < 200 ? 1 : 1 + asked / 100) {
+        for (; k < asked; k += in_short() && k >= 30 ? 12 + asked / 25
+                               : k < 200             ? 1
+                                                     : 1 + asked / 100) {
             mpl_status st;
 
             ctx->fail_after = ctx->n_allocs + k;
