@@ -200,10 +200,22 @@ TEST(slots_are_a_secret)
     assert_true(here != there && there != again && here != again);
 }
 
+/* Fault: a message that quotes the last one is lost or mixed with it; one of two lines. */
+TEST(messages_quote_the_last)
+{
+    assert_int_equal(MPL_REFUSE(ctx, "a name of\ntwo lines\x1b"), MPL_EINPUT);
+    assert_string_equal(ctx->message, "a name of?two lines?");
+    assert_int_equal(MPL_ERROR(ctx, MPL_ELIMIT, "FILE:%d: %s", 3, ctx->message), MPL_ELIMIT);
+    assert_string_equal(ctx->message, "FILE:3: a name of?two lines?");
+    for (int i = 0; i < 100; i++)
+        MPL_REFUSE(ctx, "FILE: %s", ctx->message);
+    assert_int_equal(strlen(ctx->message), sizeof ctx->message - 1);
+}
+
 int main(int n_args, char **arg)
 {
     if (n_args == 2 && strcmp(arg[1], "hash") == 0)
         return printf("%" PRIx64 "\n", mpl_table_hash(0, "memplan", 7)) < 0;
     return RUN_TESTS(NULL, NULL, by_hand, turned, refused, siphash_is_its_authors,
-                     slots_are_a_secret, chosen_names_do_not_meet);
+                     slots_are_a_secret, chosen_names_do_not_meet, messages_quote_the_last);
 }
