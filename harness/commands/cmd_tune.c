@@ -18,7 +18,7 @@
 #include "runtime/exec.h"
 
 static const uint64_t RUNS_NS = 100000000, ROUNDS_NS = 6000000000; /* of a variant, of a graph */
-enum { LEAST_RUNS = 2, MOST_RUNS = 12, MOST_ROUNDS = 4 };
+enum { LEAST_RUNS = 2, LEAST_TURNS = 4, MOST_RUNS = 12, MOST_ROUNDS = 4 };
 
 typedef struct tuner {
     mpl_ctx *ctx;
@@ -336,6 +336,7 @@ static mpl_status time_whole(tuner *t, const mpl_graph *g)
         MPL_TRY(open_variant(t, k == 0 ? t->laid : NULL, &v[k]));
         MPL_TRY(warm_up(t, &v[k].job, v[k].exec, &n));
     }
+    n = n < LEAST_TURNS ? LEAST_TURNS : n;
     for (uint32_t i = 0; i < 4 * n; i++) {
         int64_t ns;
 

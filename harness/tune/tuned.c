@@ -335,7 +335,7 @@ static void look_up_whole(const mpl_graph *g, const mpl_op_times *times, const m
         return;
     out->whole_ns = chosen->ns;
     out->auto_ns = plain_auto->ns;
-    out->as_auto = plain_auto->ns < chosen->ns;
+    out->as_auto = chosen->ns > plain_auto->ns - plain_auto->ns / 100 * MPL_TUNED_GAIN;
 }
 
 mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,

@@ -34,18 +34,19 @@ mpl_status mpl_op_times_write(mpl_ctx *ctx, const char *path, const mpl_op_times
 mpl_status mpl_op_times_put(mpl_ctx *ctx, mpl_op_times *times, const mpl_op_time *item);
 void mpl_op_times_free(mpl_ctx *ctx, mpl_op_times *times);
 
+/* By how much another implementation than the preferred one must be faster, and whole runs as
+ * chosen than as --layout auto, to be taken: by less, timings of one thing differ. [percent] */
+enum { MPL_TUNED_MARGIN = 10, MPL_TUNED_GAIN = 3 };
+
 /* What a choice is known to take. [ns] */
 typedef struct mpl_chosen {
     uint64_t ns, bound_ns;      /* the sum, reorders counted; no choice of those times is below */
     uint64_t whole_ns, auto_ns; /* whole runs: as chosen, as mpl_graph_channels_last; 0: unknown */
-    bool as_auto;               /* auto_ns is known and less: take that instead */
+    bool as_auto;               /* auto_ns is known, and about as low: take that instead */
 } mpl_chosen;
 
 /* The layout and implementation of each operation that are the fastest together, reorders counted
- * (mpl_layouts_choose), laid[n_ops]. The backend's preferred implementation is kept unless another
- * takes at least MPL_TUNED_MARGIN percent less, by which timings of one thing differ. MPL_EINPUT:
- * `path` lacks a time. */
-enum { MPL_TUNED_MARGIN = 10 };
+ * (mpl_layouts_choose), laid[n_ops]. MPL_EINPUT: `path` lacks a time. */
 mpl_status mpl_tuned_choose(mpl_ctx *ctx, const mpl_graph *g, const mpl_op_times *times,
                             const char *path, mpl_laid *laid, mpl_chosen *out);
 /* The fastest known time of each operation as it is laid, ns[n_ops].

@@ -44,7 +44,7 @@ TEST(codes_are_their_formulas)
 {
     for (int k = 0; k < KINDS; k++)
         for (int code = 0; code < kinds[k].codes; code++) {
-            uint8_t byte = (uint8_t)code;
+            uint64_t byte = (uint64_t)code; /* a word, which mpl_get may read as any type */
             double want = value_of(k, code), got = mpl_get(kinds[k].type, &byte, 0);
 
             if (isnan(want) ? !isnan(got) : got != want || signbit(got) != signbit(want))
@@ -95,10 +95,10 @@ TEST(every_half_rounds_to_the_nearest)
             value[code] = value_of(k, code);
         for (int i = 0; i < 4; i++)
             for (int bits = 0; bits < 65536; bits++) {
-                uint16_t half = (uint16_t)bits;
+                uint64_t half = bits;
                 double x = mpl_get(from[i / 2], &half, 0), got;
                 double want = rounded(k, value, x, i % 2 != 0);
-                uint8_t byte = 0;
+                uint64_t byte = 0;
 
                 mpl_put_small(kinds[k].type, &byte, 0, x, i % 2 != 0, "up");
                 got = mpl_get(kinds[k].type, &byte, 0);
@@ -115,9 +115,9 @@ TEST(scales_of_blocks)
 
     for (long bits = 0; bits < 32768; bits++)
         for (int m = 0; m < 3; m++) {
-            uint16_t half = (uint16_t)bits;
+            uint64_t half = bits;
             double x = mpl_get(MPL_TYPE_bf16, &half, 0), got, want = ldexp(1, -127);
-            uint8_t byte;
+            uint64_t byte = 0;
 
             mpl_put_small(MPL_TYPE_f8e8m0, &byte, 0, x, true, modes[m]);
             got = mpl_get(MPL_TYPE_f8e8m0, &byte, 0);
