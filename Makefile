@@ -1,6 +1,6 @@
 # memplan: one Makefile, no recursion.
 #
-#   make                the program, release          make check        the tests (debug; MODE=asan, tsan)
+#   make                the program, release          make check        the tests (MODE=debug, asan, tsan: with checks)
 #   make data           what tests and tables read of others, into MEMPLAN_DATA
 #   make bench          the main job, on an empty machine too            make lint   include rules, format
 #   make fuzz           every tests/fuzz target for RUNS=1000000 executions; fuzz-smoke: the same 40,000 inputs each, MODE=asan

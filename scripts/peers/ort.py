@@ -94,8 +94,8 @@ def compare(program, graph, rounds, folder, extra):
     for _ in range(rounds):
         for threads in (1, 2):
             row = common.memplan(program, "run", graph, "--backend", "cpu", "--threads", str(threads), "--repeat",
-                                 str(RUNS), *extra)
-            ours[threads].append(common.median(row["run_ns"]))
+                                 str(RUNS + WARM_UPS - 1), *extra)  # one more warms up
+            ours[threads].append(common.median(row["run_ns"][-RUNS:]))
             times, (arena, _, held) = peer(path, threads)
             theirs[threads].append(common.median(times))
     _, (frugal, pattern, _) = peer(path, 1, "frugal")

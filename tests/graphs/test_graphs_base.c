@@ -210,6 +210,8 @@ TEST(messages_quote_the_last)
     for (int i = 0; i < 100; i++)
         MPL_REFUSE(ctx, "FILE: %s", ctx->message);
     assert_int_equal(strlen(ctx->message), sizeof ctx->message - 1);
+    MPL_REFUSE(ctx, "short");
+    assert_string_equal(ctx->message, "short");
 }
 
 int main(int n_args, char **arg)

@@ -187,7 +187,9 @@ TEST(blocks_stay_plain)
     static const char text[] =
         "graph t\ninput x f32 [1,8,6,5]\nweight w f32 [8,8,3,3]\nweight n i64 [] = splat 3\n"
         "weight which i64 [] = splat 0\na = conv(x, w) pads=[1,1,1,1]\nb = sigmoid(a)\n"
-        "block step\nparam t i64 []\nparam h f32 [1,8,6,5]\ns = add(h, b)\n"
+        "q = relu(b)\nblock keep\nyield q\nblock turn\nz = neg(b)\nyield z\nk = case keep, "
+        "turn(which)\n"
+        "block step\nparam t i64 []\nparam h f32 [1,8,6,5]\ns = add(h, k)\n"
         "i = conv(s, w) pads=[1,1,1,1]\nyield _, i\nc = while step(n, _, a) carried=1\n"
         "d = relu(c)\nblock first\nyield d\nblock second\ne = neg(b)\nyield e\n"
         "f = case first, second(which)\ny = tanh(f)\noutput y\n";
