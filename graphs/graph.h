@@ -482,7 +482,7 @@ typedef struct mpl_tensor {
 } mpl_tensor;
 
 /* Keeps the first `length` slices of a row-major tensor along an axis, in place. O(bytes). */
-void mpl_tensor_cut(mpl_tensor *t, uint32_t axis, int64_t length);
+void mpl_tensor_cut(mpl_tensor *tensor, uint32_t axis, int64_t length);
 
 /* One operation with its operands' memory. Backends take the same struct. */
 typedef struct mpl_op_call {

@@ -152,41 +152,43 @@ static mpl_status add_fixed(lowered *s, mpl_buffer b, uint64_t from, uint64_t to
 }
 
 /* The pieces of a reserved range in chunks. */
-static uint32_t pieces_of(const lowered *s, const mpl_reserved *r)
+static uint32_t pieces_of(const lowered *s, const mpl_reserved *reserved)
 {
     uint64_t chunk = s->c->chunk_bytes, n = 1;
 
     if (chunk > 0)
-        n = (r->to - 1) / chunk - r->from / chunk + 1;
+        n = (reserved->to - 1) / chunk - reserved->from / chunk + 1;
     return n > WALLS_MOST ? WALLS_MOST + 1 : (uint32_t)n;
 }
 
 static mpl_status add_obstacles(lowered *s)
 {
-    const mpl_constraints *c = s->c;
-    uint64_t both = c->chunk_bytes + s->wall;
+    const mpl_constraints *constraints = s->c;
+    uint64_t both = constraints->chunk_bytes + s->wall;
     uint32_t n = s->p->n, more = s->n_walls;
 
-    for (uint32_t i = 0; i < c->n_reserved; i++)
-        more += pieces_of(s, &c->reserved[i]);
+    for (uint32_t i = 0; i < constraints->n_reserved; i++)
+        more += pieces_of(s, &constraints->reserved[i]);
     if (more == 0)
         return MPL_OK;
     MPL_PASS(append(s, more));
     MPL_PASS(widen_order(s, n + more));
     for (uint32_t i = 0; i < s->n_walls; i++, n++)
-        MPL_PASS(add_fixed(s, n, i * both + c->chunk_bytes, (i + 1) * both, "the end of a chunk"));
-    for (uint32_t i = 0; i < c->n_reserved; i++) {
-        const mpl_reserved *r = &c->reserved[i];
-        uint64_t from = r->from;
+        MPL_PASS(add_fixed(s, n, i * both + constraints->chunk_bytes, (i + 1) * both,
+                           "the end of a chunk"));
+    for (uint32_t i = 0; i < constraints->n_reserved; i++) {
+        const mpl_reserved *reserved = &constraints->reserved[i];
+        uint64_t from = reserved->from;
 
-        for (uint32_t k = pieces_of(s, r); k > 0; k--, n++) {
-            uint64_t to = k == 1 ? r->to : (from / c->chunk_bytes + 1) * c->chunk_bytes;
+        for (uint32_t k = pieces_of(s, reserved); k > 0; k--, n++) {
+            uint64_t to = k == 1 ? reserved->to
+                                 : (from / constraints->chunk_bytes + 1) * constraints->chunk_bytes;
 
             MPL_PASS(
                 add_fixed(s, n, walled(s, from, false), walled(s, to, true), "what is reserved"));
-            if (s->q->before == NULL && (r->birth > 0 || r->death != UINT32_MAX)) {
-                s->q->birth[n] = s->shift + r->birth;
-                s->q->death[n] = (uint32_t)mpl_min_u64(r->death, s->p->n_steps) + s->shift;
+            if (s->q->before == NULL && (reserved->birth > 0 || reserved->death != UINT32_MAX)) {
+                s->q->birth[n] = s->shift + reserved->birth;
+                s->q->death[n] = (uint32_t)mpl_min_u64(reserved->death, s->p->n_steps) + s->shift;
             }
             from = to;
         }

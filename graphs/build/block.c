@@ -10,22 +10,22 @@ mpl_op mpl_op_outermost(const mpl_graph *g, mpl_op op)
 
 static mpl_status reserve_block(mpl_ctx *ctx, mpl_graph *g)
 {
-    struct mpl_graph_caps *c = g->caps;
+    struct mpl_graph_caps *caps = g->caps;
     size_t n = (size_t)g->n_blocks + 1;
 
     if (n >= MPL_NONE / 4)
         return MPL_REFUSE(ctx, "graph '%s' has more than 2^30 blocks", g->name);
-    MPL_PASS(mpl_reserve(ctx, g->block_name, c->block_name, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_parent, c->block_parent, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_owner, c->block_owner, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_param_begin, c->block_param_begin, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_n_params, c->block_n_params, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_result_begin, c->block_result_begin, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_n_results, c->block_n_results, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_op_begin, c->block_op_begin, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_op_end, c->block_op_end, n));
-    MPL_PASS(mpl_reserve(ctx, g->block_value_begin, c->block_value_begin, n));
-    return mpl_reserve(ctx, g->block_value_end, c->block_value_end, n);
+    MPL_PASS(mpl_reserve(ctx, g->block_name, caps->block_name, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_parent, caps->block_parent, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_owner, caps->block_owner, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_param_begin, caps->block_param_begin, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_n_params, caps->block_n_params, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_result_begin, caps->block_result_begin, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_n_results, caps->block_n_results, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_op_begin, caps->block_op_begin, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_op_end, caps->block_op_end, n));
+    MPL_PASS(mpl_reserve(ctx, g->block_value_begin, caps->block_value_begin, n));
+    return mpl_reserve(ctx, g->block_value_end, caps->block_value_end, n);
 }
 
 /* Takes ownership of `name`; room must be reserved. */
@@ -123,8 +123,8 @@ mpl_status mpl_graph_add_param(mpl_ctx *ctx, mpl_graph *g, const char *name, mpl
 mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
                                  const mpl_value *result)
 {
-    struct mpl_graph_caps *c = g->caps;
-    uint32_t b = c->open;
+    struct mpl_graph_caps *caps = g->caps;
+    uint32_t b = caps->open;
 
     if (b == 0)
         return MPL_REFUSE(ctx, "results outside of a block");
@@ -135,16 +135,16 @@ mpl_status mpl_graph_close_block(mpl_ctx *ctx, mpl_graph *g, uint32_t n_results,
         if (g->block_parent[i] == b && g->block_owner[i] == MPL_NONE)
             return MPL_REFUSE(ctx, "block '%s' is run by no operation", g->block_name[i]);
     /* One more, so that empty lists have an address. */
-    MPL_PASS(
-        mpl_reserve(ctx, g->block_result, c->block_result, (size_t)c->n_results + n_results + 1));
-    MPL_PASS(mpl_reserve(ctx, g->block_param, c->block_param, (size_t)c->n_params + 1));
-    g->block_result_begin[b] = c->n_results;
+    MPL_PASS(mpl_reserve(ctx, g->block_result, caps->block_result,
+                         (size_t)caps->n_results + n_results + 1));
+    MPL_PASS(mpl_reserve(ctx, g->block_param, caps->block_param, (size_t)caps->n_params + 1));
+    g->block_result_begin[b] = caps->n_results;
     g->block_n_results[b] = n_results;
     for (uint32_t i = 0; i < n_results; i++)
-        g->block_result[c->n_results++] = result[i];
+        g->block_result[caps->n_results++] = result[i];
     g->block_op_end[b] = g->n_ops;
     g->block_value_end[b] = g->n_values;
-    c->open = g->block_parent[b];
+    caps->open = g->block_parent[b];
     return MPL_OK;
 }
 
@@ -252,19 +252,19 @@ bool mpl_graph_has_loop(const mpl_graph *g)
 /* Whether the next item is an operation, that is, its first output is the next value. An operation
  * without outputs comes after inputs and weights, but before the end of the open block and before
  * the next block. */
-static bool op_is_next(const mpl_graph *g, const mpl_walk *w)
+static bool op_is_next(const mpl_graph *g, const mpl_walk *walk)
 {
-    uint32_t b = w->next_block;
+    uint32_t b = walk->next_block;
 
-    if (w->next_op == g->n_ops)
+    if (walk->next_op == g->n_ops)
         return false;
-    for (uint32_t i = g->op_out_begin[w->next_op]; i < g->op_out_begin[w->next_op + 1]; i++)
+    for (uint32_t i = g->op_out_begin[walk->next_op]; i < g->op_out_begin[walk->next_op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)
-            return g->op_out[i] == w->next_value;
-    return w->next_value == g->n_values || g->value_op[w->next_value] != MPL_NONE ||
-           g->value_role[w->next_value] == MPL_PARAMETER ||
-           (w->open != 0 && g->block_value_end[w->open] == w->next_value) ||
-           (b < g->n_blocks && g->block_value_begin[b] == w->next_value);
+            return g->op_out[i] == walk->next_value;
+    return walk->next_value == g->n_values || g->value_op[walk->next_value] != MPL_NONE ||
+           g->value_role[walk->next_value] == MPL_PARAMETER ||
+           (walk->open != 0 && g->block_value_end[walk->open] == walk->next_value) ||
+           (b < g->n_blocks && g->block_value_begin[b] == walk->next_value);
 }
 
 mpl_walk mpl_walk_begin(void)
@@ -272,29 +272,30 @@ mpl_walk mpl_walk_begin(void)
     return (mpl_walk){.next_block = 1};
 }
 
-mpl_item mpl_walk_next(const mpl_graph *g, mpl_walk *w)
+mpl_item mpl_walk_next(const mpl_graph *g, mpl_walk *walk)
 {
-    uint32_t b = w->next_block, c = w->open;
+    uint32_t b = walk->next_block, c = walk->open;
 
-    if (b < g->n_blocks && g->block_parent[b] == c && g->block_op_begin[b] == w->next_op &&
-        g->block_value_begin[b] == w->next_value) {
-        w->block = w->open = w->next_block++;
-        w->next_value += g->block_n_params[b];
+    if (b < g->n_blocks && g->block_parent[b] == c && g->block_op_begin[b] == walk->next_op &&
+        g->block_value_begin[b] == walk->next_value) {
+        walk->block = walk->open = walk->next_block++;
+        walk->next_value += g->block_n_params[b];
         return MPL_ITEM_OPEN;
     }
-    if (c != 0 && g->block_op_end[c] == w->next_op && g->block_value_end[c] == w->next_value) {
-        w->block = c;
-        w->open = g->block_parent[c];
+    if (c != 0 && g->block_op_end[c] == walk->next_op &&
+        g->block_value_end[c] == walk->next_value) {
+        walk->block = c;
+        walk->open = g->block_parent[c];
         return MPL_ITEM_CLOSE;
     }
-    if (op_is_next(g, w)) {
-        w->op = w->next_op++;
-        for (uint32_t i = g->op_out_begin[w->op]; i < g->op_out_begin[w->op + 1]; i++)
-            w->next_value += g->op_out[i] != MPL_NONE;
+    if (op_is_next(g, walk)) {
+        walk->op = walk->next_op++;
+        for (uint32_t i = g->op_out_begin[walk->op]; i < g->op_out_begin[walk->op + 1]; i++)
+            walk->next_value += g->op_out[i] != MPL_NONE;
         return MPL_ITEM_OP;
     }
-    if (w->next_value == g->n_values)
+    if (walk->next_value == g->n_values)
         return MPL_ITEM_END;
-    w->value = w->next_value++;
+    walk->value = walk->next_value++;
     return MPL_ITEM_VALUE;
 }

@@ -154,58 +154,59 @@ mpl_value mpl_graph_file_input(const mpl_graph *g, uint32_t index)
 static mpl_status reserve_op(mpl_ctx *ctx, mpl_graph *g, uint32_t n_in, uint32_t n_out,
                              uint32_t n_bodies)
 {
-    struct mpl_graph_caps *c = g->caps;
+    struct mpl_graph_caps *caps = g->caps;
     size_t n = (size_t)g->n_ops + 1;
 
-    MPL_PASS(mpl_reserve(ctx, g->op_kind, c->op_kind, n));
-    MPL_PASS(mpl_reserve(ctx, g->op_name, c->op_name, n));
-    MPL_PASS(mpl_reserve(ctx, g->op_in_begin, c->op_in_begin, n + 1));
-    MPL_PASS(mpl_reserve(ctx, g->op_out_begin, c->op_out_begin, n + 1));
-    MPL_PASS(mpl_reserve(ctx, g->op_attr_begin, c->op_attr_begin, n + 1));
+    MPL_PASS(mpl_reserve(ctx, g->op_kind, caps->op_kind, n));
+    MPL_PASS(mpl_reserve(ctx, g->op_name, caps->op_name, n));
+    MPL_PASS(mpl_reserve(ctx, g->op_in_begin, caps->op_in_begin, n + 1));
+    MPL_PASS(mpl_reserve(ctx, g->op_out_begin, caps->op_out_begin, n + 1));
+    MPL_PASS(mpl_reserve(ctx, g->op_attr_begin, caps->op_attr_begin, n + 1));
     /* One more than there are: `op_in + op_in_begin[op]` is no address if the array is null. */
-    MPL_PASS(mpl_reserve(ctx, g->op_in, c->op_in, (size_t)g->op_in_begin[g->n_ops] + n_in + 1));
-    MPL_PASS(mpl_reserve(ctx, g->op_out, c->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out + 1));
-    MPL_PASS(mpl_reserve(ctx, g->op_block, c->op_block, n));
-    MPL_PASS(mpl_reserve(ctx, g->op_body_begin, c->op_body_begin, n + 1));
-    return mpl_reserve(ctx, g->op_body, c->op_body,
+    MPL_PASS(mpl_reserve(ctx, g->op_in, caps->op_in, (size_t)g->op_in_begin[g->n_ops] + n_in + 1));
+    MPL_PASS(
+        mpl_reserve(ctx, g->op_out, caps->op_out, (size_t)g->op_out_begin[g->n_ops] + n_out + 1));
+    MPL_PASS(mpl_reserve(ctx, g->op_block, caps->op_block, n));
+    MPL_PASS(mpl_reserve(ctx, g->op_body_begin, caps->op_body_begin, n + 1));
+    return mpl_reserve(ctx, g->op_body, caps->op_body,
                        (size_t)g->op_body_begin[g->n_ops] + n_bodies + 1);
 }
 
 /* Appends a copy of one attribute; the caller updates op_attr_begin. */
 static mpl_status push_attr(mpl_ctx *ctx, mpl_graph *g, const mpl_attr *attr)
 {
-    struct mpl_graph_caps *c = g->caps;
+    struct mpl_graph_caps *caps = g->caps;
     mpl_attr_kind kind = mpl_attr_kind_of(attr->key);
     bool is_int = kind == MPL_ATTR_INT || kind == MPL_ATTR_INTS;
     bool is_float = kind == MPL_ATTR_FLOAT || kind == MPL_ATTR_FLOATS;
-    uint32_t begin = is_int ? c->n_ints : is_float ? c->n_floats : c->n_text;
+    uint32_t begin = is_int ? caps->n_ints : is_float ? caps->n_floats : caps->n_text;
 
     mpl_assert(is_int     ? attr->ints != NULL || attr->n == 0
                : is_float ? attr->floats != NULL || attr->n == 0
                           : attr->text != NULL);
-    MPL_PASS(mpl_reserve(ctx, g->attr_key, c->attr_key, (size_t)c->n_attrs + 1));
-    MPL_PASS(mpl_reserve(ctx, g->attr_begin, c->attr_begin, (size_t)c->n_attrs + 1));
-    MPL_PASS(mpl_reserve(ctx, g->attr_n, c->attr_n, (size_t)c->n_attrs + 1));
+    MPL_PASS(mpl_reserve(ctx, g->attr_key, caps->attr_key, (size_t)caps->n_attrs + 1));
+    MPL_PASS(mpl_reserve(ctx, g->attr_begin, caps->attr_begin, (size_t)caps->n_attrs + 1));
+    MPL_PASS(mpl_reserve(ctx, g->attr_n, caps->attr_n, (size_t)caps->n_attrs + 1));
     if (is_int) {
-        MPL_PASS(mpl_reserve(ctx, g->attr_int, c->attr_int, (size_t)begin + attr->n + 1));
+        MPL_PASS(mpl_reserve(ctx, g->attr_int, caps->attr_int, (size_t)begin + attr->n + 1));
         if (attr->n > 0)
             memcpy(g->attr_int + begin, attr->ints, attr->n * sizeof *attr->ints);
-        c->n_ints += attr->n;
+        caps->n_ints += attr->n;
     } else if (is_float) {
-        MPL_PASS(mpl_reserve(ctx, g->attr_float, c->attr_float, (size_t)begin + attr->n + 1));
+        MPL_PASS(mpl_reserve(ctx, g->attr_float, caps->attr_float, (size_t)begin + attr->n + 1));
         if (attr->n > 0)
             memcpy(g->attr_float + begin, attr->floats, attr->n * sizeof *attr->floats);
-        c->n_floats += attr->n;
+        caps->n_floats += attr->n;
     } else {
-        MPL_PASS(mpl_reserve(ctx, g->attr_text, c->attr_text, (size_t)begin + attr->n + 1));
+        MPL_PASS(mpl_reserve(ctx, g->attr_text, caps->attr_text, (size_t)begin + attr->n + 1));
         memcpy(g->attr_text + begin, attr->text, attr->n);
         g->attr_text[begin + attr->n] = '\0';
-        c->n_text += attr->n + 1;
+        caps->n_text += attr->n + 1;
     }
-    g->attr_key[c->n_attrs] = (uint16_t)attr->key;
-    g->attr_begin[c->n_attrs] = begin;
-    g->attr_n[c->n_attrs] = attr->n;
-    c->n_attrs++;
+    g->attr_key[caps->n_attrs] = (uint16_t)attr->key;
+    g->attr_begin[caps->n_attrs] = begin;
+    g->attr_n[caps->n_attrs] = attr->n;
+    caps->n_attrs++;
     return MPL_OK;
 }
 

@@ -53,20 +53,20 @@ mpl_status mpl_graph_bytes_of(mpl_ctx *ctx, const char *name, mpl_type type, con
 
 mpl_status mpl_graph_reserve_values(mpl_ctx *ctx, mpl_graph *g, uint32_t n)
 {
-    struct mpl_graph_caps *c = g->caps;
+    struct mpl_graph_caps *caps = g->caps;
     size_t want = (size_t)g->n_values + n;
 
     if (want >= MPL_NONE / 4)
         return MPL_REFUSE(ctx, "graph '%s' has more than 2^30 values", g->name);
-    MPL_PASS(mpl_reserve(ctx, g->value_name, c->value_name, want));
-    MPL_PASS(mpl_reserve(ctx, g->value_type, c->value_type, want));
-    MPL_PASS(mpl_reserve(ctx, g->value_role, c->value_role, want));
-    MPL_PASS(mpl_reserve(ctx, g->value_shape, c->value_shape, want));
-    MPL_PASS(mpl_reserve(ctx, g->value_bytes, c->value_bytes, want));
-    MPL_PASS(mpl_reserve(ctx, g->value_op, c->value_op, want));
-    MPL_PASS(mpl_reserve(ctx, g->value_data, c->value_data, want));
-    MPL_PASS(mpl_reserve(ctx, g->value_splat, c->value_splat, want));
-    MPL_PASS(mpl_reserve(ctx, g->value_block, c->value_block, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_name, caps->value_name, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_type, caps->value_type, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_role, caps->value_role, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_shape, caps->value_shape, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_bytes, caps->value_bytes, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_op, caps->value_op, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_data, caps->value_data, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_splat, caps->value_splat, want));
+    MPL_PASS(mpl_reserve(ctx, g->value_block, caps->value_block, want));
     return grow_slots(ctx, g, (uint32_t)want);
 }
 

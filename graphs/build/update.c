@@ -96,36 +96,36 @@ typedef struct checker {
     uint32_t search;
 } checker;
 
-static void push_op(checker *c, mpl_op op, uint32_t *n)
+static void push_op(checker *self, mpl_op op, uint32_t *n)
 {
-    if (op == MPL_NONE || c->seen[op] == c->search)
+    if (op == MPL_NONE || self->seen[op] == self->search)
         return;
-    c->seen[op] = c->search;
-    c->stack[(*n)++] = op;
+    self->seen[op] = self->search;
+    self->stack[(*n)++] = op;
 }
 
-/* Marks `op` and all operations that it waits for with c->search: producers of its inputs, its
+/* Marks `op` and all operations that it waits for with self->search: producers of its inputs, its
  * blocks, and what those wait for. */
-static void mark_awaited(checker *c, mpl_op op)
+static void mark_awaited(checker *self, mpl_op op)
 {
-    const mpl_graph *g = c->g;
+    const mpl_graph *g = self->g;
     uint32_t n = 0;
 
-    c->search++;
-    push_op(c, op, &n);
+    self->search++;
+    push_op(self, op, &n);
     while (n > 0) {
-        mpl_op at = c->stack[--n];
+        mpl_op at = self->stack[--n];
 
         for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++)
-            push_op(c, g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE, &n);
+            push_op(self, g->op_in[i] != MPL_NONE ? g->value_op[g->op_in[i]] : MPL_NONE, &n);
         for (uint32_t k = g->op_body_begin[at]; k < g->op_body_begin[at + 1]; k++) {
             uint32_t b = g->op_body[k];
 
             for (mpl_op in = g->block_op_begin[b]; in < g->block_op_end[b]; in++)
-                push_op(c, in, &n);
+                push_op(self, in, &n);
             for (uint32_t i = g->block_result_begin[b];
                  i < g->block_result_begin[b] + g->block_n_results[b]; i++)
-                push_op(c,
+                push_op(self,
                         g->block_result[i] != MPL_NONE ? g->value_op[g->block_result[i]] : MPL_NONE,
                         &n);
         }

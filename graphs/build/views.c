@@ -4,31 +4,31 @@
 #include "graphs/ops/move/move_strided_priv.h"
 
 /* Makes *v the elements that slice `op` takes of *v. */
-static mpl_status take_slice(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_strided *v)
+static mpl_status take_slice(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_strided *view)
 {
     int64_t start[MPL_MAX_RANK], step[MPL_MAX_RANK];
     mpl_shape to;
 
-    MPL_PASS(mpl_slice_of(ctx, g, op, &v->shape, &to, start, step));
+    MPL_PASS(mpl_slice_of(ctx, g, op, &view->shape, &to, start, step));
     for (uint32_t i = 0; i < to.rank; i++)
-        if (!mpl_strided_take(v, i, start[i], step[i], to.dim[i]))
+        if (!mpl_strided_take(view, i, start[i], step[i], to.dim[i]))
             mpl_assert(false);
     return MPL_OK;
 }
 
-static void take_part(const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v)
+static void take_part(const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *view)
 {
     int64_t at = mpl_attr_int(g, op, MPL_ATTR_axis, 0), start = 0;
-    uint32_t axis = (uint32_t)(at < 0 ? at + v->shape.rank : at), n;
+    uint32_t axis = (uint32_t)(at < 0 ? at + view->shape.rank : at), n;
     const int64_t *sizes = mpl_attr_ints(g, op, MPL_ATTR_split, &n);
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
-    int64_t chunk = (v->shape.dim[axis] + n_out - 1) / n_out, left = v->shape.dim[axis];
+    int64_t chunk = (view->shape.dim[axis] + n_out - 1) / n_out, left = view->shape.dim[axis];
 
     for (uint32_t i = 0;; i++) {
         int64_t size = sizes != NULL ? sizes[i] : chunk < left ? chunk : left;
 
         if (i == k) {
-            if (!mpl_strided_take(v, axis, start, 1, size))
+            if (!mpl_strided_take(view, axis, start, 1, size))
                 mpl_assert(false);
             return;
         }
@@ -38,7 +38,7 @@ static void take_part(const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v)
 }
 
 /* Turns *v, the input of `op`, into the view that is output k; *is_view: whether it is one. */
-static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *v,
+static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k, mpl_strided *view,
                          bool *is_view)
 {
     const mpl_shape *to = &g->value_shape[g->op_out[g->op_out_begin[op] + k]];
@@ -49,27 +49,27 @@ static mpl_status follow(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t k
     case MPL_OP_identity:
         break;
     case MPL_OP_view:
-        MPL_PASS(mpl_strided_index(ctx, v, mpl_attr_text(g, op, MPL_ATTR_index, "")));
+        MPL_PASS(mpl_strided_index(ctx, view, mpl_attr_text(g, op, MPL_ATTR_index, "")));
         break;
     case MPL_OP_reshape:
     case MPL_OP_flatten:
     case MPL_OP_squeeze:
     case MPL_OP_unsqueeze:
-        *is_view = mpl_strided_reshape(v, to);
+        *is_view = mpl_strided_reshape(view, to);
         break;
     case MPL_OP_slice:
-        MPL_PASS(take_slice(ctx, g, op, v));
+        MPL_PASS(take_slice(ctx, g, op, view));
         break;
     case MPL_OP_split:
-        take_part(g, op, k, v);
+        take_part(g, op, k, view);
         break;
     case MPL_OP_transpose:
-        for (uint32_t i = 0; i < v->shape.rank; i++)
-            axis[i] = mpl_axis_from(g, op, v->shape.rank, i);
-        *is_view = mpl_strided_permute(v, axis);
+        for (uint32_t i = 0; i < view->shape.rank; i++)
+            axis[i] = mpl_axis_from(g, op, view->shape.rank, i);
+        *is_view = mpl_strided_permute(view, axis);
         break;
     case MPL_OP_expand:
-        *is_view = mpl_strided_expand(v, to);
+        *is_view = mpl_strided_expand(view, to);
         break;
     default:
         *is_view = false;

@@ -20,8 +20,8 @@ static void give(void *ctx, void *p)
 }
 
 /* Inflates until the input or a member ends; grows *out. */
-static mpl_status inflate_more(mpl_ctx *ctx, const char *path, z_stream *z, size_t most, char **out,
-                               size_t *cap, size_t *n, int *code)
+static mpl_status inflate_more(mpl_ctx *ctx, const char *path, z_stream *stream, size_t most,
+                               char **out, size_t *cap, size_t *n, int *code)
 {
     size_t room;
 
@@ -29,15 +29,15 @@ static mpl_status inflate_more(mpl_ctx *ctx, const char *path, z_stream *z, size
         return MPL_REFUSE(ctx, "%s: unpacked it has more than %zu bytes", path, most);
     MPL_PASS(mpl_reserve(ctx, *out, *cap, *n + 65536));
     room = *cap - *n - 1 < UINT32_MAX ? *cap - *n - 1 : UINT32_MAX;
-    z->next_out = (unsigned char *)*out + *n;
-    z->avail_out = (unsigned)room;
-    *code = inflate(z, Z_NO_FLUSH);
-    *n += room - z->avail_out;
+    stream->next_out = (unsigned char *)*out + *n;
+    stream->avail_out = (unsigned)room;
+    *code = inflate(stream, Z_NO_FLUSH);
+    *n += room - stream->avail_out;
     if (*code == Z_MEM_ERROR)
         return MPL_ERROR(ctx, MPL_EMEM, "%s: out of memory", path);
     if (*code != Z_OK && *code != Z_STREAM_END)
         return MPL_REFUSE(ctx, "%s: packed by gzip, and damaged or cut off (%s)", path,
-                          z->msg != NULL ? z->msg : "the data end early");
+                          stream->msg != NULL ? stream->msg : "the data end early");
     return MPL_OK;
 }
 

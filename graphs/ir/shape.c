@@ -33,13 +33,13 @@ const char *mpl_shape_text(const mpl_shape *shape, char *text)
     return text;
 }
 
-void mpl_tensor_cut(mpl_tensor *t, uint32_t axis, int64_t length)
+void mpl_tensor_cut(mpl_tensor *tensor, uint32_t axis, int64_t length)
 {
-    size_t inner =
-        (size_t)mpl_count_dims(&t->shape, axis + 1, t->shape.rank) * mpl_type_bytes(t->type);
-    size_t from = (size_t)t->shape.dim[axis] * inner, to = (size_t)length * inner;
+    size_t inner = (size_t)mpl_count_dims(&tensor->shape, axis + 1, tensor->shape.rank) *
+                   mpl_type_bytes(tensor->type);
+    size_t from = (size_t)tensor->shape.dim[axis] * inner, to = (size_t)length * inner;
 
-    for (int64_t i = 1; i < mpl_count_dims(&t->shape, 0, axis); i++)
-        memmove((char *)t->data + (size_t)i * to, (char *)t->data + (size_t)i * from, to);
-    t->shape.dim[axis] = length;
+    for (int64_t i = 1; i < mpl_count_dims(&tensor->shape, 0, axis); i++)
+        memmove((char *)tensor->data + (size_t)i * to, (char *)tensor->data + (size_t)i * from, to);
+    tensor->shape.dim[axis] = length;
 }

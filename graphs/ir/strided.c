@@ -9,10 +9,10 @@
 
 enum { DEFAULT_LIMIT = 4096 };
 
-static bool is_empty(const mpl_strided *v)
+static bool is_empty(const mpl_strided *view)
 {
-    for (uint32_t i = 0; i < v->shape.rank; i++)
-        if (v->shape.dim[i] == 0)
+    for (uint32_t i = 0; i < view->shape.rank; i++)
+        if (view->shape.dim[i] == 0)
             return true;
     return false;
 }
@@ -41,33 +41,33 @@ bool mpl_strided_equal(const mpl_strided *a, const mpl_strided *b)
     return a->offset == b->offset;
 }
 
-bool mpl_strided_contiguous(const mpl_strided *v)
+bool mpl_strided_contiguous(const mpl_strided *view)
 {
-    mpl_strided plain = mpl_strided_all(&v->shape);
+    mpl_strided plain = mpl_strided_all(&view->shape);
 
-    plain.offset = v->offset;
-    return mpl_strided_equal(v, &plain);
+    plain.offset = view->offset;
+    return mpl_strided_equal(view, &plain);
 }
 
-bool mpl_strided_whole(const mpl_strided *v, uint64_t count)
+bool mpl_strided_whole(const mpl_strided *view, uint64_t count)
 {
     uint64_t n;
 
-    return mpl_shape_count(&v->shape, &n) && n == count && (n == 0 || v->offset == 0) &&
-           mpl_strided_contiguous(v);
+    return mpl_shape_count(&view->shape, &n) && n == count && (n == 0 || view->offset == 0) &&
+           mpl_strided_contiguous(view);
 }
 
-bool mpl_strided_bounds(const mpl_strided *v, int64_t *least, int64_t *most)
+bool mpl_strided_bounds(const mpl_strided *view, int64_t *least, int64_t *most)
 {
     const int64_t limit = INT64_C(1) << 62;
-    int64_t low = v->offset, high = v->offset, reach;
+    int64_t low = view->offset, high = view->offset, reach;
 
-    if (is_empty(v) || low < 0 || low >= limit)
+    if (is_empty(view) || low < 0 || low >= limit)
         return false;
-    for (uint32_t i = 0; i < v->shape.rank; i++) {
-        if (v->shape.dim[i] == 1)
+    for (uint32_t i = 0; i < view->shape.rank; i++) {
+        if (view->shape.dim[i] == 1)
             continue;
-        if (__builtin_mul_overflow(v->shape.dim[i] - 1, v->stride[i], &reach) ||
+        if (__builtin_mul_overflow(view->shape.dim[i] - 1, view->stride[i], &reach) ||
             __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
             return false;
     }
@@ -87,29 +87,30 @@ MPL_ORDER_BY(by_stride, term, MPL_FALLING(stride) MPL_RISING(most))
 
 /* Writes the nonzero strides of a nonempty view, made positive and descending; returns their
  * number. */
-static uint32_t terms_of(const mpl_strided *v, term *out)
+static uint32_t terms_of(const mpl_strided *view, term *out)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < v->shape.rank; i++)
-        if (v->shape.dim[i] > 1 && v->stride[i] != 0)
-            out[n++] = (term){v->stride[i] < 0 ? -v->stride[i] : v->stride[i], v->shape.dim[i] - 1};
+    for (uint32_t i = 0; i < view->shape.rank; i++)
+        if (view->shape.dim[i] > 1 && view->stride[i] != 0)
+            out[n++] = (term){view->stride[i] < 0 ? -view->stride[i] : view->stride[i],
+                              view->shape.dim[i] - 1};
     qsort(out, n, sizeof *out, by_stride);
     return n;
 }
 
-bool mpl_strided_distinct(const mpl_strided *v)
+bool mpl_strided_distinct(const mpl_strided *view)
 {
     term all[MPL_MAX_RANK];
     int64_t reach = 0;
     uint32_t n;
 
-    if (is_empty(v))
+    if (is_empty(view))
         return true;
-    for (uint32_t i = 0; i < v->shape.rank; i++)
-        if (v->shape.dim[i] > 1 && v->stride[i] == 0)
+    for (uint32_t i = 0; i < view->shape.rank; i++)
+        if (view->shape.dim[i] > 1 && view->stride[i] == 0)
             return false;
-    n = terms_of(v, all);
+    n = terms_of(view, all);
     while (n-- > 0) { /* smallest first: each stride must exceed what the smaller ones reach */
         if (all[n].stride <= reach)
             return false;
@@ -120,34 +121,34 @@ bool mpl_strided_distinct(const mpl_strided *v)
 
 /* ---- views of views ---- */
 
-bool mpl_strided_take(mpl_strided *v, uint32_t axis, int64_t start, int64_t step, int64_t n)
+bool mpl_strided_take(mpl_strided *view, uint32_t axis, int64_t start, int64_t step, int64_t n)
 {
     int64_t last;
 
-    if (axis >= v->shape.rank || n < 0)
+    if (axis >= view->shape.rank || n < 0)
         return false;
     if (n > 0) {
-        if (start < 0 || start >= v->shape.dim[axis] ||
+        if (start < 0 || start >= view->shape.dim[axis] ||
             (n > 1 && (step == 0 || __builtin_mul_overflow(n - 1, step, &last) ||
                        __builtin_add_overflow(last, start, &last) || last < 0 ||
-                       last >= v->shape.dim[axis])))
+                       last >= view->shape.dim[axis])))
             return false;
-        v->offset += start * v->stride[axis];
+        view->offset += start * view->stride[axis];
     }
     if (n > 1)
-        v->stride[axis] *= step;
-    v->shape.dim[axis] = n;
+        view->stride[axis] *= step;
+    view->shape.dim[axis] = n;
     return true;
 }
 
-static bool select_index(mpl_strided *v, uint32_t axis, int64_t index)
+static bool select_index(mpl_strided *view, uint32_t axis, int64_t index)
 {
-    if (!mpl_strided_take(v, axis, index, 1, 1))
+    if (!mpl_strided_take(view, axis, index, 1, 1))
         return false;
-    v->shape.rank--;
-    for (uint32_t i = axis; i < v->shape.rank; i++) {
-        v->shape.dim[i] = v->shape.dim[i + 1];
-        v->stride[i] = v->stride[i + 1];
+    view->shape.rank--;
+    for (uint32_t i = axis; i < view->shape.rank; i++) {
+        view->shape.dim[i] = view->shape.dim[i + 1];
+        view->stride[i] = view->stride[i + 1];
     }
     return true;
 }
@@ -167,55 +168,55 @@ bool mpl_strided_permute(mpl_strided *v, const uint32_t axis[MPL_MAX_RANK])
     return true;
 }
 
-bool mpl_strided_expand(mpl_strided *v, const mpl_shape *to)
+bool mpl_strided_expand(mpl_strided *view, const mpl_shape *to)
 {
-    mpl_strided out = {.shape = *to, .offset = v->offset};
+    mpl_strided out = {.shape = *to, .offset = view->offset};
 
-    if (to->rank < v->shape.rank || to->rank > MPL_MAX_RANK)
+    if (to->rank < view->shape.rank || to->rank > MPL_MAX_RANK)
         return false;
-    for (uint32_t i = 0, lead = to->rank - v->shape.rank; i < v->shape.rank; i++) {
-        if (v->shape.dim[i] != to->dim[lead + i] && v->shape.dim[i] != 1)
+    for (uint32_t i = 0, lead = to->rank - view->shape.rank; i < view->shape.rank; i++) {
+        if (view->shape.dim[i] != to->dim[lead + i] && view->shape.dim[i] != 1)
             return false;
-        out.stride[lead + i] = v->shape.dim[i] == to->dim[lead + i] ? v->stride[i] : 0;
+        out.stride[lead + i] = view->shape.dim[i] == to->dim[lead + i] ? view->stride[i] : 0;
     }
-    *v = out;
+    *view = out;
     return true;
 }
 
-void mpl_strided_join(const mpl_strided *v, mpl_strided *out)
+void mpl_strided_join(const mpl_strided *view, mpl_strided *out)
 {
     memset(out, 0, sizeof *out);
-    out->offset = v->offset;
-    for (uint32_t i = 0; i < v->shape.rank; i++) {
+    out->offset = view->offset;
+    for (uint32_t i = 0; i < view->shape.rank; i++) {
         uint32_t last = out->shape.rank - 1;
 
-        if (v->shape.dim[i] == 1)
+        if (view->shape.dim[i] == 1)
             continue;
-        if (out->shape.rank > 0 && out->stride[last] == v->stride[i] * v->shape.dim[i]) {
-            out->shape.dim[last] *= v->shape.dim[i];
-            out->stride[last] = v->stride[i];
+        if (out->shape.rank > 0 && out->stride[last] == view->stride[i] * view->shape.dim[i]) {
+            out->shape.dim[last] *= view->shape.dim[i];
+            out->stride[last] = view->stride[i];
         } else {
-            out->shape.dim[last + 1] = v->shape.dim[i];
-            out->stride[last + 1] = v->stride[i];
+            out->shape.dim[last + 1] = view->shape.dim[i];
+            out->stride[last + 1] = view->stride[i];
             out->shape.rank++;
         }
     }
 }
 
-bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
+bool mpl_strided_reshape(mpl_strided *view, const mpl_shape *to)
 {
-    mpl_strided joined, out = {.shape = *to, .offset = v->offset};
+    mpl_strided joined, out = {.shape = *to, .offset = view->offset};
     uint64_t had, made;
     int64_t left = 1, stride = 1; /* of the joined dim being split, from its end */
     uint32_t at;
 
-    if (!mpl_shape_count(&v->shape, &had) || !mpl_shape_count(to, &made) || had != made)
+    if (!mpl_shape_count(&view->shape, &had) || !mpl_shape_count(to, &made) || had != made)
         return false;
     if (made == 0) {
-        *v = mpl_strided_all(to);
+        *view = mpl_strided_all(to);
         return true;
     }
-    mpl_strided_join(v, &joined);
+    mpl_strided_join(view, &joined);
     at = joined.shape.rank;
     for (uint32_t i = to->rank; i-- > 0;) {
         if (to->dim[i] > 1 && left == 1) { /* element counts are equal: at > 0 */
@@ -228,7 +229,7 @@ bool mpl_strided_reshape(mpl_strided *v, const mpl_shape *to)
         stride *= to->dim[i];
         left /= to->dim[i];
     }
-    *v = out;
+    *view = out;
     return true;
 }
 
@@ -349,22 +350,22 @@ static uint32_t axes_taken(const char *text, uint32_t *dots)
     return n;
 }
 
-static bool add_axis(mpl_strided *v, uint32_t axis)
+static bool add_axis(mpl_strided *view, uint32_t axis)
 {
-    if (v->shape.rank == MPL_MAX_RANK)
+    if (view->shape.rank == MPL_MAX_RANK)
         return false;
-    for (uint32_t i = v->shape.rank; i > axis; i--) {
-        v->shape.dim[i] = v->shape.dim[i - 1];
-        v->stride[i] = v->stride[i - 1];
+    for (uint32_t i = view->shape.rank; i > axis; i--) {
+        view->shape.dim[i] = view->shape.dim[i - 1];
+        view->stride[i] = view->stride[i - 1];
     }
-    v->shape.dim[axis] = 1;
-    v->stride[axis] = 0;
-    v->shape.rank++;
+    view->shape.dim[axis] = 1;
+    view->stride[axis] = 0;
+    view->shape.rank++;
     return true;
 }
 
 /* Applies one item of an index at axis *axis. */
-static bool take_item(mpl_strided *v, const char **at, uint32_t *axis, uint32_t skipped)
+static bool take_item(mpl_strided *view, const char **at, uint32_t *axis, uint32_t skipped)
 {
     const char *probe = *at;
     int64_t index, step, count;
@@ -376,40 +377,40 @@ static bool take_item(mpl_strided *v, const char **at, uint32_t *axis, uint32_t 
     }
     if (strncmp(*at, "None", 4) == 0) {
         *at += 4;
-        return add_axis(v, (*axis)++);
+        return add_axis(view, (*axis)++);
     }
-    if (*axis >= v->shape.rank)
+    if (*axis >= view->shape.rank)
         return false;
     if (take_number(&probe, &index) && *probe != ':') {
         *at = probe;
-        return select_index(v, *axis, index < 0 ? index + v->shape.dim[*axis] : index);
+        return select_index(view, *axis, index < 0 ? index + view->shape.dim[*axis] : index);
     }
     return **at != ',' && **at != '\0' &&
-           take_range(at, v->shape.dim[*axis], &index, &step, &count) &&
-           mpl_strided_take(v, (*axis)++, index, step, count);
+           take_range(at, view->shape.dim[*axis], &index, &step, &count) &&
+           mpl_strided_take(view, (*axis)++, index, step, count);
 }
 
-mpl_status mpl_strided_index(mpl_ctx *ctx, mpl_strided *v, const char *text)
+mpl_status mpl_strided_index(mpl_ctx *ctx, mpl_strided *view, const char *text)
 {
-    mpl_strided out = *v;
+    mpl_strided out = *view;
     uint32_t axis = 0, dots, taken = axes_taken(text, &dots);
     const char *at = text;
     char dims[200];
 
-    if (dots > 1 || taken > v->shape.rank)
+    if (dots > 1 || taken > view->shape.rank)
         return MPL_REFUSE(
             ctx, "index '%.80s' has more than one '...', or more items than the %u dims of %s",
-            text, v->shape.rank, mpl_shape_text(&v->shape, dims));
+            text, view->shape.rank, mpl_shape_text(&view->shape, dims));
     while (*at != '\0') {
-        if (!take_item(&out, &at, &axis, v->shape.rank - taken) || (*at != '\0' && *at != ','))
+        if (!take_item(&out, &at, &axis, view->shape.rank - taken) || (*at != '\0' && *at != ','))
             return MPL_REFUSE(
                 ctx,
                 "index '%.80s' of %s: at '%.20s' there is no number in range, range a:b:c, "
                 "'...' or None",
-                text, mpl_shape_text(&v->shape, dims), at);
+                text, mpl_shape_text(&view->shape, dims), at);
         at += *at == ',';
     }
-    *v = out;
+    *view = out;
     return MPL_OK;
 }
 
@@ -434,30 +435,31 @@ typedef struct search {
 } search;
 
 /* Whether the terms from `at` on reach `target`. */
-static mpl_meeting reach_target(search *s, uint32_t at, int64_t target)
+static mpl_meeting reach_target(search *self, uint32_t at, int64_t target)
 {
     mpl_meeting found = MPL_APART;
     int64_t least, most;
 
-    if (target < 0 || target > s->reach[at] || (target != 0 && target % s->unit[at] != 0))
+    if (target < 0 || target > self->reach[at] || (target != 0 && target % self->unit[at] != 0))
         return MPL_APART;
-    if (target == 0 || target == s->reach[at] || at + 1 == s->n)
+    if (target == 0 || target == self->reach[at] || at + 1 == self->n)
         return MPL_MEET; /* the last term's stride divides the target, which is within reach */
-    if (s->left-- == 0)
-        return s->left = 0, MPL_UNDECIDED;
-    least =
-        target > s->reach[at + 1] ? (target - s->reach[at + 1] - 1) / s->item[at].stride + 1 : 0;
-    most = target / s->item[at].stride;
-    most = most < s->item[at].most ? most : s->item[at].most;
+    if (self->left-- == 0)
+        return self->left = 0, MPL_UNDECIDED;
+    least = target > self->reach[at + 1]
+                ? (target - self->reach[at + 1] - 1) / self->item[at].stride + 1
+                : 0;
+    most = target / self->item[at].stride;
+    most = most < self->item[at].most ? most : self->item[at].most;
     for (int64_t k = most; k >= least; k--) {
-        mpl_meeting below = reach_target(s, at + 1, target - k * s->item[at].stride);
+        mpl_meeting below = reach_target(self, at + 1, target - k * self->item[at].stride);
 
         if (below != MPL_APART)
             found = below;
-        if (below == MPL_MEET || s->left == 0)
+        if (below == MPL_MEET || self->left == 0)
             break;
     }
-    return found == MPL_APART && s->left == 0 ? MPL_UNDECIDED : found;
+    return found == MPL_APART && self->left == 0 ? MPL_UNDECIDED : found;
 }
 
 mpl_meeting mpl_strided_meet(const mpl_strided *a, const mpl_strided *b, uint32_t limit)
@@ -488,14 +490,15 @@ mpl_meeting mpl_strided_meet(const mpl_strided *a, const mpl_strided *b, uint32_
     return reach_target(&s, 0, high[1] - low[0]);
 }
 
-const char *mpl_strided_text(const mpl_strided *v, char *text)
+const char *mpl_strided_text(const mpl_strided *view, char *text)
 {
     char dims[200], strides[200];
 
-    mpl_shape_text(&(mpl_shape){v->shape.rank,
-                                {v->stride[0], v->stride[1], v->stride[2], v->stride[3],
-                                 v->stride[4], v->stride[5], v->stride[6], v->stride[7]}},
-                   strides);
-    sprintf(text, "(%s,%s,%" PRId64 ")", mpl_shape_text(&v->shape, dims), strides, v->offset);
+    mpl_shape_text(
+        &(mpl_shape){view->shape.rank,
+                     {view->stride[0], view->stride[1], view->stride[2], view->stride[3],
+                      view->stride[4], view->stride[5], view->stride[6], view->stride[7]}},
+        strides);
+    sprintf(text, "(%s,%s,%" PRId64 ")", mpl_shape_text(&view->shape, dims), strides, view->offset);
     return text;
 }

@@ -32,8 +32,8 @@ mpl_status mpl_check_rank(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, 
 
 mpl_status mpl_check_channels(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t first)
 {
-    const mpl_shape *x = call->in_shape[0];
-    int64_t n = x->rank == 1 ? 1 : x->dim[1];
+    const mpl_shape *shape = call->in_shape[0];
+    int64_t n = shape->rank == 1 ? 1 : shape->dim[1];
     char text[200];
 
     for (uint32_t i = first; i < call->n_in; i++) {

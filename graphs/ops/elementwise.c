@@ -138,7 +138,7 @@ static void walk_init(walk *w, const mpl_op_call *call, uint32_t n_in)
 }
 
 void mpl_elementwise(const mpl_op_call *call, uint32_t n_in, mpl_arith arith,
-                     const mpl_kernel kernel[MPL_N_ARITH], bool to_bool, const mpl_scalars *s)
+                     const mpl_kernel kernel[MPL_N_ARITH], bool to_bool, const mpl_scalars *scalars)
 {
     const mpl_tensor *in = call->in, *out = &call->out[0];
     mpl_piece buffer[3];
@@ -160,7 +160,7 @@ void mpl_elementwise(const mpl_op_call *call, uint32_t n_in, mpl_arith arith,
                 x[k] = mpl_piece_load(arith, in[k].type, in[k].data,
                                       w.offset[k] + (w.repeated[k] ? 0 : from), w.repeated[k], n,
                                       &buffer[k]);
-            kernel[arith](x[0], x[1], y, n, s);
+            kernel[arith](x[0], x[1], y, n, scalars);
             if (!straight)
                 mpl_piece_store(arith, out->type, out->data, at, n, &buffer[2]);
         }

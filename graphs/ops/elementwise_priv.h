@@ -57,7 +57,8 @@ typedef void (*mpl_kernel)(const void *a, const void *b, void *y, int64_t n, con
 /* Runs kernel[arith] on the first n_in (1 or 2) operands. The output has the type of the
  * arithmetic, or one it is rounded to; with to_bool, kernels write bytes. */
 void mpl_elementwise(const mpl_op_call *call, uint32_t n_in, mpl_arith arith,
-                     const mpl_kernel kernel[MPL_N_ARITH], bool to_bool, const mpl_scalars *s);
+                     const mpl_kernel kernel[MPL_N_ARITH], bool to_bool,
+                     const mpl_scalars *scalars);
 
 /* Defines a kernel y = expr of x (and z); `real` is the type of the arithmetic, s the scalars. */
 #define MPL_KERNEL_1(name, real_type, y_type, expr)                                                \

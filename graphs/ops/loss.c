@@ -63,14 +63,15 @@ MPL_INLINE void row_loss(mpl_type type, const void *x, void *prob, int64_t base,
 
 mpl_status mpl_eval_cross_entropy(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    const mpl_tensor *x = &call->in[0];
+    const mpl_tensor *tensor = &call->in[0];
     const int64_t *label = call->in[1].data;
-    int64_t rows = x->shape.dim[0], n = x->shape.dim[1];
+    int64_t rows = tensor->shape.dim[0], n = tensor->shape.dim[1];
     double loss = 0;
 
     MPL_PASS(check_labels(ctx, &call->in[1], n));
     for (int64_t i = 0; i < rows; i++)
-        MPL_FOR_FLOAT(x->type, row_loss, x->data, call->out[1].data, i * n, n, label[i], &loss)
+        MPL_FOR_FLOAT(tensor->type, row_loss, tensor->data, call->out[1].data, i * n, n, label[i],
+                      &loss)
     mpl_put(call->out[0].type, call->out[0].data, 0, loss / (double)rows);
     return MPL_OK;
 }

@@ -216,9 +216,10 @@ typedef struct operand {
     double otherwise;
 } operand;
 
-static double operand_at(const operand *o, int64_t at)
+static double operand_at(const operand *self, int64_t at)
 {
-    return o->tensor == NULL ? o->otherwise : mpl_get(o->tensor->type, o->tensor->data, at);
+    return self->tensor == NULL ? self->otherwise
+                                : mpl_get(self->tensor->type, self->tensor->data, at);
 }
 
 /* One run: y = (x - mean) * inverse * scale + bias. */

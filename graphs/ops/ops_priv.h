@@ -305,13 +305,13 @@ static inline void mpl_put(mpl_type type, void *data, int64_t i, double x)
 }
 
 /* Zeroes what pads the last byte of a tensor of packed elements, before they are written. */
-static inline void mpl_clear_tail(const mpl_tensor *t)
+static inline void mpl_clear_tail(const mpl_tensor *tensor)
 {
     uint64_t bytes = 0;
 
-    mpl_type_size(t->type, (uint64_t)mpl_count(&t->shape), &bytes);
-    if (bytes > 0 && mpl_type_bits(t->type) < 8)
-        ((uint8_t *)t->data)[bytes - 1] = 0;
+    mpl_type_size(tensor->type, (uint64_t)mpl_count(&tensor->shape), &bytes);
+    if (bytes > 0 && mpl_type_bits(tensor->type) < 8)
+        ((uint8_t *)tensor->data)[bytes - 1] = 0;
 }
 
 /* What the loop of nms uses of call->workspace: the candidates of one row of scores. [byte] */

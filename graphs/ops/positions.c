@@ -14,20 +14,20 @@ typedef struct rotary {
     bool adjacent; /* the numbers of a pair stand beside each other, else half of `turned` apart */
 } rotary;
 
-static mpl_status read_rotary(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *x,
+static mpl_status read_rotary(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *shape,
                               rotary *out)
 {
     int64_t heads = mpl_attr_int(g, op, MPL_ATTR_num_heads, 0);
     int64_t turned = mpl_attr_int(g, op, MPL_ATTR_rotary_embedding_dim, 0);
-    bool last = x->rank == 3;
+    bool last = shape->rank == 3;
 
-    if (last && (heads < 1 || x->dim[2] % heads != 0))
+    if (last && (heads < 1 || shape->dim[2] % heads != 0))
         return MPL_REFUSE(ctx, "attribute 'num_heads' is %" PRId64 "; it must divide %" PRId64,
-                          heads, x->dim[2]);
-    *out = (rotary){.batch = x->dim[0],
-                    .heads = last ? heads : x->dim[1],
-                    .steps = x->dim[last ? 1 : 2],
-                    .width = last ? x->dim[2] / heads : x->dim[3],
+                          heads, shape->dim[2]);
+    *out = (rotary){.batch = shape->dim[0],
+                    .heads = last ? heads : shape->dim[1],
+                    .steps = shape->dim[last ? 1 : 2],
+                    .width = last ? shape->dim[2] / heads : shape->dim[3],
                     .heads_last = last,
                     .adjacent = mpl_attr_int(g, op, MPL_ATTR_interleaved, 0) != 0};
     out->turned = turned != 0 ? turned : out->width;

@@ -89,17 +89,18 @@ typedef struct plan {
     int64_t n_reduced;      /* elements of each output */
 } plan;
 
-static void plan_init(plan *p, const mpl_op_call *call, const reduction *how, uint32_t set)
+static void plan_init(plan *self, const mpl_op_call *call, const reduction *how, uint32_t set)
 {
-    *p = (plan){.call = call, .how = how, .run = 1, .lanes = 1};
-    p->arith = mpl_type_in(call->in[0].type, MPL_SET_FLOAT) || how->int_run == NULL ? MPL_IN_DOUBLE
-                                                                                    : MPL_IN_INT;
-    mpl_split_dims(&call->in[0].shape, set, &p->kept, &p->reduced);
-    p->n_reduced = mpl_dims_count(&p->reduced);
-    if (p->reduced.rank > 0 && p->reduced.stride[p->reduced.rank - 1] == 1)
-        p->run = p->reduced.dim[--p->reduced.rank];
-    else if (p->kept.rank > 0 && p->kept.stride[p->kept.rank - 1] == 1)
-        p->lanes = p->kept.dim[--p->kept.rank];
+    *self = (plan){.call = call, .how = how, .run = 1, .lanes = 1};
+    self->arith = mpl_type_in(call->in[0].type, MPL_SET_FLOAT) || how->int_run == NULL
+                      ? MPL_IN_DOUBLE
+                      : MPL_IN_INT;
+    mpl_split_dims(&call->in[0].shape, set, &self->kept, &self->reduced);
+    self->n_reduced = mpl_dims_count(&self->reduced);
+    if (self->reduced.rank > 0 && self->reduced.stride[self->reduced.rank - 1] == 1)
+        self->run = self->reduced.dim[--self->reduced.rank];
+    else if (self->kept.rank > 0 && self->kept.stride[self->kept.rank - 1] == 1)
+        self->lanes = self->kept.dim[--self->kept.rank];
 }
 
 /* y[k] = exp(x[k] - shift), the terms of log_sum_exp. */
@@ -112,31 +113,33 @@ static const double *shifted_exp(const double *x, const double *shift, int64_t s
 }
 
 /* Folds adjacent elements; step: 1 if each has its own output, else 0. */
-static void fold_piece(const plan *p, int64_t offset, int64_t n, accumulators *acc, fold how,
+static void fold_piece(const plan *self, int64_t offset, int64_t n, accumulators *acc, fold how,
                        const double *shift, int64_t step)
 {
-    const mpl_tensor *in = &p->call->in[0];
+    const mpl_tensor *in = &self->call->in[0];
     mpl_piece buffer;
-    const void *x = mpl_piece_load(p->arith, in->type, in->data, offset, false, n, &buffer);
+    const void *x = mpl_piece_load(self->arith, in->type, in->data, offset, false, n, &buffer);
 
     how(acc, shift != NULL ? shifted_exp(x, shift, step, n, buffer.d) : x, n);
 }
 
 /* Folds into n outputs, whose first elements start at `base`. shift: see shifted_exp. */
-static void fold_block(const plan *p, int64_t base, int64_t n, accumulators *acc, fold run,
+static void fold_block(const plan *self, int64_t base, int64_t n, accumulators *acc, fold run,
                        fold lanes, const double *shift)
 {
     int64_t index[MPL_MAX_RANK] = {0}, offset = base;
 
-    if (p->n_reduced == 0)
+    if (self->n_reduced == 0)
         return;
     do {
-        if (p->run == 1)
-            fold_piece(p, offset, n, acc, lanes, shift, 1);
-        for (int64_t from = 0; p->run > 1 && from < p->run; from += MPL_PIECE)
-            fold_piece(p, offset + from, p->run - from < MPL_PIECE ? p->run - from : MPL_PIECE, acc,
-                       run, shift, 0);
-    } while (mpl_step(p->reduced.dim, p->reduced.rank, index, 1, &p->reduced.stride, &offset));
+        if (self->run == 1)
+            fold_piece(self, offset, n, acc, lanes, shift, 1);
+        for (int64_t from = 0; self->run > 1 && from < self->run; from += MPL_PIECE)
+            fold_piece(self, offset + from,
+                       self->run - from < MPL_PIECE ? self->run - from : MPL_PIECE, acc, run, shift,
+                       0);
+    } while (
+        mpl_step(self->reduced.dim, self->reduced.rank, index, 1, &self->reduced.stride, &offset));
 }
 
 static double finished(finish how, double x, int64_t n)
@@ -161,19 +164,19 @@ static int64_t int_mean(mpl_type type, int64_t sum, int64_t n)
 }
 
 /* Computes n outputs from `at` on. */
-static void reduce_block(const plan *p, int64_t base, int64_t n, int64_t at)
+static void reduce_block(const plan *self, int64_t base, int64_t n, int64_t at)
 {
-    const mpl_tensor *out = &p->call->out[0];
-    const reduction *how = p->how;
+    const mpl_tensor *out = &self->call->out[0];
+    const reduction *how = self->how;
     accumulators acc, most;
 
-    if (p->arith == MPL_IN_INT) {
+    if (self->arith == MPL_IN_INT) {
         for (int64_t k = 0; k < n; k++)
             acc.i[k] = how->int_start;
-        fold_block(p, base, n, &acc, how->int_run, how->int_lanes, NULL);
+        fold_block(self, base, n, &acc, how->int_run, how->int_lanes, NULL);
         for (int64_t k = 0; k < n; k++) {
             if (how->finish == DIVIDE)
-                acc.i[k] = int_mean(out->type, acc.i[k], p->n_reduced);
+                acc.i[k] = int_mean(out->type, acc.i[k], self->n_reduced);
             mpl_put_int(out->type, out->data, at + k, acc.i[k]);
         }
         return;
@@ -183,14 +186,14 @@ static void reduce_block(const plan *p, int64_t base, int64_t n, int64_t at)
     if (how->finish == LOG_SUM_EXP) {
         for (int64_t k = 0; k < n; k++)
             most.d[k] = -INFINITY;
-        fold_block(p, base, n, &most, largest_run, largest_lanes, NULL);
-        fold_block(p, base, n, &acc, sum_run, sum_lanes, most.d);
+        fold_block(self, base, n, &most, largest_run, largest_lanes, NULL);
+        fold_block(self, base, n, &acc, sum_run, sum_lanes, most.d);
         for (int64_t k = 0; k < n; k++) /* infinite maximum: inf - inf is NaN */
             acc.d[k] = isinf(most.d[k]) ? most.d[k] : most.d[k] + log(acc.d[k]);
     } else
-        fold_block(p, base, n, &acc, how->run, how->lanes, NULL);
+        fold_block(self, base, n, &acc, how->run, how->lanes, NULL);
     for (int64_t k = 0; k < n; k++)
-        mpl_put(out->type, out->data, at + k, finished(how->finish, acc.d[k], p->n_reduced));
+        mpl_put(out->type, out->data, at + k, finished(how->finish, acc.d[k], self->n_reduced));
 }
 
 static mpl_status reduce(mpl_ctx *ctx, const mpl_op_call *call, const reduction *how)

@@ -218,9 +218,9 @@ enum { AT_ONCE = 16 }; /* constant count: compilers vectorise */
 
 /* A piece of a row; step 0 repeats an operand. A scale and shift per channel, or per element, the
  * usual cases, have their own loops. */
-static void fma_floats(const float *const *x, const int64_t *step, int64_t n, float *restrict y)
+static void fma_floats(const float *const *self, const int64_t *step, int64_t n, float *restrict y)
 {
-    const float *a = x[0], *b = x[1], *c = x[2];
+    const float *a = self[0], *b = self[1], *c = self[2];
     float scale = *b, shift = *c;
     int64_t k = 0;
 

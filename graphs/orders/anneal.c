@@ -18,22 +18,22 @@ typedef struct anneal {
     uint32_t *order, *place; /* [n] */
 } anneal;
 
-static uint64_t energy(anneal *a)
+static uint64_t energy(anneal *self)
 {
-    uint32_t n = a->m->n;
+    uint32_t n = self->m->n;
     uint64_t excess = 0;
 
-    a->peak = 0;
-    mpl_order_walk_reset(&a->walk);
+    self->peak = 0;
+    mpl_order_walk_reset(&self->walk);
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t cost = mpl_order_walk_cost(&a->walk, a->order[i]);
+        uint64_t cost = mpl_order_walk_cost(&self->walk, self->order[i]);
 
-        a->peak = mpl_max_u64(a->peak, cost);
-        excess += (cost > a->floor ? cost - a->floor : 0) / n;
-        mpl_order_walk_run(&a->walk, a->order[i]);
+        self->peak = mpl_max_u64(self->peak, cost);
+        excess += (cost > self->floor ? cost - self->floor : 0) / n;
+        mpl_order_walk_run(&self->walk, self->order[i]);
     }
-    a->effort->ticks += n;
-    return a->peak + excess / 16;
+    self->effort->ticks += n;
+    return self->peak + excess / 16;
 }
 
 /* -log2(u) for a uniform u in (0, 1], in units of 1/256; linear between powers of two. */
@@ -45,32 +45,32 @@ static uint64_t random_log(mpl_rng *rng)
 }
 
 /* Moves the operation at `from` to `to`; those between shift by one. */
-static void shift(anneal *a, uint32_t from, uint32_t to)
+static void shift(anneal *self, uint32_t from, uint32_t to)
 {
-    uint32_t v = a->order[from];
+    uint32_t v = self->order[from];
 
     if (from < to)
-        memmove(a->order + from, a->order + from + 1, (to - from) * sizeof *a->order);
+        memmove(self->order + from, self->order + from + 1, (to - from) * sizeof *self->order);
     else
-        memmove(a->order + to + 1, a->order + to, (from - to) * sizeof *a->order);
-    a->order[to] = v;
+        memmove(self->order + to + 1, self->order + to, (from - to) * sizeof *self->order);
+    self->order[to] = v;
     for (uint32_t i = from < to ? from : to; i <= (from < to ? to : from); i++)
-        a->place[a->order[i]] = i;
+        self->place[self->order[i]] = i;
 }
 
 /* Draws a random move; false: the drawn operation cannot move. */
-static bool draw(const anneal *a, mpl_rng *rng, uint32_t *from, uint32_t *to)
+static bool draw(const anneal *self, mpl_rng *rng, uint32_t *from, uint32_t *to)
 {
-    const mpl_order_model *m = a->m;
-    uint32_t v = (uint32_t)mpl_rng_below(rng, m->n), low = 0, high = m->n - 1;
+    const mpl_order_model *model = self->m;
+    uint32_t v = (uint32_t)mpl_rng_below(rng, model->n), low = 0, high = model->n - 1;
 
-    for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++)
-        if (a->place[m->before.item[i]] + 1 > low)
-            low = a->place[m->before.item[i]] + 1;
-    for (uint32_t i = m->after.begin[v]; i < m->after.begin[v + 1]; i++)
-        if (a->place[m->after.item[i]] - 1 < high)
-            high = a->place[m->after.item[i]] - 1;
-    *from = a->place[v];
+    for (uint32_t i = model->before.begin[v]; i < model->before.begin[v + 1]; i++)
+        if (self->place[model->before.item[i]] + 1 > low)
+            low = self->place[model->before.item[i]] + 1;
+    for (uint32_t i = model->after.begin[v]; i < model->after.begin[v + 1]; i++)
+        if (self->place[model->after.item[i]] - 1 < high)
+            high = self->place[model->after.item[i]] - 1;
+    *from = self->place[v];
     if (low == high)
         return false;
     *to = low + (uint32_t)mpl_rng_below(rng, high - low);
@@ -78,21 +78,22 @@ static bool draw(const anneal *a, mpl_rng *rng, uint32_t *from, uint32_t *to)
     return true;
 }
 
-mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, uint64_t seed,
-                            uint64_t rounds, mpl_effort *effort, uint32_t *order, uint64_t *peak)
+mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *model, uint64_t floor,
+                            uint64_t seed, uint64_t rounds, mpl_effort *effort, uint32_t *order,
+                            uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    anneal a = {.m = m, .effort = effort, .floor = floor};
+    anneal a = {.m = model, .effort = effort, .floor = floor};
     uint64_t now, hot;
     mpl_rng rng;
 
-    if (m->n == 0 || *peak <= floor)
+    if (model->n == 0 || *peak <= floor)
         return MPL_OK;
     rng = mpl_rng_of(seed);
-    MPL_TRY(mpl_new_each(ctx, m->n, a.order, a.place));
-    MPL_TRY(mpl_order_walk_init(ctx, m, &a.walk));
-    memcpy(a.order, order, m->n * sizeof *order);
-    for (uint32_t i = 0; i < m->n; i++)
+    MPL_TRY(mpl_new_each(ctx, model->n, a.order, a.place));
+    MPL_TRY(mpl_order_walk_init(ctx, model, &a.walk));
+    memcpy(a.order, order, model->n * sizeof *order);
+    for (uint32_t i = 0; i < model->n; i++)
         a.place[order[i]] = i;
     now = energy(&a);
     hot = (*peak - floor) / 4 + 1;
@@ -113,7 +114,7 @@ mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t flo
         now = next;
         if (a.peak < *peak) {
             *peak = a.peak;
-            memcpy(order, a.order, m->n * sizeof *order);
+            memcpy(order, a.order, model->n * sizeof *order);
         }
     }
 out:

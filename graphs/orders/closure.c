@@ -21,68 +21,68 @@ typedef struct closer {
     uint32_t *ran, n;
 } closer;
 
-static bool try_step(closer *c, uint32_t v, int depth);
+static bool try_step(closer *self, uint32_t v, int depth);
 
 /* Runs v and what it makes ready until no more bytes are live than before; else undoes all. */
-static bool try_climb(closer *c, uint32_t v, int depth)
+static bool try_climb(closer *self, uint32_t v, int depth)
 {
-    mpl_order_walk *w = c->w;
-    uint64_t live = w->live;
-    uint32_t n_ready = w->n_ready, n = c->n;
+    mpl_order_walk *walk = self->w;
+    uint64_t live = walk->live;
+    uint32_t n_ready = walk->n_ready, n = self->n;
     bool moved = true;
 
-    mpl_order_walk_run(w, v);
-    c->ran[c->n++] = v;
-    while (moved && w->live > live) {
+    mpl_order_walk_run(walk, v);
+    self->ran[self->n++] = v;
+    while (moved && walk->live > live) {
         moved = false;
-        for (uint32_t i = n_ready; i < w->n_ready && w->live > live; i++)
-            if (!w->done[w->ready[i]] && try_step(c, w->ready[i], depth))
+        for (uint32_t i = n_ready; i < walk->n_ready && walk->live > live; i++)
+            if (!walk->done[walk->ready[i]] && try_step(self, walk->ready[i], depth))
                 moved = true;
     }
-    if (w->live <= live)
+    if (walk->live <= live)
         return true;
     /* Undo removes the entries of ready added since, the last ones first. */
-    while (c->n > n)
-        mpl_order_walk_undo(w, c->ran[--c->n], live, n_ready);
+    while (self->n > n)
+        mpl_order_walk_undo(walk, self->ran[--self->n], live, n_ready);
     return false;
 }
 
 /* Recursive, at most DEPTH deep. */
-static bool try_step(closer *c, uint32_t v, int depth)
+static bool try_step(closer *self, uint32_t v, int depth)
 {
-    mpl_order_walk *w = c->w;
+    mpl_order_walk *walk = self->w;
 
-    c->ticks++;
-    if (mpl_order_walk_cost(w, v) > c->peak)
+    self->ticks++;
+    if (mpl_order_walk_cost(walk, v) > self->peak)
         return false;
-    if (mpl_order_walk_after(w, v) > w->live)
-        return depth > 0 && try_climb(c, v, depth - 1);
-    mpl_order_walk_run(w, v);
-    c->ran[c->n++] = v;
+    if (mpl_order_walk_after(walk, v) > walk->live)
+        return depth > 0 && try_climb(self, v, depth - 1);
+    mpl_order_walk_run(walk, v);
+    self->ran[self->n++] = v;
     return true;
 }
 
 /* Removes finished operations from the ready list. */
-static void tidy(mpl_order_walk *w)
+static void tidy(mpl_order_walk *walk)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < w->n_ready; i++)
-        if (!w->done[w->ready[i]])
-            w->ready[n++] = w->ready[i];
-    w->n_ready = n;
+    for (uint32_t i = 0; i < walk->n_ready; i++)
+        if (!walk->done[walk->ready[i]])
+            walk->ready[n++] = walk->ready[i];
+    walk->n_ready = n;
 }
 
-uint32_t mpl_order_close(mpl_order_walk *w, uint64_t peak, uint32_t *ran, mpl_effort *effort)
+uint32_t mpl_order_close(mpl_order_walk *walk, uint64_t peak, uint32_t *ran, mpl_effort *effort)
 {
-    closer c = {.w = w, .peak = peak, .ran = ran};
+    closer c = {.w = walk, .peak = peak, .ran = ran};
     bool moved = mpl_order_uses(effort, MPL_ORDER_RULE_closure);
 
     while (moved) {
         moved = false;
-        tidy(w);
-        for (uint32_t i = 0; i < w->n_ready; i++)
-            if (!w->done[w->ready[i]] && try_step(&c, w->ready[i], DEPTH))
+        tidy(walk);
+        for (uint32_t i = 0; i < walk->n_ready; i++)
+            if (!walk->done[walk->ready[i]] && try_step(&c, walk->ready[i], DEPTH))
                 moved = true;
     }
     effort->ticks += c.ticks;

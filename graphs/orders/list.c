@@ -40,11 +40,11 @@ struct mpl_order_list {
 
 /* Whether an operation may overwrite buffers that exist from the start. The first operation may
  * not: its result would be born at the same step as the buffer that it overwrites. */
-static bool writes_over_start(const mpl_order_model *m)
+static bool writes_over_start(const mpl_order_model *model)
 {
-    for (uint32_t way = 0; way < m->n_ways; way++)
-        for (uint32_t i = m->under.begin[way]; i < m->under.begin[way + 1]; i++)
-            if (m->from_start[m->under.item[i]])
+    for (uint32_t way = 0; way < model->n_ways; way++)
+        for (uint32_t i = model->under.begin[way]; i < model->under.begin[way + 1]; i++)
+            if (model->from_start[model->under.item[i]])
                 return true;
     return false;
 }
@@ -102,11 +102,11 @@ static uint64_t *slot_of(const mpl_order_list *list, uint64_t set)
     return &list->dead[(set * UINT64_C(0x9e3779b97f4a7c15)) >> 48];
 }
 
-static bool shares_operand(const mpl_order_model *m, uint32_t u, uint32_t v)
+static bool shares_operand(const mpl_order_model *model, uint32_t u, uint32_t v)
 {
-    for (uint32_t i = m->reads.begin[u]; i < m->reads.begin[u + 1]; i++)
-        for (uint32_t j = m->reads.begin[v]; j < m->reads.begin[v + 1]; j++)
-            if (m->reads.item[i] == m->reads.item[j])
+    for (uint32_t i = model->reads.begin[u]; i < model->reads.begin[u + 1]; i++)
+        for (uint32_t j = model->reads.begin[v]; j < model->reads.begin[v + 1]; j++)
+            if (model->reads.item[i] == model->reads.item[j])
                 return true;
     return false;
 }
@@ -114,27 +114,27 @@ static bool shares_operand(const mpl_order_model *m, uint32_t u, uint32_t v)
 /* Whether v frees a buffer or needs bytes for its step alone. */
 static bool would_free(const mpl_order_list *list, uint32_t v)
 {
-    const mpl_order_model *m = list->m;
+    const mpl_order_model *model = list->m;
     uint64_t with = list->walk.live;
 
-    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
-        if (list->walk.born[m->makes.item[i]] == 0)
-            with += m->bytes[m->makes.item[i]];
-    return m->extra[v] > 0 || mpl_order_walk_after(&list->walk, v) < with;
+    for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++)
+        if (list->walk.born[model->makes.item[i]] == 0)
+            with += model->bytes[model->makes.item[i]];
+    return model->extra[v] > 0 || mpl_order_walk_after(&list->walk, v) < with;
 }
 
 /* Whether v may be skipped here: running v before the last operation is at least as good. */
 static bool commutes(const mpl_order_list *list, uint32_t v)
 {
-    const mpl_order_model *m = list->m;
+    const mpl_order_model *model = list->m;
     const level *last = &list->level[list->depth - 1];
 
     if (list->depth == 0 || last->frees || (list->depth == 1 && list->first_differs))
         return false;
-    for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++)
-        if (m->before.item[i] == last->op)
+    for (uint32_t i = model->before.begin[v]; i < model->before.begin[v + 1]; i++)
+        if (model->before.item[i] == last->op)
             return false;
-    if (shares_operand(m, last->op, v))
+    if (shares_operand(model, last->op, v))
         return false;
     return would_free(list, v) || list->place[v] < list->place[last->op];
 }

@@ -70,110 +70,110 @@ typedef struct tasks {
     uint32_t n_streams;
 } tasks;
 
-static void tasks_fini(tasks *t)
+static void tasks_fini(tasks *self)
 {
-    mpl_free_each(t->ctx, t->of, t->cost, t->behind, t->begin, t->before, t->stream, t->end,
-                  t->free, t->last);
+    mpl_free_each(self->ctx, self->of, self->cost, self->behind, self->begin, self->before,
+                  self->stream, self->end, self->free, self->last);
 }
 
 /* Lists what each unit reads of others: counts while before == NULL, else enters. */
-static void visit_reads(tasks *t, const mpl_graph *g)
+static void visit_reads(tasks *self, const mpl_graph *g)
 {
     for (mpl_value v = 0; v < g->n_values; v++) {
         if (g->value_op[v] == MPL_NONE || g->value_block[v] != 0)
             continue;
         for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++) {
-            uint32_t reader = t->of[g->value_use[k]];
+            uint32_t reader = self->of[g->value_use[k]];
 
-            if (t->before == NULL)
-                t->begin[reader + 2]++;
+            if (self->before == NULL)
+                self->begin[reader + 2]++;
             else
-                t->before[t->begin[reader + 1]++] = t->of[g->value_op[v]];
+                self->before[self->begin[reader + 1]++] = self->of[g->value_op[v]];
         }
     }
 }
 
-static mpl_status number_units(tasks *t, const mpl_graph *g, const mpl_op *order,
+static mpl_status number_units(tasks *self, const mpl_graph *g, const mpl_op *order,
                                const uint64_t *cost_ns)
 {
     uint32_t n = 0;
 
-    MPL_PASS(mpl_new(t->ctx, t->of, g->n_ops));
+    MPL_PASS(mpl_new(self->ctx, self->of, g->n_ops));
     for (uint32_t i = 0; i < g->n_ops; i++)
         if (g->op_block[order[i]] == 0)
-            t->of[order[i]] = n++;
-    MPL_PASS(mpl_new_each(t->ctx, n, t->cost, t->behind, t->stream, t->end));
-    t->n = n;
+            self->of[order[i]] = n++;
+    MPL_PASS(mpl_new_each(self->ctx, n, self->cost, self->behind, self->stream, self->end));
+    self->n = n;
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        t->of[op] = t->of[mpl_op_outermost(g, op)];
-        t->cost[t->of[op]] = mpl_add_work(t->cost[t->of[op]], cost_ns[op]);
+        self->of[op] = self->of[mpl_op_outermost(g, op)];
+        self->cost[self->of[op]] = mpl_add_work(self->cost[self->of[op]], cost_ns[op]);
     }
     return MPL_OK;
 }
 
-static mpl_status tasks_init(tasks *t, const mpl_graph *g, const mpl_op *order,
+static mpl_status tasks_init(tasks *self, const mpl_graph *g, const mpl_op *order,
                              const uint64_t *cost_ns, uint32_t n_streams)
 {
-    MPL_PASS(number_units(t, g, order, cost_ns));
-    MPL_PASS(mpl_new(t->ctx, t->begin, (size_t)t->n + 2));
-    visit_reads(t, g);
-    mpl_lists_begin(t->begin, t->n);
-    MPL_PASS(mpl_new(t->ctx, t->before, t->begin[t->n + 1]));
-    visit_reads(t, g);
-    for (uint32_t u = t->n; u-- > 0;)
-        for (uint32_t i = t->begin[u]; i < t->begin[u + 1]; i++) {
-            uint64_t path = mpl_add_work(t->cost[u], t->behind[u]);
+    MPL_PASS(number_units(self, g, order, cost_ns));
+    MPL_PASS(mpl_new(self->ctx, self->begin, (size_t)self->n + 2));
+    visit_reads(self, g);
+    mpl_lists_begin(self->begin, self->n);
+    MPL_PASS(mpl_new(self->ctx, self->before, self->begin[self->n + 1]));
+    visit_reads(self, g);
+    for (uint32_t u = self->n; u-- > 0;)
+        for (uint32_t i = self->begin[u]; i < self->begin[u + 1]; i++) {
+            uint64_t path = mpl_add_work(self->cost[u], self->behind[u]);
 
-            t->behind[t->before[i]] = mpl_max_u64(t->behind[t->before[i]], path);
+            self->behind[self->before[i]] = mpl_max_u64(self->behind[self->before[i]], path);
         }
-    memset(t->stream, 0xff, t->n * sizeof *t->stream);
-    t->n_streams = n_streams < t->n ? n_streams : t->n;
-    return mpl_new_each(t->ctx, (size_t)t->n_streams + 1, t->free, t->last);
+    memset(self->stream, 0xff, self->n * sizeof *self->stream);
+    self->n_streams = n_streams < self->n ? n_streams : self->n;
+    return mpl_new_each(self->ctx, (size_t)self->n_streams + 1, self->free, self->last);
 }
 
 /* ---- simulation ---- */
 
-static void empty_streams(tasks *t)
+static void empty_streams(tasks *self)
 {
-    memset(t->free, 0, t->n_streams * sizeof *t->free);
-    memset(t->last, 0xff, t->n_streams * sizeof *t->last);
+    memset(self->free, 0, self->n_streams * sizeof *self->free);
+    memset(self->last, 0xff, self->n_streams * sizeof *self->last);
 }
 
 /* When what unit u reads is made; units that are not assigned take no time. */
-static uint64_t ready_at(const tasks *t, uint32_t u)
+static uint64_t ready_at(const tasks *self, uint32_t u)
 {
     uint64_t at = 0;
 
-    for (uint32_t i = t->begin[u]; i < t->begin[u + 1]; i++)
-        if (t->stream[t->before[i]] != MPL_NONE)
-            at = mpl_max_u64(at, t->end[t->before[i]]);
+    for (uint32_t i = self->begin[u]; i < self->begin[u + 1]; i++)
+        if (self->stream[self->before[i]] != MPL_NONE)
+            at = mpl_max_u64(at, self->end[self->before[i]]);
     return at;
 }
 
 /* Runs unit u at the end of its stream. */
-static void run_next(tasks *t, uint32_t u)
+static void run_next(tasks *self, uint32_t u)
 {
-    uint32_t k = t->stream[u];
+    uint32_t k = self->stream[u];
 
-    t->end[u] = mpl_add_work(mpl_max_u64(ready_at(t, u), t->free[k]), t->cost[u]);
-    t->free[k] = t->end[u];
-    t->last[k] = u;
+    self->end[u] = mpl_add_work(mpl_max_u64(ready_at(self, u), self->free[k]), self->cost[u]);
+    self->free[k] = self->end[u];
+    self->last[k] = u;
 }
 
 /* Runs all assigned units. Returns the time at which the run would end if what is not assigned had
  * a stream for each unit. *follows: `at` directly follows a unit that it reads. */
-static uint64_t simulate(tasks *t, uint32_t at, bool *follows)
+static uint64_t simulate(tasks *self, uint32_t at, bool *follows)
 {
     uint64_t end = 0;
 
-    empty_streams(t);
-    for (uint32_t u = 0; u < t->n; u++) {
-        if (t->stream[u] == MPL_NONE)
+    empty_streams(self);
+    for (uint32_t u = 0; u < self->n; u++) {
+        if (self->stream[u] == MPL_NONE)
             continue;
-        for (uint32_t i = t->begin[u]; u == at && i < t->begin[u + 1]; i++)
-            *follows = *follows || t->before[i] == t->last[t->stream[u]];
-        run_next(t, u);
-        end = mpl_max_u64(end, mpl_add_work(t->end[u], t->behind[u]));
+        for (uint32_t i = self->begin[u]; u == at && i < self->begin[u + 1]; i++)
+            *follows = *follows || self->before[i] == self->last[self->stream[u]];
+        run_next(self, u);
+        end = mpl_max_u64(end, mpl_add_work(self->end[u], self->behind[u]));
     }
     return end;
 }
@@ -200,57 +200,57 @@ typedef struct ranked {
 
 MPL_ORDER_BY(by_path, ranked, MPL_FALLING(path) MPL_RISING(unit))
 
-static mpl_status by_critical_path(tasks *t)
+static mpl_status by_critical_path(tasks *self)
 {
     mpl_status st = MPL_OK;
     ranked *list = NULL;
     uint32_t n_used = 0;
 
-    MPL_TRY(mpl_new(t->ctx, list, (size_t)t->n + 1));
-    for (uint32_t u = 0; u < t->n; u++)
-        list[u] = (ranked){mpl_add_work(t->cost[u], t->behind[u]), u};
-    qsort(list, t->n, sizeof *list, by_path);
-    for (uint32_t i = 0; i < t->n; i++) {
+    MPL_TRY(mpl_new(self->ctx, list, (size_t)self->n + 1));
+    for (uint32_t u = 0; u < self->n; u++)
+        list[u] = (ranked){mpl_add_work(self->cost[u], self->behind[u]), u};
+    qsort(list, self->n, sizeof *list, by_path);
+    for (uint32_t i = 0; i < self->n; i++) {
         uint32_t u = list[i].unit, best = 0;
         place found = {0};
 
-        for (uint32_t k = 0; k <= n_used && k < t->n_streams; k++) { /* empty ones are alike */
+        for (uint32_t k = 0; k <= n_used && k < self->n_streams; k++) { /* empty ones are alike */
             place here = {0};
 
-            t->stream[u] = k;
-            here.end = simulate(t, u, &here.follows);
-            here.first = t->end[u];
+            self->stream[u] = k;
+            here.end = simulate(self, u, &here.follows);
+            here.first = self->end[u];
             if (k == 0 || is_better(&here, &found))
                 best = k, found = here;
         }
-        t->stream[u] = best;
+        self->stream[u] = best;
         n_used += best == n_used;
     }
 out:
-    mpl_free(t->ctx, list);
+    mpl_free(self->ctx, list);
     return st;
 }
 
 /* Whether unit u reads what the last unit of stream k makes. */
-static bool reads_last(const tasks *t, uint32_t u, uint32_t k)
+static bool reads_last(const tasks *self, uint32_t u, uint32_t k)
 {
-    for (uint32_t i = t->begin[u]; i < t->begin[u + 1]; i++)
-        if (t->before[i] == t->last[k])
+    for (uint32_t i = self->begin[u]; i < self->begin[u + 1]; i++)
+        if (self->before[i] == self->last[k])
             return true;
     return false;
 }
 
 /* Where unit u can begin first (chain: after what it reads, if that is the last of its stream). */
-static uint32_t choose(const tasks *t, uint32_t u, mpl_stream_rule rule)
+static uint32_t choose(const tasks *self, uint32_t u, mpl_stream_rule rule)
 {
-    uint64_t ready = ready_at(t, u);
+    uint64_t ready = ready_at(self, u);
     uint32_t best = 0;
     place found = {0};
 
     if (rule == MPL_STREAMS_round_robin)
-        return u % t->n_streams;
-    for (uint32_t k = 0; k < t->n_streams; k++) {
-        place here = {0, mpl_max_u64(ready, t->free[k]), reads_last(t, u, k)};
+        return u % self->n_streams;
+    for (uint32_t k = 0; k < self->n_streams; k++) {
+        place here = {0, mpl_max_u64(ready, self->free[k]), reads_last(self, u, k)};
 
         here.end = rule == MPL_STREAMS_chain && !here.follows;
         if (k == 0 || is_better(&here, &found))
@@ -259,19 +259,19 @@ static uint32_t choose(const tasks *t, uint32_t u, mpl_stream_rule rule)
     return best;
 }
 
-static mpl_status assign(tasks *t, mpl_stream_rule *rule)
+static mpl_status assign(tasks *self, mpl_stream_rule *rule)
 {
-    uint64_t visits = (uint64_t)t->n + t->begin[t->n];
+    uint64_t visits = (uint64_t)self->n + self->begin[self->n];
 
-    if (*rule == MPL_STREAMS_critical_path && t->n > 0 &&
-        visits > MOST_SIMULATED / t->n / t->n_streams)
+    if (*rule == MPL_STREAMS_critical_path && self->n > 0 &&
+        visits > MOST_SIMULATED / self->n / self->n_streams)
         *rule = MPL_STREAMS_earliest;
-    if (*rule == MPL_STREAMS_critical_path && t->n_streams < t->n)
-        return by_critical_path(t);
-    empty_streams(t);
-    for (uint32_t u = 0; u < t->n; u++) {
-        t->stream[u] = t->n_streams == t->n ? u : choose(t, u, *rule);
-        run_next(t, u);
+    if (*rule == MPL_STREAMS_critical_path && self->n_streams < self->n)
+        return by_critical_path(self);
+    empty_streams(self);
+    for (uint32_t u = 0; u < self->n; u++) {
+        self->stream[u] = self->n_streams == self->n ? u : choose(self, u, *rule);
+        run_next(self, u);
     }
     return MPL_OK;
 }
@@ -281,7 +281,7 @@ mpl_status mpl_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
 {
     mpl_status st = MPL_OK;
     tasks t = {.ctx = ctx};
-    mpl_streams *s = NULL;
+    mpl_streams *streams = NULL;
     uint64_t *estimated = NULL;
 
     if (n == 0)
@@ -293,16 +293,16 @@ mpl_status mpl_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
     }
     MPL_TRY(tasks_init(&t, g, order, cost_ns, n));
     MPL_TRY(assign(&t, &rule));
-    MPL_TRY(mpl_new(ctx, s, 1));
-    *s = (mpl_streams){.n_ops = g->n_ops, .n_units = t.n, .n = n, .rule = rule};
-    MPL_TRY(mpl_new(ctx, s->op_stream, g->n_ops));
+    MPL_TRY(mpl_new(ctx, streams, 1));
+    *streams = (mpl_streams){.n_ops = g->n_ops, .n_units = t.n, .n = n, .rule = rule};
+    MPL_TRY(mpl_new(ctx, streams->op_stream, g->n_ops));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        s->op_stream[op] = t.stream[t.of[op]];
-    *out = s, s = NULL;
+        streams->op_stream[op] = t.stream[t.of[op]];
+    *out = streams, streams = NULL;
 out:
     tasks_fini(&t);
     mpl_free(ctx, estimated);
-    mpl_streams_free(ctx, s);
+    mpl_streams_free(ctx, streams);
     return st;
 }
 
@@ -312,10 +312,11 @@ void mpl_streams_free(mpl_ctx *ctx, mpl_streams *streams)
         mpl_free_each(ctx, streams->op_stream, streams);
 }
 
-void mpl_streams_ask(const mpl_streams *streams, mpl_problem_options *o)
+void mpl_streams_ask(const mpl_streams *streams, mpl_problem_options *options)
 {
-    o->parallel = streams->n > 1;
-    o->op_stream = streams->n > 1 && streams->n < streams->n_units ? streams->op_stream : NULL;
+    options->parallel = streams->n > 1;
+    options->op_stream =
+        streams->n > 1 && streams->n < streams->n_units ? streams->op_stream : NULL;
 }
 
 /* ---- any assignment ---- */

@@ -44,8 +44,8 @@ mpl_status mpl_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order
 void mpl_streams_free(mpl_ctx *ctx, mpl_streams *streams);
 
 /* Asks for a problem that is right under these streams: the serial one for one stream, the parallel
- * one where each unit has its own. o->op_stream borrows. */
-void mpl_streams_ask(const mpl_streams *streams, mpl_problem_options *o);
+ * one where each unit has its own. options->op_stream borrows. */
+void mpl_streams_ask(const mpl_streams *streams, mpl_problem_options *options);
 
 /* Estimated costs: 1000 ns an operation, and 1 ns for 16 of mpl_op_work; blocks count one round.
  * Writes cost_ns[n_ops]. */

@@ -13,131 +13,131 @@ typedef struct stand_in {
     uint8_t *seen; /* [n_values] scratch: the operation reads it */
 } stand_in;
 
-static void stand_in_free(mpl_ctx *ctx, stand_in *s)
+static void stand_in_free(mpl_ctx *ctx, stand_in *in)
 {
-    void *arrays[] = {s->op,
-                      s->seen,
-                      s->g.op_kind,
-                      s->g.op_name,
-                      s->g.op_in_begin,
-                      s->g.op_out_begin,
-                      s->g.op_body_begin,
-                      s->g.op_in,
-                      s->g.op_out,
-                      s->g.value_op,
-                      s->g.value_role,
-                      s->g.output,
-                      s->g.value_use_begin,
-                      s->g.value_use};
+    void *arrays[] = {in->op,
+                      in->seen,
+                      in->g.op_kind,
+                      in->g.op_name,
+                      in->g.op_in_begin,
+                      in->g.op_out_begin,
+                      in->g.op_body_begin,
+                      in->g.op_in,
+                      in->g.op_out,
+                      in->g.value_op,
+                      in->g.value_role,
+                      in->g.output,
+                      in->g.value_use_begin,
+                      in->g.value_use};
 
     MPL_FREE_ALL(ctx, arrays);
 }
 
-static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *s)
+static mpl_status stand_in_new(mpl_ctx *ctx, const mpl_graph *g, stand_in *in)
 {
     size_t n_reads = g->op_in_begin[g->n_ops], n_results = g->n_outputs;
 
     for (uint32_t b = 1; b < g->n_blocks; b++)
         n_results += g->block_n_results[b];
-    s->g = (mpl_graph){.name = g->name,
-                       .n_values = g->n_values,
-                       .value_name = g->value_name,
-                       .value_type = g->value_type,
-                       .value_shape = g->value_shape,
-                       .value_bytes = g->value_bytes};
-    MPL_PASS(mpl_new(ctx, s->op, g->n_ops));
-    MPL_PASS(mpl_new(ctx, s->seen, g->n_values));
-    MPL_PASS(mpl_new_each(ctx, g->n_ops, s->g.op_kind, s->g.op_name));
-    MPL_PASS(mpl_new_each(ctx, (size_t)g->n_ops + 1, s->g.op_in_begin, s->g.op_out_begin,
-                          s->g.op_body_begin));
-    MPL_PASS(mpl_new(ctx, s->g.op_in, 2 * n_reads + n_results)); /* inputs and captures */
-    MPL_PASS(mpl_new(ctx, s->g.op_out, g->op_out_begin[g->n_ops]));
-    MPL_PASS(mpl_new_each(ctx, g->n_values, s->g.value_op, s->g.value_role));
-    return mpl_new(ctx, s->g.output, n_results);
+    in->g = (mpl_graph){.name = g->name,
+                        .n_values = g->n_values,
+                        .value_name = g->value_name,
+                        .value_type = g->value_type,
+                        .value_shape = g->value_shape,
+                        .value_bytes = g->value_bytes};
+    MPL_PASS(mpl_new(ctx, in->op, g->n_ops));
+    MPL_PASS(mpl_new(ctx, in->seen, g->n_values));
+    MPL_PASS(mpl_new_each(ctx, g->n_ops, in->g.op_kind, in->g.op_name));
+    MPL_PASS(mpl_new_each(ctx, (size_t)g->n_ops + 1, in->g.op_in_begin, in->g.op_out_begin,
+                          in->g.op_body_begin));
+    MPL_PASS(mpl_new(ctx, in->g.op_in, 2 * n_reads + n_results)); /* inputs and captures */
+    MPL_PASS(mpl_new(ctx, in->g.op_out, g->op_out_begin[g->n_ops]));
+    MPL_PASS(mpl_new_each(ctx, g->n_values, in->g.value_op, in->g.value_role));
+    return mpl_new(ctx, in->g.output, n_results);
 }
 
 /* ---- a block as a graph ---- */
 
 /* Adds value v to the last operation's operands, if block b makes it and it is new. */
-static void add_capture(const mpl_graph *g, stand_in *s, uint32_t b, mpl_value v)
+static void add_capture(const mpl_graph *g, stand_in *in, uint32_t b, mpl_value v)
 {
-    if (v == MPL_NONE || g->value_op[v] == MPL_NONE || g->value_block[v] != b || s->seen[v])
+    if (v == MPL_NONE || g->value_op[v] == MPL_NONE || g->value_block[v] != b || in->seen[v])
         return;
-    s->seen[v] = 1;
-    s->g.op_in[s->g.op_in_begin[s->g.n_ops + 1]++] = v;
+    in->seen[v] = 1;
+    in->g.op_in[in->g.op_in_begin[in->g.n_ops + 1]++] = v;
 }
 
 /* Adds what the blocks of `owner`, which end right before it, read of block b. */
-static void add_captures(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op owner)
+static void add_captures(const mpl_graph *g, stand_in *in, uint32_t b, mpl_op owner)
 {
     uint32_t first = g->op_body[g->op_body_begin[owner]];
 
     for (mpl_op op = g->block_op_begin[first]; op < owner; op++)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            add_capture(g, s, b, g->op_in[i]);
+            add_capture(g, in, b, g->op_in[i]);
     for (uint32_t k = first;
          k < g->n_blocks && g->block_op_begin[k] <= owner && g->block_owner[k] <= owner; k++)
         for (uint32_t i = 0; i < g->block_n_results[k]; i++)
-            add_capture(g, s, b, g->block_result[g->block_result_begin[k] + i]);
+            add_capture(g, in, b, g->block_result[g->block_result_begin[k] + i]);
 }
 
-static void add_op(const mpl_graph *g, stand_in *s, uint32_t b, mpl_op op)
+static void add_op(const mpl_graph *g, stand_in *in, uint32_t b, mpl_op op)
 {
-    mpl_op mine = s->g.n_ops;
-    uint32_t begin = s->g.op_in_begin[mine], out = s->g.op_out_begin[mine];
+    mpl_op mine = in->g.n_ops;
+    uint32_t begin = in->g.op_in_begin[mine], out = in->g.op_out_begin[mine];
 
-    s->op[mine] = op;
-    s->g.op_kind[mine] = g->op_kind[op];
-    s->g.op_name[mine] = g->op_name[op];
-    s->g.op_in_begin[mine + 1] = begin;
+    in->op[mine] = op;
+    in->g.op_kind[mine] = g->op_kind[op];
+    in->g.op_name[mine] = g->op_name[op];
+    in->g.op_in_begin[mine + 1] = begin;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
-        s->g.op_in[s->g.op_in_begin[mine + 1]++] = g->op_in[i];
+        in->g.op_in[in->g.op_in_begin[mine + 1]++] = g->op_in[i];
         if (g->op_in[i] != MPL_NONE)
-            s->seen[g->op_in[i]] = 1;
+            in->seen[g->op_in[i]] = 1;
     }
     if (g->op_body_begin[op] < g->op_body_begin[op + 1])
-        add_captures(g, s, b, op);
-    for (uint32_t i = begin; i < s->g.op_in_begin[mine + 1]; i++)
-        if (s->g.op_in[i] != MPL_NONE)
-            s->seen[s->g.op_in[i]] = 0;
+        add_captures(g, in, b, op);
+    for (uint32_t i = begin; i < in->g.op_in_begin[mine + 1]; i++)
+        if (in->g.op_in[i] != MPL_NONE)
+            in->seen[in->g.op_in[i]] = 0;
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         if (g->op_out[i] != MPL_NONE)
-            s->g.value_op[g->op_out[i]] = mine;
-        s->g.op_out[out++] = g->op_out[i];
+            in->g.value_op[g->op_out[i]] = mine;
+        in->g.op_out[out++] = g->op_out[i];
     }
-    s->g.op_out_begin[mine + 1] = out;
-    s->g.n_ops++;
+    in->g.op_out_begin[mine + 1] = out;
+    in->g.n_ops++;
 }
 
-static mpl_status fill(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, stand_in *s)
+static mpl_status fill(mpl_ctx *ctx, const mpl_graph *g, uint32_t b, stand_in *in)
 {
     const mpl_value *result = b == 0 ? g->output : g->block_result + g->block_result_begin[b];
     uint32_t n = b == 0 ? g->n_outputs : g->block_n_results[b];
 
-    s->g.n_ops = s->g.n_outputs = 0;
-    memset(s->g.value_op, 0xff, g->n_values * sizeof *s->g.value_op);
+    in->g.n_ops = in->g.n_outputs = 0;
+    memset(in->g.value_op, 0xff, g->n_values * sizeof *in->g.value_op);
     for (mpl_value v = 0; v < g->n_values; v++)
-        s->g.value_role[v] =
+        in->g.value_role[v] =
             g->value_op[v] != MPL_NONE && g->value_block[v] != b ? MPL_PARAMETER : g->value_role[v];
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         if (g->op_block[op] == b)
-            add_op(g, s, b, op);
+            add_op(g, in, b, op);
     for (uint32_t i = 0; i < n; i++) {
         if (result[i] == MPL_NONE || g->value_block[result[i]] != b)
             continue;
-        s->g.output[s->g.n_outputs++] = result[i];
+        in->g.output[in->g.n_outputs++] = result[i];
         if (g->value_role[result[i]] == MPL_TEMPORARY)
-            s->g.value_role[result[i]] = MPL_OUTPUT;
+            in->g.value_role[result[i]] = MPL_OUTPUT;
     }
-    return mpl_graph_index_uses(ctx, &s->g);
+    return mpl_graph_index_uses(ctx, &in->g);
 }
 
 /* ---- the whole order ---- */
 
 /* Moves exit tests as early as possible: the makers of orders do not know them. */
-static void with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
+static void with_tests(const stand_in *in, const mpl_op *order, mpl_op *out)
 {
-    const mpl_graph *g = &s->g;
+    const mpl_graph *g = &in->g;
     uint32_t n = 0;
 
     for (uint32_t step = 0; step <= g->n_ops; step++) {
@@ -146,11 +146,11 @@ static void with_tests(const stand_in *s, const mpl_op *order, mpl_op *out)
         if (after != MPL_NONE && g->op_kind[after] == MPL_OP_exit_unless)
             continue;
         if (after != MPL_NONE)
-            out[n++] = s->op[after];
+            out[n++] = in->op[after];
         for (mpl_op test = 0; test < g->n_ops; test++)
             if (g->op_kind[test] == MPL_OP_exit_unless &&
                 g->value_op[g->op_in[g->op_in_begin[test]]] == after)
-                out[n++] = s->op[test];
+                out[n++] = in->op[test];
     }
 }
 

@@ -27,48 +27,48 @@ static mpl_status search_block(mpl_ctx *ctx, const mpl_graph *g, uint32_t block,
     mpl_status st = MPL_OK;
     program *x = how;
     mpl_order_run run = *x->run;
-    mpl_order_model *m = NULL;
+    mpl_order_model *model = NULL;
 
-    MPL_TRY(mpl_block_model_new(x->models, block, &m));
+    MPL_TRY(mpl_block_model_new(x->models, block, &model));
     if (x->budget < UINT64_MAX)
         run.budget_ticks = (x->budget - mpl_min_u64(x->budget, x->ticks)) / 2 + 1;
     run.live_bytes = run.bound_bytes = run.ticks = 0;
     run.method = NULL;
     run.stopped_by_clock = false;
-    if (m->n > 0)
-        MPL_TRY(mpl_order_search_model(&run, x->left_out, m, g, order));
-    x->models->need[block] = mpl_max_u64(run.bound_bytes, mpl_order_model_start(m));
+    if (model->n > 0)
+        MPL_TRY(mpl_order_search_model(&run, x->left_out, model, g, order));
+    x->models->need[block] = mpl_max_u64(run.bound_bytes, mpl_order_model_start(model));
     x->ticks += run.ticks;
     x->late = x->late || run.stopped_by_clock;
     if (run.method != NULL && (x->method == NULL || strcmp(run.method, "search") == 0))
         x->method = run.method;
 out:
-    mpl_order_model_free(ctx, m);
+    mpl_order_model_free(ctx, model);
     return st;
 }
 
 /* Keeps the plain order whose peak is the lowest, if it is below *live. */
-static mpl_status compare_plain(program *x, const mpl_problem_options *o, mpl_op *order,
+static mpl_status compare_plain(program *self, const mpl_problem_options *options, mpl_op *order,
                                 uint64_t *live)
 {
     static mpl_plain_order *const plain[] = {mpl_order_greedy, mpl_order_dfs};
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = x->run->ctx;
+    mpl_ctx *ctx = self->run->ctx;
     mpl_op *other = NULL;
     uint8_t *shared = NULL;
     uint64_t peak;
 
-    MPL_TRY(mpl_new_each(ctx, x->g->n_ops, other, shared));
-    MPL_TRY(mpl_order_live(ctx, x->g, o, order, shared, live));
-    for (size_t i = 0; x->models->need[0] < *live && i <= sizeof plain / sizeof *plain; i++) {
-        MPL_TRY(i == 0 ? mpl_order_given(ctx, x->g, other)
-                       : mpl_order_each_block(ctx, x->g, plain[i - 1], other));
-        MPL_TRY(mpl_order_live(ctx, x->g, o, other, shared, &peak));
-        x->ticks += x->g->n_ops;
+    MPL_TRY(mpl_new_each(ctx, self->g->n_ops, other, shared));
+    MPL_TRY(mpl_order_live(ctx, self->g, options, order, shared, live));
+    for (size_t i = 0; self->models->need[0] < *live && i <= sizeof plain / sizeof *plain; i++) {
+        MPL_TRY(i == 0 ? mpl_order_given(ctx, self->g, other)
+                       : mpl_order_each_block(ctx, self->g, plain[i - 1], other));
+        MPL_TRY(mpl_order_live(ctx, self->g, options, other, shared, &peak));
+        self->ticks += self->g->n_ops;
         if (peak >= *live)
             continue;
         *live = peak;
-        memcpy(order, other, x->g->n_ops * sizeof *order);
+        memcpy(order, other, self->g->n_ops * sizeof *order);
     }
 out:
     mpl_free_each(ctx, other, shared);

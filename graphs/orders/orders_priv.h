@@ -30,21 +30,21 @@ static inline bool mpl_order_uses(const mpl_effort *effort, mpl_order_rule rule)
 /* Whether to stop; reads the clock now and then. */
 bool mpl_effort_spent(mpl_effort *effort);
 
-/* cut.c: a bound: no order of m has a peak below *bound. For each operation a minimum cut gives the
- * least live bytes of any set that it can follow. `order` (of m) and its costs decide which
+/* cut.c: a bound: no order of model has a peak below *bound. For each operation a minimum cut gives
+ * the least live bytes of any set that it can follow. `order` (of model) and its costs decide which
  * operations come first; bounds up to `known` are skipped. O(n * flow). Forward models only. */
-mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *model, const uint32_t *order,
                                uint64_t known, mpl_effort *effort, uint64_t *bound);
 
 /* cut.c: tries to prove that no plan of any order ends below `goal` (m: of a graph). Live bytes
  * count whole slots, while an arena ends where the buffer on top ends: it is proved for each buffer
  * that may be on top while an operation costs that much. O(operations tried * buffers * flow). */
-mpl_status mpl_order_arena_bound(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+mpl_status mpl_order_arena_bound(mpl_ctx *ctx, const mpl_order_model *model, const uint32_t *order,
                                  uint64_t goal, mpl_effort *effort, bool *proved);
 
 /* cut.c: repeatedly moves the costliest operation to a set where it costs least (the smallest or
  * largest such set), while that may help. Only improves order and *peak. Forward models only. */
-mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, bool largest,
+mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *model, uint64_t floor, bool largest,
                           mpl_effort *effort, uint32_t *order, uint64_t *peak);
 
 /* cut.c: a bound from a group of operations: one of them runs first, and none of the group is done
@@ -52,7 +52,7 @@ mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor
  * cost as much on the way to sets where members are cheap. If no operation on such a way costs as
  * much, the way becomes the prefix of another order; it replaces order and *peak if it is better.
  * On entry *peak is that of `order`; `known` is a bound. */
-mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_t known,
+mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *model, uint64_t known,
                                  mpl_effort *effort, uint32_t *order, uint64_t *peak,
                                  uint64_t *bound);
 
@@ -60,18 +60,19 @@ mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *m, uint64_
  * it. A peak of at most `floor` ends the search. On entry *peak is that of `order`; only improves
  * both. *bound is at least floor; above floor it is proved that no order has a lower peak. *done:
  * *peak equals *bound or is at most floor. At most max_states sets. */
-mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor,
+mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *model, uint64_t floor,
                                 size_t max_states, mpl_effort *effort, uint32_t *order,
                                 uint64_t *peak, uint64_t *bound, bool *done);
 
 /* order_beam.c: keeps the `width` best sets after each choice. A peak at `floor` ends it. Only
  * improves order and *peak. */
-mpl_status mpl_order_beam(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, uint32_t width,
-                          mpl_effort *effort, uint32_t *order, uint64_t *peak);
+mpl_status mpl_order_beam(mpl_ctx *ctx, const mpl_order_model *model, uint64_t floor,
+                          uint32_t width, mpl_effort *effort, uint32_t *order, uint64_t *peak);
 
 /* anneal.c: `rounds` moves of one operation. Only improves order and *peak. */
-mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor, uint64_t seed,
-                            uint64_t rounds, mpl_effort *effort, uint32_t *order, uint64_t *peak);
+mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *model, uint64_t floor,
+                            uint64_t seed, uint64_t rounds, mpl_effort *effort, uint32_t *order,
+                            uint64_t *peak);
 
 /* closure.c: runs what may run without loss: an operation that keeps within `peak` and leaves no
  * more live bytes than before, alone or with some of those that it makes ready. Writes what it ran
@@ -83,10 +84,10 @@ uint32_t mpl_order_close(mpl_order_walk *walk, uint64_t peak, uint32_t *ran, mpl
 mpl_status mpl_order_live(mpl_ctx *ctx, const mpl_graph *g, const mpl_problem_options *options,
                           const mpl_op *order, uint8_t *shared, uint64_t *live);
 
-/* least_peak.c: searches for an order of m, made of g, with the least peak; writes the run but for
- * its scope. left_out: bits of mpl_order_rule. */
-mpl_status mpl_order_search_model(mpl_order_run *run, uint32_t left_out, const mpl_order_model *m,
-                                  const mpl_graph *g, mpl_op *order);
+/* least_peak.c: searches for an order of model, made of g, with the least peak; writes the run but
+ * for its scope. left_out: bits of mpl_order_rule. */
+mpl_status mpl_order_search_model(mpl_order_run *run, uint32_t left_out,
+                                  const mpl_order_model *model, const mpl_graph *g, mpl_op *order);
 
 /* The same for a graph without control flow; writes all of the run. */
 mpl_status mpl_order_search_flat(mpl_order_run *run, const mpl_graph *g, uint32_t left_out,

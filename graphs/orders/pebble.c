@@ -27,48 +27,49 @@ static uint32_t sinks_of(const mpl_dag *dag)
 }
 
 /* The upper bits of a state: which sinks, ascending, have had a pebble. */
-static uint32_t with_pebble(const game *g, uint32_t state, uint32_t pebbles, uint32_t v)
+static uint32_t with_pebble(const game *self, uint32_t state, uint32_t pebbles, uint32_t v)
 {
-    uint32_t had = state >> g->dag->n;
+    uint32_t had = state >> self->dag->n;
 
-    if (g->sinks >> v & 1)
-        had |= UINT32_C(1) << __builtin_popcount(g->sinks & ((UINT32_C(1) << v) - 1));
-    return had << g->dag->n | pebbles;
+    if (self->sinks >> v & 1)
+        had |= UINT32_C(1) << __builtin_popcount(self->sinks & ((UINT32_C(1) << v) - 1));
+    return had << self->dag->n | pebbles;
 }
 
-static mpl_status reach(game *g, uint32_t state, uint32_t time, bool later)
+static mpl_status reach(game *self, uint32_t state, uint32_t time, bool later)
 {
-    if (g->time[state] <= time)
+    if (self->time[state] <= time)
         return MPL_OK;
-    g->time[state] = time;
+    self->time[state] = time;
     if (later) {
-        MPL_PASS(mpl_reserve(g->ctx, g->next, g->next_cap, g->n_next + 1));
-        g->next[g->n_next++] = state;
+        MPL_PASS(mpl_reserve(self->ctx, self->next, self->next_cap, self->n_next + 1));
+        self->next[self->n_next++] = state;
     } else {
-        MPL_PASS(mpl_reserve(g->ctx, g->now, g->now_cap, g->n_now + 1));
-        g->now[g->n_now++] = state;
+        MPL_PASS(mpl_reserve(self->ctx, self->now, self->now_cap, self->n_now + 1));
+        self->now[self->n_now++] = state;
     }
     return MPL_OK;
 }
 
-static mpl_status move(game *g, uint32_t state, uint32_t time)
+static mpl_status move(game *self, uint32_t state, uint32_t time)
 {
-    uint32_t n = g->dag->n, pebbles = state & ((UINT32_C(1) << n) - 1);
+    uint32_t n = self->dag->n, pebbles = state & ((UINT32_C(1) << n) - 1);
 
     for (uint32_t v = 0; v < n; v++) {
-        uint32_t bit = UINT32_C(1) << v, before = g->dag->before[v];
+        uint32_t bit = UINT32_C(1) << v, before = self->dag->before[v];
 
         if (pebbles & bit) {
-            MPL_PASS(reach(g, state & ~bit, time, false));
+            MPL_PASS(reach(self, state & ~bit, time, false));
             continue;
         }
         if ((before & ~pebbles) != 0)
             continue;
-        if ((uint32_t)__builtin_popcount(pebbles) < g->space)
-            MPL_PASS(reach(g, with_pebble(g, state, pebbles | bit, v), time + 1, true));
-        for (uint32_t u = 0; g->sliding && u < v; u++)
+        if ((uint32_t)__builtin_popcount(pebbles) < self->space)
+            MPL_PASS(reach(self, with_pebble(self, state, pebbles | bit, v), time + 1, true));
+        for (uint32_t u = 0; self->sliding && u < v; u++)
             if (before >> u & 1)
-                MPL_PASS(reach(g, with_pebble(g, state, (pebbles & ~(UINT32_C(1) << u)) | bit, v),
+                MPL_PASS(reach(self,
+                               with_pebble(self, state, (pebbles & ~(UINT32_C(1) << u)) | bit, v),
                                time + 1, true));
     }
     return MPL_OK;

@@ -154,81 +154,81 @@ static int by_made(const void *a, const void *b)
 }
 
 /* Whether a leaves fewer live bytes than b. Compares makes - frees without negative numbers. */
-static bool leaves_less(const greedy *y, mpl_op a, mpl_op b)
+static bool leaves_less(const greedy *self, mpl_op a, mpl_op b)
 {
     uint64_t left, right;
 
     if (a == MPL_NONE || b == MPL_NONE)
         return b == MPL_NONE && a != MPL_NONE;
-    left = y->makes[a] + y->frees[b];
-    right = y->makes[b] + y->frees[a];
+    left = self->makes[a] + self->frees[b];
+    right = self->makes[b] + self->frees[a];
     return left != right ? left < right : a < b;
 }
 
-static void set_leaf(greedy *y, mpl_op op, bool ready)
+static void set_leaf(greedy *self, mpl_op op, bool ready)
 {
-    uint32_t node = y->leaves + y->leaf_of[op];
+    uint32_t node = self->leaves + self->leaf_of[op];
 
-    y->best[node] = ready ? op : MPL_NONE;
+    self->best[node] = ready ? op : MPL_NONE;
     for (node /= 2; node > 0; node /= 2) {
-        mpl_op left = y->best[2 * node], right = y->best[2 * node + 1];
+        mpl_op left = self->best[2 * node], right = self->best[2 * node + 1];
 
-        y->best[node] = leaves_less(y, right, left) ? right : left;
+        self->best[node] = leaves_less(self, right, left) ? right : left;
     }
 }
 
 /* The ready operation that makes at most `room` bytes and leaves least, or MPL_NONE. */
-static mpl_op best_within(const greedy *y, uint64_t room)
+static mpl_op best_within(const greedy *self, uint64_t room)
 {
-    uint32_t low = 0, high = y->g->n_ops; /* leaves [0, low) make at most room */
+    uint32_t low = 0, high = self->g->n_ops; /* leaves [0, low) make at most room */
     mpl_op found = MPL_NONE;
 
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
 
-        if (y->makes[y->leaf_op[mid]] <= room)
+        if (self->makes[self->leaf_op[mid]] <= room)
             low = mid + 1;
         else
             high = mid;
     }
-    for (uint32_t from = y->leaves, to = y->leaves + low; from < to; from /= 2, to /= 2) {
+    for (uint32_t from = self->leaves, to = self->leaves + low; from < to; from /= 2, to /= 2) {
         if (from & 1) {
-            found = leaves_less(y, y->best[from], found) ? y->best[from] : found;
+            found = leaves_less(self, self->best[from], found) ? self->best[from] : found;
             from++;
         }
         if (to & 1) {
             to--;
-            found = leaves_less(y, y->best[to], found) ? y->best[to] : found;
+            found = leaves_less(self, self->best[to], found) ? self->best[to] : found;
         }
     }
     return found;
 }
 
 /* The fewest bytes that a ready operation makes. */
-static uint64_t least_made(const greedy *y)
+static uint64_t least_made(const greedy *self)
 {
     uint32_t node = 1;
 
-    mpl_assert(y->best[1] != MPL_NONE);
-    while (node < y->leaves)
-        node = y->best[2 * node] != MPL_NONE ? 2 * node : 2 * node + 1;
-    return y->makes[y->best[node]];
+    mpl_assert(self->best[1] != MPL_NONE);
+    while (node < self->leaves)
+        node = self->best[2 * node] != MPL_NONE ? 2 * node : 2 * node + 1;
+    return self->makes[self->best[node]];
 }
 
-/* Writes the distinct counted roots that `op` reads to y->touched; returns their number. */
-static uint32_t roots_read(greedy *y, mpl_op op)
+/* Writes the distinct counted roots that `op` reads to self->touched; returns their number. */
+static uint32_t roots_read(greedy *self, mpl_op op)
 {
-    const mpl_graph *g = y->g;
+    const mpl_graph *g = self->g;
     uint32_t n = 0;
 
-    y->round++;
+    self->round++;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++) {
-        mpl_value v = g->op_in[i] == MPL_NONE ? MPL_NONE : y->root[g->op_in[i]];
+        mpl_value v = g->op_in[i] == MPL_NONE ? MPL_NONE : self->root[g->op_in[i]];
 
-        if (v == MPL_NONE || !y->counted[v] || y->seen[v] == y->round)
+        if (v == MPL_NONE || !self->counted[v] || self->seen[v] == self->round)
             continue;
-        y->seen[v] = y->round;
-        y->touched[n++] = v;
+        self->seen[v] = self->round;
+        self->touched[n++] = v;
     }
     return n;
 }
@@ -297,28 +297,28 @@ out:
 }
 
 /* Runs `op`: readies the operations that waited for it, and updates the last readers. */
-static void greedy_take(greedy *y, mpl_op op)
+static void greedy_take(greedy *self, mpl_op op)
 {
-    const mpl_graph *g = y->g;
+    const mpl_graph *g = self->g;
 
-    set_leaf(y, op, false);
-    for (uint32_t i = 0, n = roots_read(y, op); i < n; i++) {
-        mpl_value v = y->touched[i];
+    set_leaf(self, op, false);
+    for (uint32_t i = 0, n = roots_read(self, op); i < n; i++) {
+        mpl_value v = self->touched[i];
 
-        y->last_reader[v] -= op;
-        if (--y->readers[v] != 1)
+        self->last_reader[v] -= op;
+        if (--self->readers[v] != 1)
             continue;
-        y->frees[y->last_reader[v]] += g->value_bytes[v];
-        if (y->waits[y->last_reader[v]] == 0)
-            set_leaf(y, (mpl_op)y->last_reader[v], true);
+        self->frees[self->last_reader[v]] += g->value_bytes[v];
+        if (self->waits[self->last_reader[v]] == 0)
+            set_leaf(self, (mpl_op)self->last_reader[v], true);
     }
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
         for (uint32_t j = v == MPL_NONE ? 0 : g->value_use_begin[v];
              v != MPL_NONE && j < g->value_use_begin[v + 1]; j++)
-            if (y->needed[g->value_use[j]] && --y->waits[g->value_use[j]] == 0)
-                set_leaf(y, g->value_use[j], true);
+            if (self->needed[g->value_use[j]] && --self->waits[g->value_use[j]] == 0)
+                set_leaf(self, g->value_use[j], true);
     }
 }
 

@@ -44,42 +44,42 @@ static bool comes_first(const item *a, const item *b)
     return a->id < b->id;
 }
 
-static mpl_status push(search *s, item x)
+static mpl_status push(search *self, item x)
 {
-    size_t at = s->n_heap;
+    size_t at = self->n_heap;
 
-    MPL_PASS(mpl_reserve(s->ctx, s->heap, s->heap_cap, s->n_heap + 1));
-    s->n_heap++;
-    for (; at > 0 && comes_first(&x, &s->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        s->heap[at] = s->heap[(at - 1) / 2];
-    s->heap[at] = x;
+    MPL_PASS(mpl_reserve(self->ctx, self->heap, self->heap_cap, self->n_heap + 1));
+    self->n_heap++;
+    for (; at > 0 && comes_first(&x, &self->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        self->heap[at] = self->heap[(at - 1) / 2];
+    self->heap[at] = x;
     return MPL_OK;
 }
 
-static item pop(search *s)
+static item pop(search *self)
 {
-    item top = s->heap[0], x = s->heap[--s->n_heap];
+    item top = self->heap[0], x = self->heap[--self->n_heap];
     size_t at = 0;
 
-    for (size_t child = 1; child < s->n_heap; child = 2 * at + 1) {
-        if (child + 1 < s->n_heap && comes_first(&s->heap[child + 1], &s->heap[child]))
+    for (size_t child = 1; child < self->n_heap; child = 2 * at + 1) {
+        if (child + 1 < self->n_heap && comes_first(&self->heap[child + 1], &self->heap[child]))
             child++;
-        if (!comes_first(&s->heap[child], &x))
+        if (!comes_first(&self->heap[child], &x))
             break;
-        s->heap[at] = s->heap[child];
+        self->heap[at] = self->heap[child];
         at = child;
     }
-    if (s->n_heap > 0)
-        s->heap[at] = x;
+    if (self->n_heap > 0)
+        self->heap[at] = x;
     return top;
 }
 
 /* Hash of a set, for the table only. */
-static uint64_t hash_of(const search *s, const uint64_t *words)
+static uint64_t hash_of(const search *self, const uint64_t *words)
 {
     uint64_t h = MPL_HASH_SEED;
 
-    for (uint32_t i = 0; i < s->n_words; i++) {
+    for (uint32_t i = 0; i < self->n_words; i++) {
         h ^= words[i];
         h *= UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 29;
@@ -88,151 +88,155 @@ static uint64_t hash_of(const search *s, const uint64_t *words)
 }
 
 /* Writes the set of a walk to words; returns its hash. */
-static uint64_t pack(const search *s, const mpl_order_walk *w, uint64_t *words)
+static uint64_t pack(const search *self, const mpl_order_walk *walk, uint64_t *words)
 {
-    memset(words, 0, s->n_words * sizeof *words);
-    for (uint32_t v = 0; v < s->m->n; v++)
-        words[v / 64] |= (uint64_t)w->done[v] << (v % 64);
-    return hash_of(s, words);
+    memset(words, 0, self->n_words * sizeof *words);
+    for (uint32_t v = 0; v < self->m->n; v++)
+        words[v / 64] |= (uint64_t)walk->done[v] << (v % 64);
+    return hash_of(self, words);
 }
 
 /* Doubles the hash table when it holds more states than slots. */
-static mpl_status grow_table(search *s)
+static mpl_status grow_table(search *self)
 {
-    size_t size = s->table_size * 2;
+    size_t size = self->table_size * 2;
     uint32_t *table = NULL;
 
-    MPL_PASS(mpl_new(s->ctx, table, size));
+    MPL_PASS(mpl_new(self->ctx, table, size));
     memset(table, 0xff, size * sizeof *table);
-    for (uint32_t id = 0; id < s->n_states; id++) {
-        uint64_t h = hash_of(s, s->words + (size_t)id * s->n_words);
+    for (uint32_t id = 0; id < self->n_states; id++) {
+        uint64_t h = hash_of(self, self->words + (size_t)id * self->n_words);
 
-        s->states[id].next = table[h & (size - 1)];
+        self->states[id].next = table[h & (size - 1)];
         table[h & (size - 1)] = id;
     }
-    mpl_free(s->ctx, s->table);
-    s->table = table;
-    s->table_size = size;
+    mpl_free(self->ctx, self->table);
+    self->table = table;
+    self->table_size = size;
     return MPL_OK;
 }
 
 /* Keeps the walk's set if it is new or reached with a lower peak than before. */
-static mpl_status keep(search *s, const mpl_order_walk *w, uint64_t peak, uint32_t parent,
+static mpl_status keep(search *self, const mpl_order_walk *walk, uint64_t peak, uint32_t parent,
                        uint32_t choice)
 {
     uint64_t *words, h;
-    uint32_t id = (uint32_t)s->n_states;
+    uint32_t id = (uint32_t)self->n_states;
 
-    MPL_PASS(mpl_reserve(s->ctx, s->words, s->word_cap, (s->n_states + 1) * s->n_words));
-    words = s->words + s->n_states * s->n_words;
-    h = pack(s, w, words);
-    for (uint32_t i = s->table[h & (s->table_size - 1)]; i != MPL_NONE; i = s->states[i].next)
-        if (memcmp(s->words + (size_t)i * s->n_words, words, s->n_words * sizeof *words) == 0) {
-            if (s->states[i].peak <= peak)
+    MPL_PASS(
+        mpl_reserve(self->ctx, self->words, self->word_cap, (self->n_states + 1) * self->n_words));
+    words = self->words + self->n_states * self->n_words;
+    h = pack(self, walk, words);
+    for (uint32_t i = self->table[h & (self->table_size - 1)]; i != MPL_NONE;
+         i = self->states[i].next)
+        if (memcmp(self->words + (size_t)i * self->n_words, words, self->n_words * sizeof *words) ==
+            0) {
+            if (self->states[i].peak <= peak)
                 return MPL_OK;
             id = i;
             break;
         }
-    if (id == s->n_states) {
-        MPL_PASS(mpl_reserve(s->ctx, s->states, s->state_cap, s->n_states + 1));
-        s->states[id].next = s->table[h & (s->table_size - 1)];
-        s->table[h & (s->table_size - 1)] = id;
-        s->n_states++;
+    if (id == self->n_states) {
+        MPL_PASS(mpl_reserve(self->ctx, self->states, self->state_cap, self->n_states + 1));
+        self->states[id].next = self->table[h & (self->table_size - 1)];
+        self->table[h & (self->table_size - 1)] = id;
+        self->n_states++;
     }
-    s->states[id].peak = peak;
-    s->states[id].parent = parent;
-    s->states[id].choice = choice;
-    s->states[id].n_done = w->n_done;
-    s->states[id].closed = false;
-    MPL_PASS(push(s, (item){peak, w->n_done, id}));
-    if (s->n_states > s->table_size)
-        MPL_PASS(grow_table(s));
+    self->states[id].peak = peak;
+    self->states[id].parent = parent;
+    self->states[id].choice = choice;
+    self->states[id].n_done = walk->n_done;
+    self->states[id].closed = false;
+    MPL_PASS(push(self, (item){peak, walk->n_done, id}));
+    if (self->n_states > self->table_size)
+        MPL_PASS(grow_table(self));
     return MPL_OK;
 }
 
 /* Sets the walk to a state's set, with the ready operations ascending. */
-static void unpack(search *s, uint32_t id)
+static void unpack(search *self, uint32_t id)
 {
-    const uint64_t *words = s->words + (size_t)id * s->n_words;
+    const uint64_t *words = self->words + (size_t)id * self->n_words;
 
-    mpl_order_walk_reset(&s->at);
-    for (uint32_t v = 0; v < s->m->n; v++)
+    mpl_order_walk_reset(&self->at);
+    for (uint32_t v = 0; v < self->m->n; v++)
         if (mpl_bit_has(words, v))
-            mpl_order_walk_run(&s->at, v); /* ids are a valid order */
-    s->at.n_ready = 0;
-    for (uint32_t v = 0; v < s->m->n; v++)
-        if (!s->at.done[v] && s->at.waits[v] == 0)
-            s->at.ready[s->at.n_ready++] = v;
-    s->effort->ticks += s->m->n / 8 + 1;
+            mpl_order_walk_run(&self->at, v); /* ids are a valid order */
+    self->at.n_ready = 0;
+    for (uint32_t v = 0; v < self->m->n; v++)
+        if (!self->at.done[v] && self->at.waits[v] == 0)
+            self->at.ready[self->at.n_ready++] = v;
+    self->effort->ticks += self->m->n / 8 + 1;
 }
 
-static mpl_status expand(search *s, uint32_t id)
+static mpl_status expand(search *self, uint32_t id)
 {
-    uint64_t peak = s->states[id].peak;
+    uint64_t peak = self->states[id].peak;
 
-    s->states[id].closed = true;
-    unpack(s, id);
-    for (uint32_t i = 0; i < s->at.n_ready; i++) {
-        uint32_t v = s->at.ready[i];
-        uint64_t cost = mpl_max_u64(peak, mpl_order_walk_cost(&s->at, v));
+    self->states[id].closed = true;
+    unpack(self, id);
+    for (uint32_t i = 0; i < self->at.n_ready; i++) {
+        uint32_t v = self->at.ready[i];
+        uint64_t cost = mpl_max_u64(peak, mpl_order_walk_cost(&self->at, v));
 
-        s->effort->ticks++;
-        if (cost >= s->limit)
+        self->effort->ticks++;
+        if (cost >= self->limit)
             continue;
-        mpl_order_walk_copy(&s->child, &s->at);
-        mpl_order_walk_run(&s->child, v);
-        mpl_order_close(&s->child, cost, s->ran, s->effort);
-        s->effort->ticks += s->m->n / 16;
-        MPL_PASS(keep(s, &s->child, cost, id, v));
+        mpl_order_walk_copy(&self->child, &self->at);
+        mpl_order_walk_run(&self->child, v);
+        mpl_order_close(&self->child, cost, self->ran, self->effort);
+        self->effort->ticks += self->m->n / 16;
+        MPL_PASS(keep(self, &self->child, cost, id, v));
     }
     return MPL_OK;
 }
 
 /* The order that leads to a state. What followed a choice without loss is recomputed: from the
  * parent's set, whose peak may have fallen since, within the child's peak. */
-static void trace(search *s, uint32_t id, uint32_t *order)
+static void trace(search *self, uint32_t id, uint32_t *order)
 {
-    uint32_t depth = 0, n = 0, *chain = s->ran;
+    uint32_t depth = 0, n = 0, *chain = self->ran;
 
-    for (uint32_t i = id; i != MPL_NONE; i = s->states[i].parent)
+    for (uint32_t i = id; i != MPL_NONE; i = self->states[i].parent)
         depth++;
-    for (uint32_t i = id, at = depth; i != MPL_NONE; i = s->states[i].parent)
+    for (uint32_t i = id, at = depth; i != MPL_NONE; i = self->states[i].parent)
         chain[--at] = i;
-    mpl_order_walk_reset(&s->child);
+    mpl_order_walk_reset(&self->child);
     for (uint32_t i = 0; i < depth; i++) {
-        const state *x = &s->states[chain[i]];
+        const state *x = &self->states[chain[i]];
 
         if (i > 0) {
-            unpack(s, chain[i - 1]);
-            mpl_order_walk_copy(&s->child, &s->at);
-            mpl_order_walk_run(&s->child, x->choice);
+            unpack(self, chain[i - 1]);
+            mpl_order_walk_copy(&self->child, &self->at);
+            mpl_order_walk_run(&self->child, x->choice);
             order[n++] = x->choice;
         }
-        n += mpl_order_close(&s->child, x->peak, order + n, s->effort);
+        n += mpl_order_close(&self->child, x->peak, order + n, self->effort);
     }
-    mpl_assert(n == s->m->n);
+    mpl_assert(n == self->m->n);
 }
 
-static mpl_status search_init(search *s)
+static mpl_status search_init(search *self)
 {
-    s->n_words = (s->m->n + 63) / 64;
-    s->table_size = 1024;
-    MPL_PASS(mpl_new(s->ctx, s->table, s->table_size));
-    memset(s->table, 0xff, s->table_size * sizeof *s->table);
-    MPL_PASS(mpl_new(s->ctx, s->ran, (size_t)s->m->n + 1)); /* the start, and one per state */
-    MPL_PASS(mpl_order_walk_init(s->ctx, s->m, &s->at));
-    MPL_PASS(mpl_order_walk_init(s->ctx, s->m, &s->child));
-    mpl_order_close(&s->child, s->floor, s->ran, s->effort);
-    return keep(s, &s->child, s->floor, MPL_NONE, MPL_NONE);
+    self->n_words = (self->m->n + 63) / 64;
+    self->table_size = 1024;
+    MPL_PASS(mpl_new(self->ctx, self->table, self->table_size));
+    memset(self->table, 0xff, self->table_size * sizeof *self->table);
+    MPL_PASS(mpl_new(self->ctx, self->ran, (size_t)self->m->n + 1)); /* the start, and one per state
+                                                                      */
+    MPL_PASS(mpl_order_walk_init(self->ctx, self->m, &self->at));
+    MPL_PASS(mpl_order_walk_init(self->ctx, self->m, &self->child));
+    mpl_order_close(&self->child, self->floor, self->ran, self->effort);
+    return keep(self, &self->child, self->floor, MPL_NONE, MPL_NONE);
 }
 
-mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t floor,
+mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *model, uint64_t floor,
                                 size_t max_states, mpl_effort *effort, uint32_t *order,
                                 uint64_t *peak, uint64_t *bound, bool *done)
 {
     mpl_status st = MPL_OK;
     search s = {.ctx = ctx,
-                .m = m,
+                .m = model,
                 .effort = effort,
                 .floor = floor,
                 .limit = *peak,
@@ -254,7 +258,7 @@ mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *m, uint64_t
         pop(&s);
         if (s.states[next.id].peak != next.peak || s.states[next.id].closed)
             continue;
-        if (next.n_done == m->n) {
+        if (next.n_done == model->n) {
             trace(&s, next.id, order);
             *peak = *bound = next.peak;
             break;

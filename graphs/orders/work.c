@@ -16,10 +16,10 @@ static double elements(const mpl_graph *g, mpl_value v, uint32_t from)
 /* Inner dimension of a matrix product whose left input is i. */
 static double depth(const mpl_graph *g, mpl_op op, uint32_t i)
 {
-    const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];
-    bool turned = s->rank > 1 && mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0;
+    const mpl_shape *shape = &g->value_shape[mpl_op_input(g, op, i)];
+    bool turned = shape->rank > 1 && mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0;
 
-    return s->rank == 0 ? 1 : (double)s->dim[s->rank - (turned ? 2 : 1)];
+    return shape->rank == 0 ? 1 : (double)shape->dim[shape->rank - (turned ? 2 : 1)];
 }
 
 /* Number of requested gradients that are products: all but that of output `bias`. */

@@ -30,17 +30,17 @@ static bool is_repeated(const mpl_graph *g, mpl_op op, uint32_t i)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     mpl_value v = mpl_op_input(g, op, i);
-    const mpl_shape *s;
+    const mpl_shape *shape;
 
     if (kind != MPL_OP_add && kind != MPL_OP_mul &&
         ((kind != MPL_OP_sub && kind != MPL_OP_div) || i == 0))
         return false;
-    s = &g->value_shape[v];
-    if (mpl_shape_equal(s, &g->value_shape[mpl_op_output(g, op, 0)]) ||
+    shape = &g->value_shape[v];
+    if (mpl_shape_equal(shape, &g->value_shape[mpl_op_output(g, op, 0)]) ||
         (i == 0 && (!is_image(g, v) || g->value_role[v] == MPL_WEIGHT)))
         return false;
-    for (uint32_t k = 0; k < s->rank; k++)
-        if (s->dim[k] != 1 && k + 4 - s->rank >= 2)
+    for (uint32_t k = 0; k < shape->rank; k++)
+        if (shape->dim[k] != 1 && k + 4 - shape->rank >= 2)
             return false;
     return true;
 }
@@ -124,71 +124,72 @@ bool mpl_op_may_be(const mpl_graph *g, mpl_op op, mpl_layout layout)
         !mpl_layout_takes(layout, &g->value_shape[mpl_op_output(g, op, 0)]))
         return false;
     for (uint32_t i = 0; i < mpl_n_images(g, op); i++) {
-        const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];
+        const mpl_shape *shape = &g->value_shape[mpl_op_input(g, op, i)];
 
-        if (follows(g, op, i) ? is_repeated(g, op, i) || !mpl_layout_takes(layout, s)
-                              : mpl_count(s) != 1)
+        if (follows(g, op, i) ? is_repeated(g, op, i) || !mpl_layout_takes(layout, shape)
+                              : mpl_count(shape) != 1)
             return false;
     }
     return !mpl_is_conv((mpl_op_kind)g->op_kind[op]) || has_filters(g, op);
 }
 
-static mpl_layout wanted(const laying *l, mpl_op op)
+static mpl_layout wanted(const laying *self, mpl_op op)
 {
-    const mpl_graph *g = l->g;
+    const mpl_graph *g = self->g;
 
-    if (l->laid != NULL)
-        return (mpl_layout)l->laid[op].layout;
+    if (self->laid != NULL)
+        return (mpl_layout)self->laid[op].layout;
     if (!mpl_op_may_be_last(g, op))
         return MPL_PLAIN;
     for (uint32_t i = 0; i < mpl_n_images(g, op) && !mpl_is_conv((mpl_op_kind)g->op_kind[op]); i++)
-        if (l->map[MPL_LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE &&
+        if (self->map[MPL_LAST][g->op_in[g->op_in_begin[op] + i]] != MPL_NONE &&
             !is_repeated(g, op, i))
             return MPL_LAST;
     return mpl_is_conv((mpl_op_kind)g->op_kind[op]) ? MPL_LAST : MPL_PLAIN;
 }
 
 /* A name in neither graph: v's with a suffix. */
-static const char *fresh_name(laying *l, mpl_value v, const char *end)
+static const char *fresh_name(laying *self, mpl_value v, const char *end)
 {
-    uint32_t n = sprintf(l->name, "%s.%s", l->g->value_name[v], end) > 0 ? 2 : 0;
+    uint32_t n = sprintf(self->name, "%s.%s", self->g->value_name[v], end) > 0 ? 2 : 0;
 
-    while (mpl_graph_find(l->to, l->name) != MPL_NONE || mpl_graph_find(l->g, l->name) != MPL_NONE)
-        sprintf(l->name, "%s.%s%" PRIu32, l->g->value_name[v], end, n++);
-    return l->name;
+    while (mpl_graph_find(self->to, self->name) != MPL_NONE ||
+           mpl_graph_find(self->g, self->name) != MPL_NONE)
+        sprintf(self->name, "%s.%s%" PRIu32, self->g->value_name[v], end, n++);
+    return self->name;
 }
 
 /* Ends of names. */
 static const char *const ends[MPL_N_LAYOUTS] = {"plain", "last", "blocked"};
 
 /* Makes v in that layout, with a reorder if needed. The plain value keeps an output's name. */
-static mpl_status need(laying *l, mpl_value v, mpl_layout layout)
+static mpl_status need(laying *self, mpl_value v, mpl_layout layout)
 {
     const char *name;
     mpl_attr mode = MPL_TEXT(mode, mpl_layout_name(layout));
 
-    if (l->map[layout][v] != MPL_NONE)
+    if (self->map[layout][v] != MPL_NONE)
         return MPL_OK;
-    name = layout == MPL_PLAIN && l->is_output[v] ? l->g->value_name[v]
-                                                  : fresh_name(l, v, ends[layout]);
-    return mpl_graph_add_op(l->ctx, l->to, MPL_OP_reorder, name, 1, &l->map[l->own[v]][v], 1, &mode,
-                            1, &name, &l->map[layout][v]);
+    name = layout == MPL_PLAIN && self->is_output[v] ? self->g->value_name[v]
+                                                     : fresh_name(self, v, ends[layout]);
+    return mpl_graph_add_op(self->ctx, self->to, MPL_OP_reorder, name, 1,
+                            &self->map[self->own[v]][v], 1, &mode, 1, &name, &self->map[layout][v]);
 }
 
 /* Adds an operation on images in a layout that is not plain. */
-static mpl_status add_laid(laying *l, mpl_op op, mpl_layout as)
+static mpl_status add_laid(laying *self, mpl_op op, mpl_layout as)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = l->g;
+    const mpl_graph *g = self->g;
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], n_attr;
     mpl_value out = g->op_out[g->op_out_begin[op]], made[2] = {MPL_NONE, MPL_NONE}, *in = NULL;
     const char *name[2] = {NULL, NULL};
     mpl_attr *attr = NULL;
 
-    MPL_TRY(mpl_new(l->ctx, in, n_in));
-    MPL_TRY(mpl_copy_attrs(l->ctx, g, op, &n_attr, &attr));
-    mpl_add_way(l->laid != NULL ? l->laid[op].way : 0, &n_attr, attr);
+    MPL_TRY(mpl_new(self->ctx, in, n_in));
+    MPL_TRY(mpl_copy_attrs(self->ctx, g, op, &n_attr, &attr));
+    mpl_add_way(self->laid != NULL ? self->laid[op].way : 0, &n_attr, attr);
     if (turns(g, op))
         attr[n_attr++] = (mpl_attr)MPL_TEXT(mode, mpl_layout_name(as));
     for (uint32_t i = 0; i < n_in; i++) {
@@ -198,64 +199,64 @@ static mpl_status add_laid(laying *l, mpl_op op, mpl_layout as)
         in[i] = MPL_NONE;
         if (v == MPL_NONE)
             continue;
-        MPL_TRY(need(l, v, layout));
-        in[i] = l->map[layout][v];
+        MPL_TRY(need(self, v, layout));
+        in[i] = self->map[layout][v];
     }
-    name[0] = l->is_output[out] ? fresh_name(l, out, ends[as]) : g->value_name[out];
-    MPL_TRY(mpl_graph_add_op(l->ctx, l->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in, in,
-                             n_attr, attr, n_out, name, made));
-    l->map[as][out] = made[0];
-    l->own[out] = (uint8_t)as;
-    if (l->inside[out])
-        MPL_TRY(need(l, out, MPL_PLAIN));
+    name[0] = self->is_output[out] ? fresh_name(self, out, ends[as]) : g->value_name[out];
+    MPL_TRY(mpl_graph_add_op(self->ctx, self->to, (mpl_op_kind)g->op_kind[op], g->op_name[op], n_in,
+                             in, n_attr, attr, n_out, name, made));
+    self->map[as][out] = made[0];
+    self->own[out] = (uint8_t)as;
+    if (self->inside[out])
+        MPL_TRY(need(self, out, MPL_PLAIN));
 out:
-    mpl_free_each(l->ctx, in, attr);
+    mpl_free_each(self->ctx, in, attr);
     return st;
 }
 
-static mpl_status add_plain(laying *l, mpl_op op)
+static mpl_status add_plain(laying *self, mpl_op op)
 {
-    const mpl_graph *g = l->g;
+    const mpl_graph *g = self->g;
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         if (g->op_in[i] != MPL_NONE)
-            MPL_PASS(need(l, g->op_in[i], MPL_PLAIN));
-    return mpl_copy_op_as(l->ctx, g, op, l->to, l->map[MPL_PLAIN], l->block,
-                          &(mpl_copy_as){.way = l->laid != NULL ? l->laid[op].way : 0});
+            MPL_PASS(need(self, g->op_in[i], MPL_PLAIN));
+    return mpl_copy_op_as(self->ctx, g, op, self->to, self->map[MPL_PLAIN], self->block,
+                          &(mpl_copy_as){.way = self->laid != NULL ? self->laid[op].way : 0});
 }
 
-static void mark_inside(laying *l)
+static void mark_inside(laying *self)
 {
-    const mpl_graph *g = l->g;
+    const mpl_graph *g = self->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
             if (mpl_op_input(g, op, i) != MPL_NONE &&
                 (g->op_block[op] != 0 || g->op_body_begin[op] < g->op_body_begin[op + 1]))
-                l->inside[mpl_op_input(g, op, i)] = 1;
+                self->inside[mpl_op_input(g, op, i)] = 1;
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
             if (mpl_result(g, b, i) != MPL_NONE)
-                l->inside[mpl_result(g, b, i)] = 1;
+                self->inside[mpl_result(g, b, i)] = 1;
 }
 
-static mpl_status lay_item(laying *l, mpl_item item, const mpl_walk *walk)
+static mpl_status lay_item(laying *self, mpl_item item, const mpl_walk *walk)
 {
-    mpl_layout layout = item == MPL_ITEM_OP ? wanted(l, walk->op) : MPL_PLAIN;
+    mpl_layout layout = item == MPL_ITEM_OP ? wanted(self, walk->op) : MPL_PLAIN;
 
     if (item == MPL_ITEM_OPEN)
-        return mpl_copy_open(l->ctx, l->g, walk->block, l->to, l->map[MPL_PLAIN],
-                             &l->block[walk->block]);
+        return mpl_copy_open(self->ctx, self->g, walk->block, self->to, self->map[MPL_PLAIN],
+                             &self->block[walk->block]);
     if (item == MPL_ITEM_CLOSE)
-        return mpl_copy_close(l->ctx, l->g, walk->block, l->to, l->map[MPL_PLAIN]);
+        return mpl_copy_close(self->ctx, self->g, walk->block, self->to, self->map[MPL_PLAIN]);
     if (item != MPL_ITEM_OP)
         return MPL_OK;
-    return layout != MPL_PLAIN ? add_laid(l, walk->op, layout) : add_plain(l, walk->op);
+    return layout != MPL_PLAIN ? add_laid(self, walk->op, layout) : add_plain(self, walk->op);
 }
 
-static mpl_status lay(laying *l)
+static mpl_status lay(laying *self)
 {
-    mpl_graph *g = l->g;
+    mpl_graph *g = self->g;
     mpl_walk walk = mpl_walk_begin();
     mpl_item item;
     size_t longest = 0;
@@ -264,23 +265,23 @@ static mpl_status lay(laying *l)
         size_t n = strlen(g->value_name[v]);
 
         for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
-            l->map[k][v] = MPL_NONE;
+            self->map[k][v] = MPL_NONE;
         longest = n > longest ? n : longest;
     }
-    MPL_PASS(mpl_new(l->ctx, l->name, longest + 32));
+    MPL_PASS(mpl_new(self->ctx, self->name, longest + 32));
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        l->is_output[g->output[i]] = 1;
-    mark_inside(l);
+        self->is_output[g->output[i]] = 1;
+    mark_inside(self);
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_role[v] == MPL_INPUT || g->value_role[v] == MPL_WEIGHT)
-            MPL_PASS(mpl_copy_value(l->ctx, g, v, l->to, &l->map[MPL_PLAIN][v]));
+            MPL_PASS(mpl_copy_value(self->ctx, g, v, self->to, &self->map[MPL_PLAIN][v]));
     while ((item = mpl_walk_next(g, &walk)) != MPL_ITEM_END)
-        MPL_PASS(lay_item(l, item, &walk));
+        MPL_PASS(lay_item(self, item, &walk));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
-        MPL_PASS(need(l, g->output[i], MPL_PLAIN));
-        MPL_PASS(mpl_graph_add_output(l->ctx, l->to, l->map[MPL_PLAIN][g->output[i]]));
+        MPL_PASS(need(self, g->output[i], MPL_PLAIN));
+        MPL_PASS(mpl_graph_add_output(self->ctx, self->to, self->map[MPL_PLAIN][g->output[i]]));
     }
-    return mpl_graph_finish(l->ctx, l->to);
+    return mpl_graph_finish(self->ctx, self->to);
 }
 
 static mpl_status replace(mpl_ctx *ctx, mpl_graph **graph, const mpl_laid *laid)

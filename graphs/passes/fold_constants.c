@@ -124,13 +124,13 @@ static mpl_status evaluate(mpl_ctx *ctx, const mpl_graph *g, const operation *o,
         }
     }
     for (uint32_t i = 0; i < o->n_out; i++) {
-        mpl_tensor *t = &operand[o->n_in + i];
+        mpl_tensor *tensor = &operand[o->n_in + i];
 
         if (out[i] == MPL_NONE)
             continue;
-        *t = (mpl_tensor){(mpl_type)s->value_type[out[i]], s->value_shape[out[i]], NULL};
+        *tensor = (mpl_tensor){(mpl_type)s->value_type[out[i]], s->value_shape[out[i]], NULL};
         MPL_TRY((data[i] = mpl_alloc(ctx, s->value_bytes[out[i]], 1)) != NULL ? MPL_OK : MPL_EMEM);
-        t->data = data[i];
+        tensor->data = data[i];
     }
     MPL_TRY(
         mpl_eval(ctx, &(mpl_op_call){s, 0, o->n_in, o->n_out, operand, operand + o->n_in, NULL}));

@@ -15,58 +15,60 @@ typedef struct keeping {
     char *name;       /* room for the longest name and a suffix */
 } keeping;
 
-static bool is_smaller(const keeping *k, uint32_t s, mpl_value v)
+static bool is_smaller(const keeping *self, uint32_t s, mpl_value v)
 {
-    return v != MPL_NONE && !mpl_shape_equal(&k->g->value_shape[v], &k->state[s].shape);
+    return v != MPL_NONE && !mpl_shape_equal(&self->g->value_shape[v], &self->state[s].shape);
 }
 
-static bool is_moved(const keeping *k, uint32_t s)
+static bool is_moved(const keeping *self, uint32_t s)
 {
-    return k->state[s].after != MPL_NONE &&
-           (k->state[s].copied || is_smaller(k, s, k->state[s].after));
+    return self->state[s].after != MPL_NONE &&
+           (self->state[s].copied || is_smaller(self, s, self->state[s].after));
 }
 
 /* Whether `op` appends rows to the input of state s and makes the whole state of it. */
-static bool grows(const keeping *k, uint32_t s, mpl_op op)
+static bool grows(const keeping *self, uint32_t s, mpl_op op)
 {
-    const mpl_kept *t = &k->state[s];
+    const mpl_kept *kept = &self->state[s];
 
-    return k->g->op_kind[op] == MPL_OP_concat && mpl_op_n_in(k->g, op) == 2 &&
-           mpl_op_input(k->g, op, 0) == t->before && mpl_op_input(k->g, op, 1) != t->before &&
-           mpl_op_output(k->g, op, 0) == t->after && is_smaller(k, s, t->before) &&
-           !is_smaller(k, s, t->after);
+    return self->g->op_kind[op] == MPL_OP_concat && mpl_op_n_in(self->g, op) == 2 &&
+           mpl_op_input(self->g, op, 0) == kept->before &&
+           mpl_op_input(self->g, op, 1) != kept->before &&
+           mpl_op_output(self->g, op, 0) == kept->after && is_smaller(self, s, kept->before) &&
+           !is_smaller(self, s, kept->after);
 }
 
-static uint32_t grown_by(const keeping *k, mpl_op op)
+static uint32_t grown_by(const keeping *self, mpl_op op)
 {
     uint32_t s = 0;
 
-    while (s < k->n && !grows(k, s, op))
+    while (s < self->n && !grows(self, s, op))
         s++;
     return s;
 }
 
-static const char *fresh_name(keeping *k, const char *of, const char *end)
+static const char *fresh_name(keeping *self, const char *of, const char *end)
 {
     uint32_t n = 2;
 
-    sprintf(k->name, "%s.%s", of, end);
-    while (mpl_graph_find(k->to, k->name) != MPL_NONE || mpl_graph_find(k->g, k->name) != MPL_NONE)
-        sprintf(k->name, "%s.%s%" PRIu32, of, end, n++);
-    return k->name;
+    sprintf(self->name, "%s.%s", of, end);
+    while (mpl_graph_find(self->to, self->name) != MPL_NONE ||
+           mpl_graph_find(self->g, self->name) != MPL_NONE)
+        sprintf(self->name, "%s.%s%" PRIu32, of, end, n++);
+    return self->name;
 }
 
 /* Adds an access to, or an assign of, the rows of state s from `first` on along `axis`. */
-static mpl_status add_box(keeping *k, mpl_op_kind kind, uint32_t s, const mpl_shape *rows,
+static mpl_status add_box(keeping *self, mpl_op_kind kind, uint32_t s, const mpl_shape *rows,
                           uint32_t axis, int64_t first, mpl_value part, const char *name,
                           mpl_value *out)
 {
-    mpl_strided box = mpl_strided_all(&k->state[s].shape);
-    mpl_value in[] = {k->whole[s], part};
+    mpl_strided box = mpl_strided_all(&self->state[s].shape);
+    mpl_value in[] = {self->whole[s], part};
 
     box.offset = axis < rows->rank ? first * box.stride[axis] : 0;
     box.shape = *rows;
-    return mpl_graph_add_op(k->ctx, k->to, kind, name, part == MPL_NONE ? 1 : 2, in, 3,
+    return mpl_graph_add_op(self->ctx, self->to, kind, name, part == MPL_NONE ? 1 : 2, in, 3,
                             (const mpl_attr[]){MPL_INTS(dims, rows->rank, box.shape.dim),
                                                MPL_INTS(strides, rows->rank, box.stride),
                                                MPL_INT(offset, box.offset)},
@@ -74,12 +76,12 @@ static mpl_status add_box(keeping *k, mpl_op_kind kind, uint32_t s, const mpl_sh
 }
 
 /* Whether something but the concat that grows it reads v, the input of state s. */
-static bool is_read_as_rows(const keeping *k, uint32_t s, mpl_value v)
+static bool is_read_as_rows(const keeping *self, uint32_t s, mpl_value v)
 {
-    const mpl_graph *g = k->g;
+    const mpl_graph *g = self->g;
 
     for (uint32_t i = g->value_use_begin[v]; i < g->value_use_begin[v + 1]; i++)
-        if (!grows(k, s, g->value_use[i]))
+        if (!grows(self, s, g->value_use[i]))
             return true;
     for (uint32_t i = 0; i < g->n_outputs; i++)
         if (g->output[i] == v)
@@ -87,121 +89,123 @@ static bool is_read_as_rows(const keeping *k, uint32_t s, mpl_value v)
     return false;
 }
 
-static mpl_status add_value(keeping *k, mpl_value v, bool inside)
+static mpl_status add_value(keeping *self, mpl_value v, bool inside)
 {
-    const mpl_graph *g = k->g;
+    const mpl_graph *g = self->g;
     uint32_t s = 0;
 
-    while (s < k->n && k->state[s].before != v)
+    while (s < self->n && self->state[s].before != v)
         s++;
-    if (s == k->n || !is_smaller(k, s, v)) {
-        MPL_PASS(mpl_copy_value(k->ctx, k->g, v, k->to, &k->map[v]));
-        if (s < k->n)
-            k->whole[s] = k->map[v];
+    if (s == self->n || !is_smaller(self, s, v)) {
+        MPL_PASS(mpl_copy_value(self->ctx, self->g, v, self->to, &self->map[v]));
+        if (s < self->n)
+            self->whole[s] = self->map[v];
         return MPL_OK;
     }
     if (inside)
-        return MPL_REFUSE(k->ctx, "graph '%s': input '%s' stands inside a block", g->name,
+        return MPL_REFUSE(self->ctx, "graph '%s': input '%s' stands inside a block", g->name,
                           g->value_name[v]);
-    MPL_PASS(mpl_graph_add_value(k->ctx, k->to, g->value_name[v], MPL_INPUT,
-                                 (mpl_type)g->value_type[v], &k->state[s].shape, &k->whole[s]));
-    if (is_read_as_rows(k, s, v))
-        MPL_PASS(add_box(k, MPL_OP_access, s, &g->value_shape[v], 0, 0, MPL_NONE,
-                         fresh_name(k, g->value_name[v], "rows"), &k->map[v]));
+    MPL_PASS(mpl_graph_add_value(self->ctx, self->to, g->value_name[v], MPL_INPUT,
+                                 (mpl_type)g->value_type[v], &self->state[s].shape,
+                                 &self->whole[s]));
+    if (is_read_as_rows(self, s, v))
+        MPL_PASS(add_box(self, MPL_OP_access, s, &g->value_shape[v], 0, 0, MPL_NONE,
+                         fresh_name(self, g->value_name[v], "rows"), &self->map[v]));
     return MPL_OK;
 }
 
 /* The concat that grows state s writes the rows into the state instead. */
-static mpl_status add_growth(keeping *k, mpl_op op, uint32_t s)
+static mpl_status add_growth(keeping *self, mpl_op op, uint32_t s)
 {
-    const mpl_graph *g = k->g;
+    const mpl_graph *g = self->g;
     mpl_value rows = mpl_op_input(g, op, 1), out = mpl_op_output(g, op, 0);
-    const mpl_shape *old = &g->value_shape[k->state[s].before];
+    const mpl_shape *old = &g->value_shape[self->state[s].before];
     int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0);
 
     axis += axis < 0 ? old->rank : 0;
-    return add_box(k, MPL_OP_assign, s, &g->value_shape[rows], (uint32_t)axis, old->dim[axis],
-                   k->map[rows], g->value_name[out], &k->map[out]);
+    return add_box(self, MPL_OP_assign, s, &g->value_shape[rows], (uint32_t)axis, old->dim[axis],
+                   self->map[rows], g->value_name[out], &self->map[out]);
 }
 
-static mpl_status add_copies(keeping *k)
+static mpl_status add_copies(keeping *self)
 {
-    const mpl_graph *g = k->g;
+    const mpl_graph *g = self->g;
 
-    for (uint32_t s = 0; s < k->n; s++) {
-        mpl_value v = k->state[s].after;
+    for (uint32_t s = 0; s < self->n; s++) {
+        mpl_value v = self->state[s].after;
 
-        if (!is_moved(k, s))
+        if (!is_moved(self, s))
             continue;
-        if (k->whole[s] == MPL_NONE)
-            MPL_PASS(mpl_graph_add_value(k->ctx, k->to, fresh_name(k, k->state[s].name, "before"),
-                                         MPL_INPUT, (mpl_type)g->value_type[v], &k->state[s].shape,
-                                         &k->whole[s]));
-        MPL_PASS(add_box(k, MPL_OP_assign, s, &g->value_shape[v], 0, 0, k->map[v],
-                         fresh_name(k, g->value_name[v], "kept"), &k->made[s]));
-        k->state[s].copied_bytes += g->value_bytes[v];
+        if (self->whole[s] == MPL_NONE)
+            MPL_PASS(mpl_graph_add_value(
+                self->ctx, self->to, fresh_name(self, self->state[s].name, "before"), MPL_INPUT,
+                (mpl_type)g->value_type[v], &self->state[s].shape, &self->whole[s]));
+        MPL_PASS(add_box(self, MPL_OP_assign, s, &g->value_shape[v], 0, 0, self->map[v],
+                         fresh_name(self, g->value_name[v], "kept"), &self->made[s]));
+        self->state[s].copied_bytes += g->value_bytes[v];
     }
     return MPL_OK;
 }
 
 /* Outputs in their order; one that is copied into states is what lies there. */
-static mpl_status add_outputs(keeping *k)
+static mpl_status add_outputs(keeping *self)
 {
-    for (uint32_t i = 0; i < k->g->n_outputs; i++) {
-        mpl_value v = k->g->output[i];
+    for (uint32_t i = 0; i < self->g->n_outputs; i++) {
+        mpl_value v = self->g->output[i];
         bool moved = false;
 
-        for (uint32_t s = 0; s < k->n; s++)
-            if (k->state[s].after == v && k->made[s] != MPL_NONE) {
-                MPL_PASS(mpl_graph_add_output(k->ctx, k->to, k->made[s]));
+        for (uint32_t s = 0; s < self->n; s++)
+            if (self->state[s].after == v && self->made[s] != MPL_NONE) {
+                MPL_PASS(mpl_graph_add_output(self->ctx, self->to, self->made[s]));
                 moved = true;
             }
         if (!moved)
-            MPL_PASS(mpl_graph_add_output(k->ctx, k->to, k->map[v]));
+            MPL_PASS(mpl_graph_add_output(self->ctx, self->to, self->map[v]));
     }
     return MPL_OK;
 }
 
-static mpl_status add_all(keeping *k)
+static mpl_status add_all(keeping *self)
 {
     mpl_status st = MPL_OK;
     mpl_walk walk = mpl_walk_begin();
     mpl_item item;
     uint32_t *block = NULL, depth = 0, s;
 
-    MPL_TRY(mpl_new(k->ctx, block, k->g->n_blocks));
-    while ((item = mpl_walk_next(k->g, &walk)) != MPL_ITEM_END) {
+    MPL_TRY(mpl_new(self->ctx, block, self->g->n_blocks));
+    while ((item = mpl_walk_next(self->g, &walk)) != MPL_ITEM_END) {
         if (item == MPL_ITEM_VALUE) {
-            MPL_TRY(add_value(k, walk.value, depth > 0));
+            MPL_TRY(add_value(self, walk.value, depth > 0));
         } else if (item == MPL_ITEM_OPEN) {
-            MPL_TRY(mpl_copy_open(k->ctx, k->g, walk.block, k->to, k->map, &block[walk.block]));
+            MPL_TRY(mpl_copy_open(self->ctx, self->g, walk.block, self->to, self->map,
+                                  &block[walk.block]));
             depth++;
         } else if (item == MPL_ITEM_CLOSE) {
-            MPL_TRY(mpl_copy_close(k->ctx, k->g, walk.block, k->to, k->map));
+            MPL_TRY(mpl_copy_close(self->ctx, self->g, walk.block, self->to, self->map));
             depth--;
-        } else if ((s = grown_by(k, walk.op)) < k->n) {
-            MPL_TRY(add_growth(k, walk.op, s));
+        } else if ((s = grown_by(self, walk.op)) < self->n) {
+            MPL_TRY(add_growth(self, walk.op, s));
         } else {
-            MPL_TRY(mpl_copy_op(k->ctx, k->g, walk.op, k->to, k->map, block));
+            MPL_TRY(mpl_copy_op(self->ctx, self->g, walk.op, self->to, self->map, block));
         }
     }
-    MPL_TRY(add_copies(k));
-    MPL_TRY(add_outputs(k));
-    MPL_TRY(mpl_graph_finish(k->ctx, k->to));
+    MPL_TRY(add_copies(self));
+    MPL_TRY(add_outputs(self));
+    MPL_TRY(mpl_graph_finish(self->ctx, self->to));
 out:
-    mpl_free(k->ctx, block);
+    mpl_free(self->ctx, block);
     return st;
 }
 
 /* Room for any name with a suffix and a number. */
-static size_t longest_name(const keeping *k)
+static size_t longest_name(const keeping *self)
 {
     size_t most = 0;
 
-    for (mpl_value v = 0; v < k->g->n_values; v++)
-        most = strlen(k->g->value_name[v]) > most ? strlen(k->g->value_name[v]) : most;
-    for (uint32_t s = 0; s < k->n; s++)
-        most = strlen(k->state[s].name) > most ? strlen(k->state[s].name) : most;
+    for (mpl_value v = 0; v < self->g->n_values; v++)
+        most = strlen(self->g->value_name[v]) > most ? strlen(self->g->value_name[v]) : most;
+    for (uint32_t s = 0; s < self->n; s++)
+        most = strlen(self->state[s].name) > most ? strlen(self->state[s].name) : most;
     return most + 32;
 }
 

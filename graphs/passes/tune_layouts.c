@@ -22,16 +22,16 @@ typedef struct cut {
     uint64_t *capacity, infinite;
 } cut;
 
-static mpl_status arc(cut *c, uint32_t from, uint32_t to, uint64_t capacity)
+static mpl_status arc(cut *self, uint32_t from, uint32_t to, uint64_t capacity)
 {
     if (capacity == 0 || from == to)
         return MPL_OK;
-    MPL_PASS(mpl_reserve(c->ctx, c->from, c->from_room, c->n_arcs + 1));
-    MPL_PASS(mpl_reserve(c->ctx, c->to, c->to_room, c->n_arcs + 1));
-    MPL_PASS(mpl_reserve(c->ctx, c->capacity, c->capacity_room, c->n_arcs + 1));
-    c->from[c->n_arcs] = from;
-    c->to[c->n_arcs] = to;
-    c->capacity[c->n_arcs++] = capacity;
+    MPL_PASS(mpl_reserve(self->ctx, self->from, self->from_room, self->n_arcs + 1));
+    MPL_PASS(mpl_reserve(self->ctx, self->to, self->to_room, self->n_arcs + 1));
+    MPL_PASS(mpl_reserve(self->ctx, self->capacity, self->capacity_room, self->n_arcs + 1));
+    self->from[self->n_arcs] = from;
+    self->to[self->n_arcs] = to;
+    self->capacity[self->n_arcs++] = capacity;
     return MPL_OK;
 }
 
@@ -42,11 +42,11 @@ static mpl_layout own_layout(const mpl_graph *g, const mpl_laid *laid, mpl_value
 }
 
 /* The node of what makes v. */
-static uint32_t maker(const cut *c, mpl_value v)
+static uint32_t maker(const cut *self, mpl_value v)
 {
-    if (c->g->value_op[v] != MPL_NONE)
-        return c->g->value_op[v];
-    return c->offered == MPL_PLAIN ? c->sink : c->source;
+    if (self->g->value_op[v] != MPL_NONE)
+        return self->g->value_op[v];
+    return self->offered == MPL_PLAIN ? self->sink : self->source;
 }
 
 /* Whether v is plain in the end: an output, or what a branch or round hands on. */
@@ -63,72 +63,75 @@ static bool is_output(const mpl_graph *g, mpl_value v)
 }
 
 /* Puts `node` where it belongs if op reads v in `layout` by this operand. */
-static mpl_status add_reader(cut *c, uint32_t node, mpl_op op, uint32_t i, mpl_layout layout)
+static mpl_status add_reader(cut *self, uint32_t node, mpl_op op, uint32_t i, mpl_layout layout)
 {
-    bool follows = mpl_operand_layout(c->g, op, i, MPL_LAST) == MPL_LAST;
-    bool offered = layout == c->offered;
+    bool follows = mpl_operand_layout(self->g, op, i, MPL_LAST) == MPL_LAST;
+    bool offered = layout == self->offered;
 
     if (!follows && layout == MPL_PLAIN)
-        return offered ? arc(c, node, c->sink, c->infinite) : arc(c, c->source, node, c->infinite);
+        return offered ? arc(self, node, self->sink, self->infinite)
+                       : arc(self, self->source, node, self->infinite);
     if (follows && offered)
-        return arc(c, node, op, c->infinite);
-    return follows && c->laid[op].layout == layout ? arc(c, op, node, c->infinite) : MPL_OK;
+        return arc(self, node, op, self->infinite);
+    return follows && self->laid[op].layout == layout ? arc(self, op, node, self->infinite)
+                                                      : MPL_OK;
 }
 
 /* The reorder of v to `layout`. */
-static mpl_status add_reorder(cut *c, mpl_value v, mpl_layout layout)
+static mpl_status add_reorder(cut *self, mpl_value v, mpl_layout layout)
 {
-    const mpl_graph *g = c->g;
-    uint64_t ns = c->times->reorder[layout][v];
-    uint32_t node = c->n_nodes++;
-    bool offered = layout == c->offered;
+    const mpl_graph *g = self->g;
+    uint64_t ns = self->times->reorder[layout][v];
+    uint32_t node = self->n_nodes++;
+    bool offered = layout == self->offered;
 
     if (offered)
-        MPL_PASS(arc(c, maker(c, v), node, ns));
+        MPL_PASS(arc(self, maker(self, v), node, ns));
     else
-        MPL_PASS(arc(c, node, own_layout(g, c->laid, v) == layout ? maker(c, v) : c->sink, ns));
+        MPL_PASS(arc(self, node,
+                     own_layout(g, self->laid, v) == layout ? maker(self, v) : self->sink, ns));
     if (layout == MPL_PLAIN && is_output(g, v))
-        MPL_PASS(offered ? arc(c, node, c->sink, c->infinite)
-                         : arc(c, c->source, node, c->infinite));
+        MPL_PASS(offered ? arc(self, node, self->sink, self->infinite)
+                         : arc(self, self->source, node, self->infinite));
     for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
         for (uint32_t i = 0; i < mpl_op_n_in(g, g->value_use[k]); i++)
             if (mpl_op_input(g, g->value_use[k], i) == v)
-                MPL_PASS(add_reader(c, node, g->value_use[k], i, layout));
+                MPL_PASS(add_reader(self, node, g->value_use[k], i, layout));
     return MPL_OK;
 }
 
-static mpl_status add_op(cut *c, mpl_op op)
+static mpl_status add_op(cut *self, mpl_op op)
 {
-    uint64_t taken = c->times->op[c->offered][op];
+    uint64_t taken = self->times->op[self->offered][op];
 
-    MPL_PASS(arc(c, c->source, op, taken == UINT64_MAX ? c->infinite : taken));
-    if (c->laid[op].layout == (uint8_t)c->offered)
-        return arc(c, op, c->sink, c->infinite);
-    return arc(c, op, c->sink, c->times->op[c->laid[op].layout][op]);
+    MPL_PASS(arc(self, self->source, op, taken == UINT64_MAX ? self->infinite : taken));
+    if (self->laid[op].layout == (uint8_t)self->offered)
+        return arc(self, op, self->sink, self->infinite);
+    return arc(self, op, self->sink, self->times->op[self->laid[op].layout][op]);
 }
 
-static mpl_status add_all(cut *c)
+static mpl_status add_all(cut *self)
 {
-    const mpl_graph *g = c->g;
+    const mpl_graph *g = self->g;
     uint64_t sum = 1;
     bool fits = true;
 
     for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++) {
         for (mpl_op op = 0; op < g->n_ops; op++)
-            if (c->times->op[k][op] != UINT64_MAX)
-                fits = fits && mpl_add_bytes(sum, c->times->op[k][op], &sum);
+            if (self->times->op[k][op] != UINT64_MAX)
+                fits = fits && mpl_add_bytes(sum, self->times->op[k][op], &sum);
         for (mpl_value v = 0; v < g->n_values; v++)
-            fits = fits && mpl_add_bytes(sum, c->times->reorder[k][v], &sum);
+            fits = fits && mpl_add_bytes(sum, self->times->reorder[k][v], &sum);
     }
     /* every infinite arc in a cut, and each may be there: their sum must stay exact, too */
     if (!fits || sum >= (UINT64_C(1) << 53) / (6 * ((uint64_t)g->n_ops + g->n_values + 1)))
-        return MPL_ERROR(c->ctx, MPL_ELIMIT, "times of operations are too large for a cut");
-    c->infinite = sum;
+        return MPL_ERROR(self->ctx, MPL_ELIMIT, "times of operations are too large for a cut");
+    self->infinite = sum;
     for (mpl_op op = 0; op < g->n_ops; op++)
-        MPL_PASS(add_op(c, op));
+        MPL_PASS(add_op(self, op));
     for (mpl_value v = 0; v < g->n_values; v++)
         for (uint32_t k = 0; k < MPL_N_LAYOUTS; k++)
-            MPL_PASS(add_reorder(c, v, (mpl_layout)k));
+            MPL_PASS(add_reorder(self, v, (mpl_layout)k));
     return MPL_OK;
 }
 

@@ -38,32 +38,33 @@ typedef struct rounds {
 /* ---- names and pieces ---- */
 
 /* A name of g as it is, if the copy is the first. */
-static const char *name_of(const unroller *u, const char *base, char *text)
+static const char *name_of(const unroller *self, const char *base, char *text)
 {
-    if (mpl_graph_find(u->to, base) == MPL_NONE && mpl_graph_find_block(u->to, base) == MPL_NONE)
+    if (mpl_graph_find(self->to, base) == MPL_NONE &&
+        mpl_graph_find_block(self->to, base) == MPL_NONE)
         return base;
-    return mpl_repeat_name(u->g, u->to, base, ".copy", NULL, text);
+    return mpl_repeat_name(self->g, self->to, base, ".copy", NULL, text);
 }
 
-static const char *piece_name(const unroller *u, const unrolled *l, char *text)
+static const char *piece_name(const unroller *self, const unrolled *l, char *text)
 {
-    return mpl_repeat_name(u->g, u->to, u->g->op_name[l->op], ".piece", NULL, text);
+    return mpl_repeat_name(self->g, self->to, self->g->op_name[l->op], ".piece", NULL, text);
 }
 
 /* x with other dims, under this name or (NULL) a fresh one. */
-static mpl_status reshape(unroller *u, const unrolled *l, const char *name, mpl_value x,
+static mpl_status reshape(unroller *self, const unrolled *l, const char *name, mpl_value x,
                           const mpl_shape *shape, mpl_value *out)
 {
     char text[MPL_REPEAT_NAME];
 
-    name = name != NULL ? name : piece_name(u, l, text);
-    return mpl_graph_add_op(u->ctx, u->to, MPL_OP_reshape, name, 1, &x, 1,
+    name = name != NULL ? name : piece_name(self, l, text);
+    return mpl_graph_add_op(self->ctx, self->to, MPL_OP_reshape, name, 1, &x, 1,
                             &MPL_INTS(shape, shape->rank, shape->dim), 1, &name, out);
 }
 
 /* Cuts x along its first axis into n pieces of these sizes. */
-static mpl_status cut(unroller *u, const unrolled *l, mpl_value x, uint32_t n, const int64_t *sizes,
-                      mpl_value *out)
+static mpl_status cut(unroller *self, const unrolled *l, mpl_value x, uint32_t n,
+                      const int64_t *sizes, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     const char **name = NULL;
@@ -74,18 +75,19 @@ static mpl_status cut(unroller *u, const unrolled *l, mpl_value x, uint32_t n, c
         out[0] = x;
         goto out;
     }
-    MPL_TRY(mpl_new_each(u->ctx, n, name, text));
+    MPL_TRY(mpl_new_each(self->ctx, n, name, text));
     for (uint32_t i = 0; i < n; i++)
-        name[i] = mpl_repeat_name(u->g, u->to, u->g->op_name[l->op], ".piece", &number, text[i]);
-    MPL_TRY(mpl_graph_add_op(u->ctx, u->to, MPL_OP_split, name[0], 1, &x, 2,
+        name[i] =
+            mpl_repeat_name(self->g, self->to, self->g->op_name[l->op], ".piece", &number, text[i]);
+    MPL_TRY(mpl_graph_add_op(self->ctx, self->to, MPL_OP_split, name[0], 1, &x, 2,
                              (mpl_attr[]){MPL_INT(axis, 0), MPL_INTS(split, n, sizes)}, n, name,
                              out));
 out:
-    mpl_free_each(u->ctx, name, text);
+    mpl_free_each(self->ctx, name, text);
     return st;
 }
 
-static mpl_status join(unroller *u, const unrolled *l, const char *name, uint32_t n,
+static mpl_status join(unroller *self, const unrolled *l, const char *name, uint32_t n,
                        const mpl_value *x, mpl_value *out)
 {
     char text[MPL_REPEAT_NAME];
@@ -94,8 +96,8 @@ static mpl_status join(unroller *u, const unrolled *l, const char *name, uint32_
         *out = x[0];
         return MPL_OK;
     }
-    name = name != NULL ? name : piece_name(u, l, text);
-    return mpl_graph_add_op(u->ctx, u->to, MPL_OP_concat, name, n, x, 1, &MPL_INT(axis, 0), 1,
+    name = name != NULL ? name : piece_name(self, l, text);
+    return mpl_graph_add_op(self->ctx, self->to, MPL_OP_concat, name, n, x, 1, &MPL_INT(axis, 0), 1,
                             &name, out);
 }
 
@@ -108,105 +110,107 @@ static mpl_shape stacked(int64_t n, const mpl_shape *slice)
     return shape;
 }
 
-static bool is_reversed(const unrolled *l, uint32_t i)
+static bool is_reversed(const unrolled *self, uint32_t i)
 {
-    return l->reverse != NULL && l->reverse[i] != 0;
+    return self->reverse != NULL && self->reverse[i] != 0;
 }
 
 /* ---- bodies ---- */
 
-static mpl_status unroll_op(unroller *u, mpl_op op);
+static mpl_status unroll_op(unroller *self, mpl_op op);
 
-static mpl_status copy_body(unroller *u, uint32_t b)
+static mpl_status copy_body(unroller *self, uint32_t b)
 {
-    for (mpl_op op = u->g->block_op_begin[b]; op < u->g->block_op_end[b]; op++)
-        if (u->g->op_block[op] == b)
-            MPL_PASS(unroll_op(u, op));
+    for (mpl_op op = self->g->block_op_begin[b]; op < self->g->block_op_end[b]; op++)
+        if (self->g->op_block[op] == b)
+            MPL_PASS(unroll_op(self, op));
     return MPL_OK;
 }
 
-static mpl_status copy_block(unroller *u, uint32_t b)
+static mpl_status copy_block(unroller *self, uint32_t b)
 {
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     char text[MPL_REPEAT_NAME];
 
-    MPL_PASS(mpl_graph_open_block(u->ctx, u->to, name_of(u, g->block_name[b], text), &u->block[b]));
+    MPL_PASS(mpl_graph_open_block(self->ctx, self->to, name_of(self, g->block_name[b], text),
+                                  &self->block[b]));
     for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
         mpl_value v = mpl_param(g, b, i);
 
-        MPL_PASS(mpl_graph_add_param(u->ctx, u->to, name_of(u, g->value_name[v], text),
-                                     (mpl_type)g->value_type[v], &g->value_shape[v], &u->map[v]));
+        MPL_PASS(mpl_graph_add_param(self->ctx, self->to, name_of(self, g->value_name[v], text),
+                                     (mpl_type)g->value_type[v], &g->value_shape[v],
+                                     &self->map[v]));
     }
-    MPL_PASS(copy_body(u, b));
-    return mpl_copy_close(u->ctx, g, b, u->to, u->map);
+    MPL_PASS(copy_body(self, b));
+    return mpl_copy_close(self->ctx, g, b, self->to, self->map);
 }
 
-static mpl_status copy_op(unroller *u, mpl_op op)
+static mpl_status copy_op(unroller *self, mpl_op op)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     uint32_t n = mpl_op_n_out(g, op);
     const char **name = NULL;
     char(*text)[MPL_REPEAT_NAME] = NULL;
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        MPL_TRY(copy_block(u, g->op_body[k]));
-    MPL_TRY(mpl_new_each(u->ctx, n, name, text));
+        MPL_TRY(copy_block(self, g->op_body[k]));
+    MPL_TRY(mpl_new_each(self->ctx, n, name, text));
     for (uint32_t i = 0; i < n; i++)
         if (mpl_op_output(g, op, i) != MPL_NONE)
-            name[i] = name_of(u, g->value_name[mpl_op_output(g, op, i)], text[i]);
-    MPL_TRY(
-        mpl_copy_op_as(u->ctx, g, op, u->to, u->map, u->block, &(mpl_copy_as){.out_name = name}));
+            name[i] = name_of(self, g->value_name[mpl_op_output(g, op, i)], text[i]);
+    MPL_TRY(mpl_copy_op_as(self->ctx, g, op, self->to, self->map, self->block,
+                           &(mpl_copy_as){.out_name = name}));
 out:
-    mpl_free_each(u->ctx, name, text);
+    mpl_free_each(self->ctx, name, text);
     return st;
 }
 
 /* x = x `kind` number, of scalars. */
-static mpl_status count(unroller *u, const unrolled *l, mpl_op_kind kind, int64_t number,
+static mpl_status count(unroller *self, const unrolled *l, mpl_op_kind kind, int64_t number,
                         mpl_value *x)
 {
     char text[MPL_REPEAT_NAME];
     mpl_value in[2] = {*x};
     const char *name;
 
-    MPL_PASS(mpl_graph_add_const(u->ctx, u->to, piece_name(u, l, text), MPL_TYPE_i64,
+    MPL_PASS(mpl_graph_add_const(self->ctx, self->to, piece_name(self, l, text), MPL_TYPE_i64,
                                  &(mpl_shape){0}, &number, false, &in[1]));
-    name = piece_name(u, l, text);
-    return mpl_graph_add_op(u->ctx, u->to, kind, name, 2, in, 0, NULL, 1, &name, x);
+    name = piece_name(self, l, text);
+    return mpl_graph_add_op(self->ctx, self->to, kind, name, 2, in, 0, NULL, 1, &name, x);
 }
 
 /* What copy k of the body sees as its round, if it looks. turn: of the loop; MPL_NONE: after it. */
-static mpl_status set_round(unroller *u, const unrolled *l, const rounds *r, uint32_t k,
+static mpl_status set_round(unroller *self, const unrolled *l, const rounds *r, uint32_t k,
                             mpl_value turn)
 {
-    mpl_value v = mpl_param(u->g, l->body, 0), x = turn;
+    mpl_value v = mpl_param(self->g, l->body, 0), x = turn;
     int64_t number = r->first + k;
     char text[MPL_REPEAT_NAME];
 
-    if (u->g->value_use_begin[v] == u->g->value_use_begin[v + 1])
+    if (self->g->value_use_begin[v] == self->g->value_use_begin[v + 1])
         return MPL_OK;
     if (turn == MPL_NONE) {
-        MPL_PASS(mpl_graph_add_const(u->ctx, u->to, piece_name(u, l, text), MPL_TYPE_i64,
+        MPL_PASS(mpl_graph_add_const(self->ctx, self->to, piece_name(self, l, text), MPL_TYPE_i64,
                                      &(mpl_shape){0}, &number, false, &x));
     } else {
-        MPL_PASS(count(u, l, MPL_OP_mul, r->copies, &x));
+        MPL_PASS(count(self, l, MPL_OP_mul, r->copies, &x));
         if (number > 0)
-            MPL_PASS(count(u, l, MPL_OP_add, number, &x));
+            MPL_PASS(count(self, l, MPL_OP_add, number, &x));
     }
-    u->map[v] = x;
+    self->map[v] = x;
     return MPL_OK;
 }
 
-static mpl_value *piece_of(const unrolled *l, uint32_t i)
+static mpl_value *piece_of(const unrolled *self, uint32_t i)
 {
-    return l->piece + (size_t)i * MPL_MOST_BODIES;
+    return self->piece + (size_t)i * MPL_MOST_BODIES;
 }
 
 /* Cuts what the loop hands a round into slices, by the copy that reads each. */
-static mpl_status cut_slices(unroller *u, unrolled *l, const rounds *r, const mpl_value *param)
+static mpl_status cut_slices(unroller *self, unrolled *l, const rounds *r, const mpl_value *param)
 {
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     int64_t ones[MPL_MOST_BODIES];
     mpl_value cut_up[MPL_MOST_BODIES];
 
@@ -215,68 +219,69 @@ static mpl_status cut_slices(unroller *u, unrolled *l, const rounds *r, const mp
     for (uint32_t i = 0; i < l->n_scans; i++) {
         const mpl_shape *slice = &g->value_shape[mpl_param(g, l->body, 1 + l->n_carried + i)];
 
-        MPL_PASS(cut(u, l, param[i], r->copies, ones, cut_up));
+        MPL_PASS(cut(self, l, param[i], r->copies, ones, cut_up));
         for (uint32_t k = 0; k < r->copies; k++)
-            MPL_PASS(reshape(u, l, NULL, cut_up[is_reversed(l, i) ? r->copies - 1 - k : k], slice,
-                             &piece_of(l, i)[k]));
+            MPL_PASS(reshape(self, l, NULL, cut_up[is_reversed(l, i) ? r->copies - 1 - k : k],
+                             slice, &piece_of(l, i)[k]));
     }
     return MPL_OK;
 }
 
 /* Adds copy k of the body: reads l->carried, and leaves there what it carries on. */
-static mpl_status add_copy(unroller *u, unrolled *l, const rounds *r, uint32_t k, mpl_value turn)
+static mpl_status add_copy(unroller *self, unrolled *l, const rounds *r, uint32_t k, mpl_value turn)
 {
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
 
-    MPL_PASS(set_round(u, l, r, k, turn));
+    MPL_PASS(set_round(self, l, r, k, turn));
     for (uint32_t i = 0; i < l->n_carried; i++)
-        u->map[mpl_param(g, l->body, 1 + i)] = l->carried[i];
+        self->map[mpl_param(g, l->body, 1 + i)] = l->carried[i];
     for (uint32_t i = 0; i < l->n_scans; i++)
-        u->map[mpl_param(g, l->body, 1 + l->n_carried + i)] = piece_of(l, i)[k];
-    MPL_PASS(copy_body(u, l->body));
+        self->map[mpl_param(g, l->body, 1 + l->n_carried + i)] = piece_of(l, i)[k];
+    MPL_PASS(copy_body(self, l->body));
     for (uint32_t i = 0; i < l->n_carried; i++)
-        l->carried[i] = u->map[mpl_result(g, l->body, 1 + i)];
+        l->carried[i] = self->map[mpl_result(g, l->body, 1 + i)];
     for (uint32_t i = 0; i < l->n_rows; i++) {
         mpl_value v = mpl_result(g, l->body, 1 + l->n_carried + i);
         mpl_shape row = stacked(1, &g->value_shape[v]);
         uint32_t all = l->n_scans + i;
 
-        MPL_PASS(reshape(u, l, NULL, u->map[v], &row,
+        MPL_PASS(reshape(self, l, NULL, self->map[v], &row,
                          &piece_of(l, all)[is_reversed(l, all) ? r->copies - 1 - k : k]));
     }
     return MPL_OK;
 }
 
 /* Adds the block of r->copies bodies. */
-static mpl_status add_bodies(unroller *u, unrolled *l, const rounds *r, uint32_t *block)
+static mpl_status add_bodies(unroller *self, unrolled *l, const rounds *r, uint32_t *block)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     char text[MPL_REPEAT_NAME];
     mpl_value *param = NULL, *result = NULL;
     uint32_t n = 1 + l->n_carried;
 
-    MPL_TRY(mpl_new(u->ctx, param, (size_t)n + l->n_scans));
-    MPL_TRY(mpl_new(u->ctx, result, (size_t)n + l->n_rows));
-    MPL_TRY(mpl_graph_open_block(u->ctx, u->to, name_of(u, g->block_name[l->body], text), block));
+    MPL_TRY(mpl_new(self->ctx, param, (size_t)n + l->n_scans));
+    MPL_TRY(mpl_new(self->ctx, result, (size_t)n + l->n_rows));
+    MPL_TRY(mpl_graph_open_block(self->ctx, self->to, name_of(self, g->block_name[l->body], text),
+                                 block));
     for (uint32_t i = 0; i < n + l->n_scans; i++) {
         mpl_value v = mpl_param(g, l->body, i);
         mpl_shape shape = i < n ? g->value_shape[v] : stacked(r->copies, &g->value_shape[v]);
 
-        MPL_TRY(mpl_graph_add_param(u->ctx, u->to, name_of(u, g->value_name[v], text),
+        MPL_TRY(mpl_graph_add_param(self->ctx, self->to, name_of(self, g->value_name[v], text),
                                     (mpl_type)g->value_type[v], &shape, &param[i]));
     }
     memcpy(l->carried, param + 1, l->n_carried * sizeof *param);
-    MPL_TRY(cut_slices(u, l, r, param + n));
+    MPL_TRY(cut_slices(self, l, r, param + n));
     for (uint32_t k = 0; k < r->copies; k++)
-        MPL_TRY(add_copy(u, l, r, k, param[0]));
+        MPL_TRY(add_copy(self, l, r, k, param[0]));
     result[0] = MPL_NONE;
     memcpy(result + 1, l->carried, l->n_carried * sizeof *result);
     for (uint32_t i = 0; i < l->n_rows; i++)
-        MPL_TRY(join(u, l, NULL, r->copies, piece_of(l, l->n_scans + i), &result[n + i]));
-    MPL_TRY(mpl_graph_close_block(u->ctx, u->to, n + l->n_rows, result));
+        MPL_TRY(join(self, l, NULL, r->copies, piece_of(l, l->n_scans + i), &result[n + i]));
+    MPL_TRY(mpl_graph_close_block(self->ctx, self->to, n + l->n_rows, result));
 out:
-    mpl_free_each(u->ctx, param, result);
+    mpl_free_each(self->ctx, param, result);
     return st;
 }
 
@@ -284,11 +289,11 @@ out:
 
 /* Adds the while of these rounds, which begins with l->carried and scan[]. Leaves the carried
  * values there, and what it stacks, as rows of g, in row[]. */
-static mpl_status add_loop(unroller *u, unrolled *l, const rounds *r, const mpl_value *scan,
+static mpl_status add_loop(unroller *self, unrolled *l, const rounds *r, const mpl_value *scan,
                            mpl_value *row)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     uint32_t n_in = 2 + l->n_carried + l->n_scans, n_out = l->n_carried + l->n_rows, block;
     uint32_t number = 1, n_attr = 2;
     mpl_value *in = NULL, *out = NULL;
@@ -298,8 +303,8 @@ static mpl_status add_loop(unroller *u, unrolled *l, const rounds *r, const mpl_
 
     if (l->reverse != NULL)
         attr[n_attr++] = MPL_INTS(scan_reverse, l->n_scans + l->n_rows, l->reverse);
-    MPL_TRY(mpl_new(u->ctx, in, n_in));
-    MPL_TRY(mpl_new_each(u->ctx, n_out, out, name, text));
+    MPL_TRY(mpl_new(self->ctx, in, n_in));
+    MPL_TRY(mpl_new_each(self->ctx, n_out, out, name, text));
     in[0] = in[1] = MPL_NONE;
     memcpy(in + 2, l->carried, l->n_carried * sizeof *in);
     for (uint32_t i = 0; i < l->n_scans; i++) {
@@ -307,62 +312,64 @@ static mpl_status add_loop(unroller *u, unrolled *l, const rounds *r, const mpl_
             stacked(r->copies, &g->value_shape[mpl_param(g, l->body, 1 + l->n_carried + i)]);
         mpl_shape all = stacked(r->n, &slice);
 
-        MPL_TRY(reshape(u, l, NULL, scan[i], &all, &in[2 + l->n_carried + i]));
+        MPL_TRY(reshape(self, l, NULL, scan[i], &all, &in[2 + l->n_carried + i]));
     }
-    MPL_TRY(add_bodies(u, l, r, &block));
+    MPL_TRY(add_bodies(self, l, r, &block));
     for (uint32_t i = 0; i < n_out; i++) {
         mpl_value v = mpl_op_output(g, l->op, i);
 
-        name[i] = r->is_last && i < l->n_carried && v != MPL_NONE
-                      ? name_of(u, g->value_name[v], text[i])
-                      : mpl_repeat_name(g, u->to, g->op_name[l->op], ".rounds", &number, text[i]);
+        name[i] =
+            r->is_last && i < l->n_carried && v != MPL_NONE
+                ? name_of(self, g->value_name[v], text[i])
+                : mpl_repeat_name(g, self->to, g->op_name[l->op], ".rounds", &number, text[i]);
         if (v == MPL_NONE && (r->is_last || i >= l->n_carried))
             name[i] = NULL;
     }
     MPL_TRY(
-        mpl_graph_add_control(u->ctx, u->to, MPL_OP_while,
-                              mpl_repeat_name(g, u->to, g->op_name[l->op], ".bodies", NULL, own),
+        mpl_graph_add_control(self->ctx, self->to, MPL_OP_while,
+                              mpl_repeat_name(g, self->to, g->op_name[l->op], ".bodies", NULL, own),
                               n_in, in, n_attr, attr, 1, &block, n_out, name, out));
     memcpy(l->carried, out, l->n_carried * sizeof *out);
     for (uint32_t i = 0; i < l->n_rows; i++)
         row[i] = name[l->n_carried + i] != NULL ? out[l->n_carried + i] : MPL_NONE;
 out:
-    mpl_free_each(u->ctx, in, out, name, text);
+    mpl_free_each(self->ctx, in, out, name, text);
     return st;
 }
 
 /* Cuts scan i into what the first n rounds read, and the others. */
-static mpl_status cut_scan(unroller *u, unrolled *l, uint32_t i, int64_t n, int64_t all,
+static mpl_status cut_scan(unroller *self, unrolled *l, uint32_t i, int64_t n, int64_t all,
                            mpl_value *first, mpl_value *others)
 {
-    mpl_value x = u->map[mpl_op_input(u->g, l->op, 2 + l->n_carried + i)], part[2];
+    mpl_value x = self->map[mpl_op_input(self->g, l->op, 2 + l->n_carried + i)], part[2];
     uint32_t reversed = is_reversed(l, i);
 
     *first = x;
     if (n == all)
         return MPL_OK;
-    MPL_PASS(cut(u, l, x, 2, (int64_t[]){reversed ? all - n : n, reversed ? n : all - n}, part));
+    MPL_PASS(cut(self, l, x, 2, (int64_t[]){reversed ? all - n : n, reversed ? n : all - n}, part));
     *first = part[reversed];
     *others = part[!reversed];
     return MPL_OK;
 }
 
 /* Adds the copies after the loop; row[]: what they stack. */
-static mpl_status add_rest(unroller *u, unrolled *l, const rounds *r, const mpl_value *scan,
+static mpl_status add_rest(unroller *self, unrolled *l, const rounds *r, const mpl_value *scan,
                            mpl_value *row)
 {
-    MPL_PASS(cut_slices(u, l, r, scan));
+    MPL_PASS(cut_slices(self, l, r, scan));
     for (uint32_t k = 0; k < r->copies; k++)
-        MPL_PASS(add_copy(u, l, r, k, MPL_NONE));
+        MPL_PASS(add_copy(self, l, r, k, MPL_NONE));
     for (uint32_t i = 0; i < l->n_rows; i++)
-        MPL_PASS(join(u, l, NULL, r->copies, piece_of(l, l->n_scans + i), &row[i]));
+        MPL_PASS(join(self, l, NULL, r->copies, piece_of(l, l->n_scans + i), &row[i]));
     return MPL_OK;
 }
 
 /* Row output i under its name: row[0] of the loop, of n rounds of g, and row[1] of the rest. */
-static mpl_status finish_row(unroller *u, unrolled *l, uint32_t i, int64_t n, const mpl_value *row)
+static mpl_status finish_row(unroller *self, unrolled *l, uint32_t i, int64_t n,
+                             const mpl_value *row)
 {
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     char text[MPL_REPEAT_NAME];
     mpl_value v = mpl_op_output(g, l->op, l->n_carried + i), part[2];
     uint32_t reversed = is_reversed(l, l->n_scans + i);
@@ -373,16 +380,17 @@ static mpl_status finish_row(unroller *u, unrolled *l, uint32_t i, int64_t n, co
     shape = g->value_shape[v];
     shape.dim[0] = n;
     if (row[1] == MPL_NONE)
-        return reshape(u, l, name_of(u, g->value_name[v], text), row[0], &shape, &u->map[v]);
-    MPL_PASS(reshape(u, l, NULL, row[0], &shape, &part[reversed]));
+        return reshape(self, l, name_of(self, g->value_name[v], text), row[0], &shape,
+                       &self->map[v]);
+    MPL_PASS(reshape(self, l, NULL, row[0], &shape, &part[reversed]));
     part[!reversed] = row[1];
-    return join(u, l, name_of(u, g->value_name[v], text), 2, part, &u->map[v]);
+    return join(self, l, name_of(self, g->value_name[v], text), 2, part, &self->map[v]);
 }
 
 /* The carried outputs: those of the graph keep their names. */
-static mpl_status finish_carried(unroller *u, unrolled *l, bool named)
+static mpl_status finish_carried(unroller *self, unrolled *l, bool named)
 {
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     char text[MPL_REPEAT_NAME];
 
     for (uint32_t i = 0; i < l->n_carried; i++) {
@@ -390,40 +398,40 @@ static mpl_status finish_carried(unroller *u, unrolled *l, bool named)
 
         if (v == MPL_NONE)
             continue;
-        u->map[v] = l->carried[i];
+        self->map[v] = l->carried[i];
         if (!named && g->value_role[v] == MPL_OUTPUT)
-            MPL_PASS(reshape(u, l, name_of(u, g->value_name[v], text), l->carried[i],
-                             &g->value_shape[v], &u->map[v]));
+            MPL_PASS(reshape(self, l, name_of(self, g->value_name[v], text), l->carried[i],
+                             &g->value_shape[v], &self->map[v]));
     }
     return MPL_OK;
 }
 
 /* Adds the loop and the rest. scan, row: [2] of each. */
-static mpl_status add_parts(unroller *u, unrolled *l, mpl_value *scan, mpl_value *row)
+static mpl_status add_parts(unroller *self, unrolled *l, mpl_value *scan, mpl_value *row)
 {
-    const mpl_graph *g = u->g;
-    int64_t all = mpl_while_most_rounds(g, l->op), n = all - all % u->copies[l->op];
-    rounds loop = {0, n / u->copies[l->op], u->copies[l->op], n == all},
+    const mpl_graph *g = self->g;
+    int64_t all = mpl_while_most_rounds(g, l->op), n = all - all % self->copies[l->op];
+    rounds loop = {0, n / self->copies[l->op], self->copies[l->op], n == all},
            rest = {n, 1, (uint32_t)(all - n), true};
 
     for (uint32_t i = 0; i < l->n_carried; i++)
-        l->carried[i] = u->map[mpl_op_input(g, l->op, 2 + i)];
+        l->carried[i] = self->map[mpl_op_input(g, l->op, 2 + i)];
     for (uint32_t i = 0; i < l->n_scans; i++)
-        MPL_PASS(cut_scan(u, l, i, n, all, &scan[i], &scan[l->n_scans + i]));
+        MPL_PASS(cut_scan(self, l, i, n, all, &scan[i], &scan[l->n_scans + i]));
     for (uint32_t i = 0; i < l->n_rows; i++)
         row[l->n_rows + i] = MPL_NONE;
-    MPL_PASS(add_loop(u, l, &loop, scan, row));
+    MPL_PASS(add_loop(self, l, &loop, scan, row));
     if (n < all)
-        MPL_PASS(add_rest(u, l, &rest, scan + l->n_scans, row + l->n_rows));
+        MPL_PASS(add_rest(self, l, &rest, scan + l->n_scans, row + l->n_rows));
     for (uint32_t i = 0; i < l->n_rows; i++)
-        MPL_PASS(finish_row(u, l, i, n, (mpl_value[]){row[i], row[l->n_rows + i]}));
-    return finish_carried(u, l, n == all);
+        MPL_PASS(finish_row(self, l, i, n, (mpl_value[]){row[i], row[l->n_rows + i]}));
+    return finish_carried(self, l, n == all);
 }
 
-static mpl_status unroll_loop(unroller *u, mpl_op op)
+static mpl_status unroll_loop(unroller *self, mpl_op op)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     unrolled l = {.op = op, .body = mpl_op_first_body(g, op)};
     mpl_value *scan = NULL, *row = NULL;
     uint32_t n;
@@ -432,19 +440,19 @@ static mpl_status unroll_loop(unroller *u, mpl_op op)
     l.n_scans = mpl_op_n_in(g, op) - 2 - l.n_carried;
     l.n_rows = mpl_op_n_out(g, op) - l.n_carried;
     l.reverse = mpl_attr_ints(g, op, MPL_ATTR_scan_reverse, &n);
-    MPL_TRY(mpl_new(u->ctx, l.carried, l.n_carried));
-    MPL_TRY(mpl_new(u->ctx, l.piece, (size_t)(l.n_scans + l.n_rows) * MPL_MOST_BODIES));
-    MPL_TRY(mpl_new(u->ctx, scan, 2 * (size_t)l.n_scans));
-    MPL_TRY(mpl_new(u->ctx, row, 2 * (size_t)l.n_rows));
-    MPL_TRY(add_parts(u, &l, scan, row));
+    MPL_TRY(mpl_new(self->ctx, l.carried, l.n_carried));
+    MPL_TRY(mpl_new(self->ctx, l.piece, (size_t)(l.n_scans + l.n_rows) * MPL_MOST_BODIES));
+    MPL_TRY(mpl_new(self->ctx, scan, 2 * (size_t)l.n_scans));
+    MPL_TRY(mpl_new(self->ctx, row, 2 * (size_t)l.n_rows));
+    MPL_TRY(add_parts(self, &l, scan, row));
 out:
-    mpl_free_each(u->ctx, l.carried, l.piece, scan, row);
+    mpl_free_each(self->ctx, l.carried, l.piece, scan, row);
     return st;
 }
 
-static mpl_status unroll_op(unroller *u, mpl_op op)
+static mpl_status unroll_op(unroller *self, mpl_op op)
 {
-    return u->copies[op] > 1 ? unroll_loop(u, op) : copy_op(u, op);
+    return self->copies[op] > 1 ? unroll_loop(self, op) : copy_op(self, op);
 }
 
 /* ---- which loops, and how often ---- */
@@ -498,18 +506,19 @@ out:
     return st;
 }
 
-static mpl_status choose_copies(unroller *u, uint32_t asked, const mpl_problem_options *options,
+static mpl_status choose_copies(unroller *self, uint32_t asked, const mpl_problem_options *options,
                                 mpl_unrolled_loops *facts)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
     uint32_t *turns = NULL, n_able = 0;
 
     if (asked > MPL_MOST_BODIES)
-        MPL_FAIL(u->ctx, MPL_EINPUT, "%u copies of a body; the most is %d", asked, MPL_MOST_BODIES);
-    MPL_TRY(mpl_new(u->ctx, turns, g->n_blocks));
+        MPL_FAIL(self->ctx, MPL_EINPUT, "%u copies of a body; the most is %d", asked,
+                 MPL_MOST_BODIES);
+    MPL_TRY(mpl_new(self->ctx, turns, g->n_blocks));
     if (asked == 0)
-        MPL_TRY(find_turns(u->ctx, g, options, turns));
+        MPL_TRY(find_turns(self->ctx, g, options, turns));
     for (mpl_op op = 0; op < g->n_ops; op++) {
         int64_t most;
 
@@ -518,19 +527,19 @@ static mpl_status choose_copies(unroller *u, uint32_t asked, const mpl_problem_o
         n_able++;
         most = mpl_while_most_rounds(g, op) < MPL_MOST_BODIES ? mpl_while_most_rounds(g, op)
                                                               : MPL_MOST_BODIES;
-        u->copies[op] = asked > 0 ? asked : turns[mpl_op_first_body(g, op)];
-        if (u->copies[op] > most)
-            u->copies[op] = (uint32_t)most;
-        facts->n += u->copies[op] > 1;
-        facts->bodies = u->copies[op] > facts->bodies ? u->copies[op] : facts->bodies;
+        self->copies[op] = asked > 0 ? asked : turns[mpl_op_first_body(g, op)];
+        if (self->copies[op] > most)
+            self->copies[op] = (uint32_t)most;
+        facts->n += self->copies[op] > 1;
+        facts->bodies = self->copies[op] > facts->bodies ? self->copies[op] : facts->bodies;
     }
     if (n_able == 0)
-        MPL_FAIL(u->ctx, MPL_EINPUT,
+        MPL_FAIL(self->ctx, MPL_EINPUT,
                  "graph '%.200s' has no loop of two or more rounds whose number is known and that "
                  "writes no weight: nothing can be unrolled",
                  g->name);
 out:
-    mpl_free(u->ctx, turns);
+    mpl_free(self->ctx, turns);
     return st;
 }
 

@@ -20,7 +20,7 @@ static bool is_one_run(const mpl_shape *whole, const mpl_shape *part)
 
 /* Makes the outputs of a split or slice parts of its input, if each is one run of bytes and begins
  * at a multiple of the alignment. */
-static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
+static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *options,
                                 mpl_op op, mpl_alias *alias)
 {
     mpl_value in = mpl_op_input(g, op, 0);
@@ -38,7 +38,7 @@ static mpl_status attach_pieces(mpl_ctx *ctx, const mpl_graph *g, const mpl_alia
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1] && fits; i++) {
         mpl_value out = g->op_out[i];
 
-        fits = !steps && out != MPL_NONE && g->value_bytes[out] > 0 && at % o->align == 0 &&
+        fits = !steps && out != MPL_NONE && g->value_bytes[out] > 0 && at % options->align == 0 &&
                is_one_run(whole, &g->value_shape[out]);
         if (!fits)
             break;
@@ -69,7 +69,7 @@ static bool is_written(const mpl_graph *g, mpl_value v)
 }
 
 /* Aliases an access of one run of elements, under the same conditions as a slice. */
-static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
+static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *options,
                              mpl_op op, mpl_alias *alias)
 {
     mpl_value in = mpl_op_input(g, op, 0), out = mpl_op_output(g, op, 0);
@@ -78,7 +78,7 @@ static mpl_status attach_box(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_o
 
     MPL_PASS(mpl_strided_of(ctx, g, op, &g->value_shape[in], &box));
     at = alias->offset[in] + (uint64_t)box.offset * mpl_type_bytes((mpl_type)g->value_type[in]);
-    if (g->value_bytes[out] == 0 || at % o->align != 0 || !mpl_strided_contiguous(&box) ||
+    if (g->value_bytes[out] == 0 || at % options->align != 0 || !mpl_strided_contiguous(&box) ||
         is_written(g, in) || is_written(g, alias->root[in]))
         return MPL_OK;
     alias->root[out] = alias->root[in];
@@ -105,15 +105,16 @@ static bool parts_are_runs(const mpl_graph *g, mpl_op op, mpl_value out, uint32_
 
 /* Attaches the operands of the shared concats, results in ascending order. Whatever lies in a
  * result that is itself an operand moves with it. */
-static void attach_operands(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
+static void attach_operands(const mpl_graph *g, const mpl_alias_options *options, mpl_alias *alias)
 {
     for (mpl_op op = 0; op < g->n_ops; op++) {
         mpl_value out = mpl_op_output(g, op, 0);
         int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 0), start = 0;
         uint64_t at = 0;
 
-        alias->nothing[op] = alias->nothing[op] || o->shared[op];
-        for (uint32_t i = g->op_in_begin[op]; o->shared[op] && i < g->op_in_begin[op + 1]; i++) {
+        alias->nothing[op] = alias->nothing[op] || options->shared[op];
+        for (uint32_t i = g->op_in_begin[op]; options->shared[op] && i < g->op_in_begin[op + 1];
+             i++) {
             mpl_value root = alias->root[g->op_in[i]];
             uint32_t along = (uint32_t)(axis < 0 ? axis + g->value_shape[out].rank : axis);
             int64_t size = g->value_shape[g->op_in[i]].dim[along];
@@ -178,7 +179,7 @@ static bool stays_boxed(const mpl_graph *g, const uint8_t *shared, const mpl_ali
 }
 
 /* Turns boxes that are one run at a multiple of the alignment into runs. */
-static void keep_boxes(const mpl_graph *g, const mpl_alias_options *o, mpl_alias *alias)
+static void keep_boxes(const mpl_graph *g, const mpl_alias_options *options, mpl_alias *alias)
 {
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_strided laid;
@@ -191,8 +192,8 @@ static void keep_boxes(const mpl_graph *g, const mpl_alias_options *o, mpl_alias
         laid = mpl_box_laid(g, alias->root[v], &alias->box[v], last);
         at = (uint64_t)laid.offset * mpl_type_bytes((mpl_type)g->value_type[v]);
         alias->offset[v] = at;
-        if (mpl_box_is_run(&laid, last) && at % o->align == 0 &&
-            !stays_boxed(g, o->shared, alias, alias->root[v]))
+        if (mpl_box_is_run(&laid, last) && at % options->align == 0 &&
+            !stays_boxed(g, options->shared, alias, alias->root[v]))
             alias->box[v].shape.rank = 0;
     }
 }
@@ -265,7 +266,7 @@ out:
     return st;
 }
 
-mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *o,
+mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_options *options,
                          mpl_alias *out)
 {
     mpl_status st = MPL_OK;
@@ -282,7 +283,7 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
              i < g->op_out_begin[op + 1] && mpl_n_updates(kind) > 0; i++)
             if (g->op_out[i] != MPL_NONE && mpl_updated(g, op, i - g->op_out_begin[op]) != MPL_NONE)
                 alias.root[g->op_out[i]] = alias.root[mpl_updated(g, op, i - g->op_out_begin[op])];
-        if (!o->views)
+        if (!options->views)
             continue;
         if ((mpl_op_table[kind].traits & MPL_VIEW) != 0) {
             mpl_value in = mpl_op_input(g, op, 0), v = mpl_op_output(g, op, 0);
@@ -290,25 +291,26 @@ mpl_status mpl_alias_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias_optio
             alias.root[v] = alias.root[in]; /* final: makers of inputs come before */
             alias.offset[v] = alias.offset[in];
             alias.nothing[op] = mpl_op_lone_output(g, op);
-        } else if (o->copied != NULL && o->copied[op]) {
+        } else if (options->copied != NULL && options->copied[op]) {
             continue;
         } else if ((kind == MPL_OP_split || kind == MPL_OP_slice) && g->n_blocks == 1) {
-            MPL_TRY(attach_pieces(ctx, g, o, op, &alias));
+            MPL_TRY(attach_pieces(ctx, g, options, op, &alias));
         } else if (kind == MPL_OP_access && g->n_blocks == 1) {
-            MPL_TRY(attach_box(ctx, g, o, op, &alias));
+            MPL_TRY(attach_box(ctx, g, options, op, &alias));
         }
     }
-    if (o->into_outputs && o->views && g->n_blocks == 1)
+    if (options->into_outputs && options->views && g->n_blocks == 1)
         MPL_TRY(attach_bases(ctx, g, &alias));
-    if (o->shared != NULL) {
+    if (options->shared != NULL) {
         for (mpl_op op = 0; op < g->n_ops && alias.box == NULL; op++)
-            if (o->shared[op] == MPL_SHARE_BOXES ||
-                (o->shared[op] && !parts_are_runs(g, op, mpl_op_output(g, op, 0), o->align)))
+            if (options->shared[op] == MPL_SHARE_BOXES ||
+                (options->shared[op] &&
+                 !parts_are_runs(g, op, mpl_op_output(g, op, 0), options->align)))
                 MPL_TRY(mpl_new(ctx, alias.box, g->n_values));
-        attach_operands(g, o, &alias);
+        attach_operands(g, options, &alias);
         resolve(g, &alias);
         if (alias.box != NULL)
-            keep_boxes(g, o, &alias);
+            keep_boxes(g, options, &alias);
     }
     *out = alias, alias = (mpl_alias){NULL, NULL, NULL, NULL};
 out:
@@ -360,20 +362,20 @@ static uint8_t parts_are_boxes(const mpl_graph *g, mpl_op op, mpl_value out, con
 
 /* How the operands of `op` can lie in its result `out`. An operand of a box is a box itself. */
 static uint8_t parts_can_be(const mpl_graph *g, mpl_op op, mpl_value out,
-                            const mpl_alias_options *o, const mpl_alias *alias,
+                            const mpl_alias_options *options, const mpl_alias *alias,
                             const uint8_t *taken)
 {
-    uint8_t boxes = o->boxes ? parts_are_boxes(g, op, out, alias, taken) : NO_WAY;
+    uint8_t boxes = options->boxes ? parts_are_boxes(g, op, out, alias, taken) : NO_WAY;
 
-    if (parts_are_runs(g, op, out, o->align) &&
+    if (parts_are_runs(g, op, out, options->align) &&
         ((taken[alias->root[out]] & BOXED) == 0 || boxes == BOXES))
         return RUNS;
     return boxes;
 }
 
-uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *o, const mpl_alias *alias,
-                             bool (*pinned)(const void *arg, mpl_value v), const void *arg,
-                             uint8_t *taken, uint8_t *sharable)
+uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *options,
+                             const mpl_alias *alias, bool (*pinned)(const void *arg, mpl_value v),
+                             const void *arg, uint8_t *taken, uint8_t *sharable)
 {
     uint32_t n = 0;
 
@@ -385,10 +387,10 @@ uint32_t mpl_concat_sharable(const mpl_graph *g, const mpl_alias_options *o, con
         mpl_value out = mpl_op_output(g, op, 0);
         uint8_t how_parts = NO_WAY, how = TAKEN;
 
-        if (g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && o->views && out != MPL_NONE &&
-            mpl_op_n_in(g, op) > 1 && !pinned(arg, alias->root[out]) &&
+        if (g->op_kind[op] == MPL_OP_concat && g->n_blocks == 1 && options->views &&
+            out != MPL_NONE && mpl_op_n_in(g, op) > 1 && !pinned(arg, alias->root[out]) &&
             operands_are_free(g, op, alias, pinned, arg, taken))
-            how_parts = parts_can_be(g, op, out, o, alias, taken);
+            how_parts = parts_can_be(g, op, out, options, alias, taken);
         sharable[op] = how_parts != NO_WAY;
         n += sharable[op];
         if (how_parts == BOXES || (how_parts == RUNS && (taken[alias->root[out]] & BOXED) != 0))

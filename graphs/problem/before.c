@@ -1,28 +1,28 @@
 /* before.c -- closure and reduction of a partial order, as bit rows. See before.h. */
 #include "graphs/problem/before.h"
 
-static uint64_t *row_of(const mpl_before *o, uint32_t a)
+static uint64_t *row_of(const mpl_before *before, uint32_t a)
 {
-    return o->row + (size_t)a * o->n_words;
+    return before->row + (size_t)a * before->n_words;
 }
 
 /* Takes *row, or allocates rows when row is NULL. */
 static mpl_status new_before(mpl_ctx *ctx, uint32_t n, uint64_t **row, mpl_before **out)
 {
     mpl_status st = MPL_OK;
-    mpl_before *o = NULL;
+    mpl_before *before = NULL;
 
-    MPL_TRY(mpl_new(ctx, o, 1));
-    o->n = n;
-    o->n_words = n / 64 + (n % 64 != 0);
+    MPL_TRY(mpl_new(ctx, before, 1));
+    before->n = n;
+    before->n_words = n / 64 + (n % 64 != 0);
     if (row == NULL)
-        MPL_TRY(mpl_new(ctx, o->row, (size_t)n * o->n_words));
+        MPL_TRY(mpl_new(ctx, before->row, (size_t)n * before->n_words));
     else
-        o->row = *row, *row = NULL;
-    MPL_TRY(mpl_new(ctx, o->red_begin, (size_t)n + 1));
-    *out = o, o = NULL;
+        before->row = *row, *row = NULL;
+    MPL_TRY(mpl_new(ctx, before->red_begin, (size_t)n + 1));
+    *out = before, before = NULL;
 out:
-    mpl_before_free(ctx, o);
+    mpl_before_free(ctx, before);
     return st;
 }
 
@@ -56,21 +56,21 @@ out:
 }
 
 /* The order is topological: if a is before b, a's successors are a strict superset of b's. */
-mpl_status mpl_before_rank(mpl_ctx *ctx, const mpl_before *o, uint32_t *rank)
+mpl_status mpl_before_rank(mpl_ctx *ctx, const mpl_before *before, uint32_t *rank)
 {
     mpl_status st = MPL_OK;
     uint32_t *count = NULL, *begin = NULL;
 
-    MPL_TRY(mpl_new(ctx, count, o->n));
-    MPL_TRY(mpl_new(ctx, begin, (size_t)o->n + 3));
-    for (uint32_t a = 0; a < o->n; a++) {
-        for (uint32_t w = 0; w < o->n_words; w++)
-            count[a] += (uint32_t)__builtin_popcountll(row_of(o, a)[w]);
-        begin[o->n - count[a] + 2]++;
+    MPL_TRY(mpl_new(ctx, count, before->n));
+    MPL_TRY(mpl_new(ctx, begin, (size_t)before->n + 3));
+    for (uint32_t a = 0; a < before->n; a++) {
+        for (uint32_t w = 0; w < before->n_words; w++)
+            count[a] += (uint32_t)__builtin_popcountll(row_of(before, a)[w]);
+        begin[before->n - count[a] + 2]++;
     }
-    mpl_lists_begin(begin, o->n + 1);
-    for (uint32_t a = 0; a < o->n; a++)
-        rank[begin[o->n - count[a] + 1]++] = a;
+    mpl_lists_begin(begin, before->n + 1);
+    for (uint32_t a = 0; a < before->n; a++)
+        rank[begin[before->n - count[a] + 1]++] = a;
 out:
     mpl_free_each(ctx, count, begin);
     return st;
@@ -79,33 +79,33 @@ out:
 /* Writes the reduction of row `a` to item[] and returns its length: successors of `a` that are not
  * successors of its successors. In topological order (`pos`), each successor that is still
  * uncovered when visited belongs to the reduction. */
-static uint32_t reduce_row(const mpl_before *o, const uint32_t *rank, const uint32_t *pos,
+static uint32_t reduce_row(const mpl_before *before, const uint32_t *rank, const uint32_t *pos,
                            uint32_t a, uint64_t *left, uint64_t *place, uint32_t *item)
 {
     uint32_t n_item = 0;
-    const uint64_t *row = row_of(o, a);
+    const uint64_t *row = row_of(before, a);
 
     /* place: uncovered successors by topological position, so that counting zeros finds the next
      * one. left: the same by id, so that a whole row is subtracted at once. */
-    memcpy(left, row, o->n_words * sizeof *left);
-    memset(place, 0, o->n_words * sizeof *place);
-    for (uint32_t w = 0; w < o->n_words; w++)
+    memcpy(left, row, before->n_words * sizeof *left);
+    memset(place, 0, before->n_words * sizeof *place);
+    for (uint32_t w = 0; w < before->n_words; w++)
         for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1)
             mpl_bit_add(place, pos[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
-    for (uint32_t w = 0; w < o->n_words; w++)
+    for (uint32_t w = 0; w < before->n_words; w++)
         for (uint64_t bits = place[w]; bits != 0; bits &= bits - 1) {
             uint32_t b = rank[w * 64 + (uint32_t)__builtin_ctzll(bits)];
 
             if (!mpl_bit_has(left, b))
                 continue;
             item[n_item++] = b;
-            for (uint32_t k = 0; k < o->n_words; k++)
-                left[k] &= ~row_of(o, b)[k];
+            for (uint32_t k = 0; k < before->n_words; k++)
+                left[k] &= ~row_of(before, b)[k];
         }
     return n_item;
 }
 
-static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
+static mpl_status reduce(mpl_ctx *ctx, mpl_before *before)
 {
     mpl_status st = MPL_OK;
     uint32_t *rank = NULL, *pos = NULL, *item = NULL;
@@ -113,41 +113,41 @@ static mpl_status reduce(mpl_ctx *ctx, mpl_before *o)
     size_t cap = 0;
     uint32_t total = 0;
 
-    MPL_TRY(mpl_new_each(ctx, o->n, rank, pos, item));
-    MPL_TRY(mpl_new_each(ctx, o->n_words, left, place));
-    MPL_TRY(mpl_before_rank(ctx, o, rank));
-    for (uint32_t i = 0; i < o->n; i++)
+    MPL_TRY(mpl_new_each(ctx, before->n, rank, pos, item));
+    MPL_TRY(mpl_new_each(ctx, before->n_words, left, place));
+    MPL_TRY(mpl_before_rank(ctx, before, rank));
+    for (uint32_t i = 0; i < before->n; i++)
         pos[rank[i]] = i;
-    MPL_TRY(mpl_reserve(ctx, o->red_item, cap, 1));
-    for (uint32_t a = 0; a < o->n; a++) {
-        uint32_t n_item = reduce_row(o, rank, pos, a, left, place, item);
+    MPL_TRY(mpl_reserve(ctx, before->red_item, cap, 1));
+    for (uint32_t a = 0; a < before->n; a++) {
+        uint32_t n_item = reduce_row(before, rank, pos, a, left, place, item);
 
         if (n_item > MPL_NONE - 1 - total)
             MPL_FAIL(ctx, MPL_EINPUT, "the partial order has more than 2^32 arcs");
-        MPL_TRY(mpl_reserve(ctx, o->red_item, cap, (size_t)total + n_item));
+        MPL_TRY(mpl_reserve(ctx, before->red_item, cap, (size_t)total + n_item));
         mpl_sort_u32(item, n_item);
-        memcpy(o->red_item + total, item, n_item * sizeof *item);
+        memcpy(before->red_item + total, item, n_item * sizeof *item);
         total += n_item;
-        o->red_begin[a + 1] = total;
+        before->red_begin[a + 1] = total;
     }
 out:
     mpl_free_each(ctx, rank, pos, item, left, place);
     return st;
 }
 
-/* Fills the rows of `o` with what each element reaches over the lists, in reverse topological
+/* Fills the rows of `before` with what each element reaches over the lists, in reverse topological
  * order. order NULL: ids are in topological order. */
-static void close_rows(mpl_before *o, const uint32_t *begin, const uint32_t *item,
+static void close_rows(mpl_before *before, const uint32_t *begin, const uint32_t *item,
                        const uint32_t *order)
 {
-    for (uint32_t at = o->n; at-- > 0;) {
+    for (uint32_t at = before->n; at-- > 0;) {
         uint32_t a = order != NULL ? order[at] : at;
-        uint64_t *row = row_of(o, a);
+        uint64_t *row = row_of(before, a);
 
         for (uint32_t i = begin[a]; i < begin[a + 1]; i++) {
-            const uint64_t *next = row_of(o, item[i]);
+            const uint64_t *next = row_of(before, item[i]);
 
-            for (uint32_t w = 0; w < o->n_words; w++)
+            for (uint32_t w = 0; w < before->n_words; w++)
                 row[w] |= next[w];
             mpl_bit_add(row, item[i]);
         }
@@ -157,30 +157,30 @@ static void close_rows(mpl_before *o, const uint32_t *begin, const uint32_t *ite
 mpl_status mpl_before_from_rows_take(mpl_ctx *ctx, uint32_t n, uint64_t **rows, mpl_before **out)
 {
     mpl_status st = MPL_OK;
-    mpl_before *o = NULL;
+    mpl_before *before = NULL;
 
-    MPL_TRY(new_before(ctx, n, rows, &o));
-    MPL_TRY(reduce(ctx, o));
-    *out = o, o = NULL;
+    MPL_TRY(new_before(ctx, n, rows, &before));
+    MPL_TRY(reduce(ctx, before));
+    *out = before, before = NULL;
 out:
-    mpl_before_free(ctx, o);
+    mpl_before_free(ctx, before);
     return st;
 }
 
 mpl_status mpl_before_copy(mpl_ctx *ctx, const mpl_before *from, mpl_before **out)
 {
     mpl_status st = MPL_OK;
-    mpl_before *o = NULL;
+    mpl_before *before = NULL;
     uint32_t n_arcs = from->red_begin[from->n];
 
-    MPL_TRY(new_before(ctx, from->n, NULL, &o));
-    MPL_TRY(mpl_new(ctx, o->red_item, n_arcs));
-    memcpy(o->row, from->row, (size_t)from->n * from->n_words * sizeof *o->row);
-    memcpy(o->red_begin, from->red_begin, ((size_t)from->n + 1) * sizeof *o->red_begin);
-    memcpy(o->red_item, from->red_item, n_arcs * sizeof *o->red_item);
-    *out = o, o = NULL;
+    MPL_TRY(new_before(ctx, from->n, NULL, &before));
+    MPL_TRY(mpl_new(ctx, before->red_item, n_arcs));
+    memcpy(before->row, from->row, (size_t)from->n * from->n_words * sizeof *before->row);
+    memcpy(before->red_begin, from->red_begin, ((size_t)from->n + 1) * sizeof *before->red_begin);
+    memcpy(before->red_item, from->red_item, n_arcs * sizeof *before->red_item);
+    *out = before, before = NULL;
 out:
-    mpl_before_free(ctx, o);
+    mpl_before_free(ctx, before);
     return st;
 }
 
@@ -188,7 +188,7 @@ mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const u
                                 const uint32_t *to, mpl_before **out)
 {
     mpl_status st = MPL_OK;
-    mpl_before *o = NULL;
+    mpl_before *before = NULL;
     uint32_t *begin = NULL, *item = NULL, *order = NULL;
 
     for (size_t i = 0; i < n_arcs; i++)
@@ -198,13 +198,13 @@ mpl_status mpl_before_from_arcs(mpl_ctx *ctx, uint32_t n, size_t n_arcs, const u
     MPL_TRY(mpl_lists_new(ctx, n, n_arcs, from, to, &begin, &item));
     MPL_TRY(mpl_new(ctx, order, n));
     MPL_TRY(sort_topologically(ctx, n, begin, item, order));
-    MPL_TRY(new_before(ctx, n, NULL, &o));
-    close_rows(o, begin, item, order);
-    MPL_TRY(reduce(ctx, o));
-    *out = o, o = NULL;
+    MPL_TRY(new_before(ctx, n, NULL, &before));
+    close_rows(before, begin, item, order);
+    MPL_TRY(reduce(ctx, before));
+    *out = before, before = NULL;
 out:
     mpl_free_each(ctx, begin, item, order);
-    mpl_before_free(ctx, o);
+    mpl_before_free(ctx, before);
     return st;
 }
 

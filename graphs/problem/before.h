@@ -3,9 +3,9 @@
 
 #include "graphs/problem/problem.h"
 
-static inline bool mpl_is_before(const mpl_before *o, uint32_t a, uint32_t b)
+static inline bool mpl_is_before(const mpl_before *before, uint32_t a, uint32_t b)
 {
-    return mpl_bit_has(o->row + (size_t)a * o->n_words, b);
+    return mpl_bit_has(before->row + (size_t)a * before->n_words, b);
 }
 
 /* Transitive closure and reduction of the arcs from[i] -> to[i] over n elements. MPL_EINPUT: an arc

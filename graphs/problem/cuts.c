@@ -32,96 +32,98 @@ static int by_place(const void *left, const void *right)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static void find_needed(cutter *c)
+static void find_needed(cutter *self)
 {
-    const mpl_graph *g = c->g;
+    const mpl_graph *g = self->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (c->alias->nothing[op])
+        if (self->alias->nothing[op])
             continue;
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
             if (g->op_in[i] != MPL_NONE)
-                c->needed[g->op_in[i]] = 1;
+                self->needed[g->op_in[i]] = 1;
         for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE)
-                c->needed[g->op_out[i]] = 1;
+                self->needed[g->op_out[i]] = 1;
     }
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        c->needed[g->output[i]] = 1;
+        self->needed[g->output[i]] = 1;
 }
 
 /* Marks roots that are never split. */
-static void find_whole(cutter *c)
+static void find_whole(cutter *self)
 {
-    const mpl_graph *g = c->g;
+    const mpl_graph *g = self->g;
 
     for (mpl_value v = 0; v < g->n_values; v++)
-        c->whole[v] = (c->what != MPL_CUT_ALL && g->value_op[v] == MPL_NONE) || g->n_blocks > 1;
+        self->whole[v] =
+            (self->what != MPL_CUT_ALL && g->value_op[v] == MPL_NONE) || g->n_blocks > 1;
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (mpl_alias_strided(c->alias, v))
-            c->whole[c->alias->root[v]] = 1;
+        if (mpl_alias_strided(self->alias, v))
+            self->whole[self->alias->root[v]] = 1;
 }
 
-static void put_mark(cutter *c, mpl_value root, uint64_t at)
+static void put_mark(cutter *self, mpl_value root, uint64_t at)
 {
-    c->marks[c->n_marks++] = (mark){root, at};
+    self->marks[self->n_marks++] = (mark){root, at};
 }
 
 /* Sets the marks, sorted and distinct: ends of roots, and of needed values in split roots. */
-static void set_marks(cutter *c)
+static void set_marks(cutter *self)
 {
-    const mpl_graph *g = c->g;
+    const mpl_graph *g = self->g;
     uint32_t n = 0;
 
-    c->n_marks = 0;
+    self->n_marks = 0;
     for (mpl_value v = 0; v < g->n_values; v++) {
-        mpl_value root = c->alias->root[v];
+        mpl_value root = self->alias->root[v];
         uint64_t end;
 
-        if (g->value_bytes[v] == 0 || (root != v && (c->whole[root] || !c->needed[v])))
+        if (g->value_bytes[v] == 0 || (root != v && (self->whole[root] || !self->needed[v])))
             continue;
-        end = (c->alias->offset[v] + g->value_bytes[v] + c->align - 1) & ~(uint64_t)(c->align - 1);
-        put_mark(c, root, c->alias->offset[v]);
-        put_mark(c, root, mpl_min_u64(end, g->value_bytes[root]));
+        end = (self->alias->offset[v] + g->value_bytes[v] + self->align - 1) &
+              ~(uint64_t)(self->align - 1);
+        put_mark(self, root, self->alias->offset[v]);
+        put_mark(self, root, mpl_min_u64(end, g->value_bytes[root]));
     }
-    qsort(c->marks, c->n_marks, sizeof *c->marks, by_place);
-    for (uint32_t i = 0; i < c->n_marks; i++)
-        if (n == 0 || by_place(&c->marks[n - 1], &c->marks[i]) != 0)
-            c->marks[n++] = c->marks[i];
-    c->n_marks = n;
+    qsort(self->marks, self->n_marks, sizeof *self->marks, by_place);
+    for (uint32_t i = 0; i < self->n_marks; i++)
+        if (n == 0 || by_place(&self->marks[n - 1], &self->marks[i]) != 0)
+            self->marks[n++] = self->marks[i];
+    self->n_marks = n;
 }
 
-static void fill_parts(cutter *c)
+static void fill_parts(cutter *self)
 {
-    const mpl_graph *g = c->g;
-    mpl_cuts *p = &c->parts;
+    const mpl_graph *g = self->g;
+    mpl_cuts *cuts = &self->parts;
 
-    p->n = 0;
+    cuts->n = 0;
     for (mpl_value v = 0; v < g->n_values; v++) {
-        p->first[v] = MPL_NONE;
-        p->count[v] = 0;
+        cuts->first[v] = MPL_NONE;
+        cuts->count[v] = 0;
     }
-    for (uint32_t i = 0; i + 1 < c->n_marks; i++) {
-        mpl_value root = c->marks[i].root;
+    for (uint32_t i = 0; i + 1 < self->n_marks; i++) {
+        mpl_value root = self->marks[i].root;
 
-        if (c->marks[i + 1].root != root)
+        if (self->marks[i + 1].root != root)
             continue;
-        if (p->count[root]++ == 0)
-            p->first[root] = p->n;
-        p->root[p->n] = root;
-        p->at[p->n] = c->marks[i].at;
-        p->bytes[p->n++] = c->marks[i + 1].at - c->marks[i].at;
+        if (cuts->count[root]++ == 0)
+            cuts->first[root] = cuts->n;
+        cuts->root[cuts->n] = root;
+        cuts->at[cuts->n] = self->marks[i].at;
+        cuts->bytes[cuts->n++] = self->marks[i + 1].at - self->marks[i].at;
     }
     for (mpl_value v = 0; v < g->n_values; v++) {
-        mpl_value root = c->alias->root[v];
-        uint64_t from = c->alias->offset[v], to = from + g->value_bytes[v];
+        mpl_value root = self->alias->root[v];
+        uint64_t from = self->alias->offset[v], to = from + g->value_bytes[v];
 
-        for (uint32_t i = p->first[root];
-             root != v && from < to && i < p->first[root] + p->count[root]; i++) {
-            if (p->at[i] >= to || p->at[i] + p->bytes[i] <= from)
+        for (uint32_t i = cuts->first[root];
+             root != v && from < to && i < cuts->first[root] + cuts->count[root]; i++) {
+            if (cuts->at[i] >= to || cuts->at[i] + cuts->bytes[i] <= from)
                 continue;
-            if (p->count[v]++ == 0)
-                p->first[v] = i;
+            if (cuts->count[v]++ == 0)
+                cuts->first[v] = i;
         }
     }
 }
@@ -136,33 +138,33 @@ bool mpl_cuts_operand(const mpl_graph *g, const mpl_alias *alias, const mpl_cuts
 
 /* Leaves roots whole if an operation may overwrite in place a value that spans several parts. *any:
  * a new one was found. */
-static void find_overwritten(cutter *c, bool *any)
+static void find_overwritten(cutter *self, bool *any)
 {
-    const mpl_graph *g = c->g;
+    const mpl_graph *g = self->g;
 
     *any = false;
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = 0; i < mpl_n_read(g, op) && !c->alias->nothing[op]; i++) {
+        for (uint32_t i = 0; i < mpl_n_read(g, op) && !self->alias->nothing[op]; i++) {
             mpl_value in = mpl_op_input(g, op, i);
 
-            if (in == MPL_NONE || c->parts.count[in] < 2 ||
+            if (in == MPL_NONE || self->parts.count[in] < 2 ||
                 g->op_out_begin[op] == g->op_out_begin[op + 1] ||
-                mpl_op_output(g, op, 0) == MPL_NONE || !mpl_in_place_part(g, c->alias, op, i))
+                mpl_op_output(g, op, 0) == MPL_NONE || !mpl_in_place_part(g, self->alias, op, i))
                 continue;
             *any = true;
-            c->whole[c->alias->root[in]] = 1;
+            self->whole[self->alias->root[in]] = 1;
         }
 }
 
-static mpl_status parts_alloc(cutter *c)
+static mpl_status parts_alloc(cutter *self)
 {
-    uint32_t n = c->g->n_values;
+    uint32_t n = self->g->n_values;
 
-    MPL_PASS(mpl_new_each(c->ctx, n, c->needed, c->whole));
-    MPL_PASS(
-        mpl_new_each(c->ctx, 2 * (size_t)n, c->marks, c->parts.root, c->parts.at, c->parts.bytes));
-    MPL_PASS(mpl_new(c->ctx, c->parts.first, n));
-    return mpl_new(c->ctx, c->parts.count, n);
+    MPL_PASS(mpl_new_each(self->ctx, n, self->needed, self->whole));
+    MPL_PASS(mpl_new_each(self->ctx, 2 * (size_t)n, self->marks, self->parts.root, self->parts.at,
+                          self->parts.bytes));
+    MPL_PASS(mpl_new(self->ctx, self->parts.first, n));
+    return mpl_new(self->ctx, self->parts.count, n);
 }
 
 mpl_status mpl_cuts_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_alias *alias,
@@ -188,10 +190,10 @@ out:
     return st;
 }
 
-void mpl_cuts_free(mpl_ctx *ctx, mpl_cuts *p)
+void mpl_cuts_free(mpl_ctx *ctx, mpl_cuts *cuts)
 {
-    void *arrays[] = {p->root, p->at, p->bytes, p->first, p->count};
+    void *arrays[] = {cuts->root, cuts->at, cuts->bytes, cuts->first, cuts->count};
 
     MPL_FREE_ALL(ctx, arrays);
-    *p = (mpl_cuts){0};
+    *cuts = (mpl_cuts){0};
 }

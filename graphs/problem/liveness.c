@@ -8,21 +8,21 @@ uint32_t mpl_flow_words(const mpl_flow *flow)
 }
 
 /* Recomputes both sets of a node. Returns whether live_in grew. */
-static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint64_t *live_out,
+static bool flow_step(const mpl_flow *flow, uint32_t node, uint64_t *live_in, uint64_t *live_out,
                       uint64_t *next)
 {
-    uint32_t words = mpl_flow_words(f);
+    uint32_t words = mpl_flow_words(flow);
     uint64_t *in = live_in + (size_t)node * words, *out = live_out + (size_t)node * words;
     bool grew = false;
 
-    for (uint32_t i = f->succ_begin[node]; i < f->succ_begin[node + 1]; i++)
+    for (uint32_t i = flow->succ_begin[node]; i < flow->succ_begin[node + 1]; i++)
         for (uint32_t w = 0; w < words; w++)
-            out[w] |= live_in[(size_t)f->succ_item[i] * words + w];
+            out[w] |= live_in[(size_t)flow->succ_item[i] * words + w];
     memcpy(next, out, words * sizeof *next);
-    for (uint32_t i = f->def_begin[node]; i < f->def_begin[node + 1]; i++)
-        mpl_bit_drop(next, f->def_item[i]);
-    for (uint32_t i = f->use_begin[node]; i < f->use_begin[node + 1]; i++)
-        mpl_bit_add(next, f->use_item[i]);
+    for (uint32_t i = flow->def_begin[node]; i < flow->def_begin[node + 1]; i++)
+        mpl_bit_drop(next, flow->def_item[i]);
+    for (uint32_t i = flow->use_begin[node]; i < flow->use_begin[node + 1]; i++)
+        mpl_bit_add(next, flow->use_item[i]);
     for (uint32_t w = 0; w < words; w++) {
         grew = grew || (next[w] & ~in[w]) != 0;
         in[w] |= next[w];
@@ -30,27 +30,27 @@ static bool flow_step(const mpl_flow *f, uint32_t node, uint64_t *live_in, uint6
     return grew;
 }
 
-mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *f, uint64_t *live_in, uint64_t *live_out)
+mpl_status mpl_flow_live(mpl_ctx *ctx, const mpl_flow *flow, uint64_t *live_in, uint64_t *live_out)
 {
     mpl_status st = MPL_OK;
-    uint32_t words = mpl_flow_words(f), n_stack = 0;
+    uint32_t words = mpl_flow_words(flow), n_stack = 0;
     uint32_t *pred_begin = NULL, *pred = NULL, *stack = NULL;
     uint8_t *queued = NULL;
     uint64_t *next = NULL;
 
-    MPL_TRY(mpl_lists_turn(ctx, f->n_nodes, f->n_nodes, f->succ_begin, f->succ_item, &pred_begin,
-                           &pred));
-    MPL_TRY(mpl_new_each(ctx, f->n_nodes, stack, queued));
+    MPL_TRY(mpl_lists_turn(ctx, flow->n_nodes, flow->n_nodes, flow->succ_begin, flow->succ_item,
+                           &pred_begin, &pred));
+    MPL_TRY(mpl_new_each(ctx, flow->n_nodes, stack, queued));
     MPL_TRY(mpl_new(ctx, next, words));
-    memset(live_in, 0, (size_t)f->n_nodes * words * sizeof *live_in);
-    memset(live_out, 0, (size_t)f->n_nodes * words * sizeof *live_out);
-    for (uint32_t node = 0; node < f->n_nodes; node++) /* the last node is popped first */
+    memset(live_in, 0, (size_t)flow->n_nodes * words * sizeof *live_in);
+    memset(live_out, 0, (size_t)flow->n_nodes * words * sizeof *live_out);
+    for (uint32_t node = 0; node < flow->n_nodes; node++) /* the last node is popped first */
         stack[n_stack++] = node, queued[node] = 1;
     while (n_stack > 0) {
         uint32_t node = stack[--n_stack];
 
         queued[node] = 0;
-        if (!flow_step(f, node, live_in, live_out, next))
+        if (!flow_step(flow, node, live_in, live_out, next))
             continue;
         for (uint32_t i = pred_begin[node]; i < pred_begin[node + 1]; i++)
             if (!queued[pred[i]])
@@ -83,16 +83,16 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                           const mpl_alias_options *options, mpl_ranges **out)
 {
     mpl_status st = MPL_OK;
-    mpl_ranges *r = NULL;
+    mpl_ranges *ranges = NULL;
 
-    MPL_TRY(mpl_new(ctx, r, 1));
-    MPL_TRY(mpl_new(ctx, r->step_of, g->n_ops));
-    MPL_TRY(mpl_new_each(ctx, g->n_values, r->first, r->last));
-    MPL_TRY(mpl_order_positions(ctx, g, order, r->step_of));
-    MPL_TRY(mpl_alias_new(ctx, g, options, &r->alias));
+    MPL_TRY(mpl_new(ctx, ranges, 1));
+    MPL_TRY(mpl_new(ctx, ranges->step_of, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_values, ranges->first, ranges->last));
+    MPL_TRY(mpl_order_positions(ctx, g, order, ranges->step_of));
+    MPL_TRY(mpl_alias_new(ctx, g, options, &ranges->alias));
     for (mpl_value v = 0; v < g->n_values; v++) {
-        r->first[v] = g->value_op[v] == MPL_NONE ? 0 : r->step_of[g->value_op[v]];
-        r->last[v] = r->first[v];
+        ranges->first[v] = g->value_op[v] == MPL_NONE ? 0 : ranges->step_of[g->value_op[v]];
+        ranges->last[v] = ranges->first[v];
     }
     for (uint32_t step = 0; step < g->n_ops; step++)
         for (uint32_t i = g->op_in_begin[order[step]]; i < g->op_in_begin[order[step] + 1]; i++) {
@@ -100,34 +100,36 @@ mpl_status mpl_ranges_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
 
             if (v == MPL_NONE)
                 continue;
-            if (g->value_op[v] != MPL_NONE && r->first[v] >= step)
+            if (g->value_op[v] != MPL_NONE && ranges->first[v] >= step)
                 MPL_FAIL(ctx, MPL_EINPUT,
                          "the order has operation '%.100s' at step %u, before '%.100s' is made",
                          g->op_name[order[step]], step, g->value_name[v]);
             if (i - g->op_in_begin[order[step]] < mpl_n_read(g, order[step]))
-                r->last[r->alias.root[v]] = step;
+                ranges->last[ranges->alias.root[v]] = step;
         }
     for (mpl_value v = 0; v < g->n_values; v++) {
-        mpl_value root = r->alias.root[v];
+        mpl_value root = ranges->alias.root[v];
 
-        r->first[root] = r->first[v] < r->first[root] ? r->first[v] : r->first[root];
-        r->last[root] =
-            r->last[root] == MPL_NONE || r->last[v] > r->last[root] ? r->last[v] : r->last[root];
+        ranges->first[root] =
+            ranges->first[v] < ranges->first[root] ? ranges->first[v] : ranges->first[root];
+        ranges->last[root] = ranges->last[root] == MPL_NONE || ranges->last[v] > ranges->last[root]
+                                 ? ranges->last[v]
+                                 : ranges->last[root];
     }
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (r->alias.root[v] != v)
-            r->first[v] = r->last[v] = MPL_NONE;
-    *out = r, r = NULL;
+        if (ranges->alias.root[v] != v)
+            ranges->first[v] = ranges->last[v] = MPL_NONE;
+    *out = ranges, ranges = NULL;
 out:
-    mpl_ranges_free(ctx, r);
+    mpl_ranges_free(ctx, ranges);
     return st;
 }
 
-void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *r)
+void mpl_ranges_free(mpl_ctx *ctx, mpl_ranges *ranges)
 {
-    if (r == NULL)
+    if (ranges == NULL)
         return;
-    mpl_alias_free(ctx, &r->alias);
-    void *arrays[] = {r->step_of, r->first, r->last, r};
+    mpl_alias_free(ctx, &ranges->alias);
+    void *arrays[] = {ranges->step_of, ranges->first, ranges->last, ranges};
     MPL_FREE_ALL(ctx, arrays);
 }

@@ -202,15 +202,15 @@ static mpl_status check_pair(mpl_ctx *ctx, const mpl_problem *p, uint32_t i)
 
 /* Whether the immediate successors of `out`, and the n buffers that may overwrite it, come after
  * `in`. */
-static bool comes_first(const mpl_before *o, mpl_buffer in, mpl_buffer out, uint32_t n,
+static bool comes_first(const mpl_before *before, mpl_buffer in, mpl_buffer out, uint32_t n,
                         const mpl_buffer *next)
 {
     bool first = true;
 
-    for (uint32_t k = o->red_begin[out]; k < o->red_begin[out + 1] && first; k++)
-        first = mpl_is_before(o, in, o->red_item[k]);
+    for (uint32_t k = before->red_begin[out]; k < before->red_begin[out + 1] && first; k++)
+        first = mpl_is_before(before, in, before->red_item[k]);
     for (uint32_t k = 0; k < n && first; k++)
-        first = mpl_is_before(o, in, next[k]);
+        first = mpl_is_before(before, in, next[k]);
     return first;
 }
 
@@ -219,12 +219,12 @@ static bool comes_first(const mpl_before *o, mpl_buffer in, mpl_buffer out, uint
 static bool comes_last(const mpl_problem *p, const uint32_t *begin, const uint32_t *item,
                        uint32_t *pair)
 {
-    const mpl_before *o = p->before;
+    const mpl_before *before = p->before;
 
     for (mpl_buffer c = 0; c < p->n; c++)
-        for (uint32_t k = o->red_begin[c]; k < o->red_begin[c + 1]; k++)
-            for (uint32_t i = begin[o->red_item[k]]; i < begin[o->red_item[k] + 1]; i++)
-                if (!mpl_is_before(o, c, p->in_place_out[ *pair = item[i]]))
+        for (uint32_t k = before->red_begin[c]; k < before->red_begin[c + 1]; k++)
+            for (uint32_t i = begin[before->red_item[k]]; i < begin[before->red_item[k] + 1]; i++)
+                if (!mpl_is_before(before, c, p->in_place_out[ *pair = item[i]]))
                     return false;
     return true;
 }

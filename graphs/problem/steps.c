@@ -42,29 +42,29 @@ mpl_status mpl_order_positions(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *o
     return check_blocks(ctx, g, position);
 }
 
-static uint32_t push(mpl_program *p, mpl_step_kind kind, uint32_t of)
+static uint32_t push(mpl_program *program, mpl_step_kind kind, uint32_t of)
 {
-    p->kind[p->n_steps] = (uint8_t)kind;
-    p->of[p->n_steps] = of;
-    return p->n_steps++;
+    program->kind[program->n_steps] = (uint8_t)kind;
+    program->of[program->n_steps] = of;
+    return program->n_steps++;
 }
 
 /* Begins and ends the blocks of `owner` without operations, up to block `until` (MPL_NONE: all). */
-static void pass_empty(const mpl_graph *g, mpl_program *p, mpl_op owner, uint32_t until)
+static void pass_empty(const mpl_graph *g, mpl_program *program, mpl_op owner, uint32_t until)
 {
     for (uint32_t k = g->op_body_begin[owner];
          k < g->op_body_begin[owner + 1] && g->op_body[k] != until; k++)
-        if (p->begin_step[g->op_body[k]] == MPL_NONE) {
-            p->begin_step[g->op_body[k]] = push(p, MPL_STEP_BEGIN, g->op_body[k]);
-            p->end_step[g->op_body[k]] = push(p, MPL_STEP_END, g->op_body[k]);
+        if (program->begin_step[g->op_body[k]] == MPL_NONE) {
+            program->begin_step[g->op_body[k]] = push(program, MPL_STEP_BEGIN, g->op_body[k]);
+            program->end_step[g->op_body[k]] = push(program, MPL_STEP_END, g->op_body[k]);
         }
 }
 
 /* Ends and begins blocks until `to` is the open one. */
-static void go_to(const mpl_graph *g, mpl_program *p, uint32_t *open, uint32_t to)
+static void go_to(const mpl_graph *g, mpl_program *program, uint32_t *open, uint32_t to)
 {
     while (!mpl_block_within(g, to, *open)) {
-        p->end_step[*open] = push(p, MPL_STEP_END, *open);
+        program->end_step[*open] = push(program, MPL_STEP_END, *open);
         *open = g->block_parent[*open];
     }
     while (*open != to) {
@@ -72,8 +72,8 @@ static void go_to(const mpl_graph *g, mpl_program *p, uint32_t *open, uint32_t t
 
         while (g->block_parent[next] != *open)
             next = g->block_parent[next];
-        pass_empty(g, p, g->block_owner[next], next);
-        p->begin_step[next] = push(p, MPL_STEP_BEGIN, next);
+        pass_empty(g, program, g->block_owner[next], next);
+        program->begin_step[next] = push(program, MPL_STEP_BEGIN, next);
         *open = next;
     }
 }
@@ -81,34 +81,35 @@ static void go_to(const mpl_graph *g, mpl_program *p, uint32_t *open, uint32_t t
 mpl_status mpl_program_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order, mpl_program **out)
 {
     mpl_status st = MPL_OK;
-    mpl_program *p = NULL;
+    mpl_program *program = NULL;
     size_t n_steps = (size_t)g->n_ops + 2 * ((size_t)g->n_blocks - 1);
     uint32_t open = 0;
 
-    MPL_TRY(mpl_new(ctx, p, 1));
-    MPL_TRY(mpl_new_each(ctx, n_steps, p->kind, p->of));
-    MPL_TRY(mpl_new(ctx, p->op_step, g->n_ops));
-    MPL_TRY(mpl_new_each(ctx, g->n_blocks, p->begin_step, p->end_step));
-    MPL_TRY(mpl_order_positions(ctx, g, order, p->op_step));
-    memset(p->begin_step, 0xff, g->n_blocks * sizeof *p->begin_step);
-    p->begin_step[0] = 0;
+    MPL_TRY(mpl_new(ctx, program, 1));
+    MPL_TRY(mpl_new_each(ctx, n_steps, program->kind, program->of));
+    MPL_TRY(mpl_new(ctx, program->op_step, g->n_ops));
+    MPL_TRY(mpl_new_each(ctx, g->n_blocks, program->begin_step, program->end_step));
+    MPL_TRY(mpl_order_positions(ctx, g, order, program->op_step));
+    memset(program->begin_step, 0xff, g->n_blocks * sizeof *program->begin_step);
+    program->begin_step[0] = 0;
     for (uint32_t i = 0; i < g->n_ops; i++) {
-        go_to(g, p, &open, g->op_block[order[i]]);
-        pass_empty(g, p, order[i], MPL_NONE);
-        p->op_step[order[i]] = push(p, MPL_STEP_OP, order[i]);
+        go_to(g, program, &open, g->op_block[order[i]]);
+        pass_empty(g, program, order[i], MPL_NONE);
+        program->op_step[order[i]] = push(program, MPL_STEP_OP, order[i]);
     }
-    p->end_step[0] = p->n_steps;
-    mpl_assert(open == 0 && p->n_steps == n_steps);
-    *out = p, p = NULL;
+    program->end_step[0] = program->n_steps;
+    mpl_assert(open == 0 && program->n_steps == n_steps);
+    *out = program, program = NULL;
 out:
-    mpl_program_free(ctx, p);
+    mpl_program_free(ctx, program);
     return st;
 }
 
-void mpl_program_free(mpl_ctx *ctx, mpl_program *p)
+void mpl_program_free(mpl_ctx *ctx, mpl_program *program)
 {
-    if (p == NULL)
+    if (program == NULL)
         return;
-    void *arrays[] = {p->kind, p->of, p->op_step, p->begin_step, p->end_step, p};
+    void *arrays[] = {program->kind,       program->of,       program->op_step,
+                      program->begin_step, program->end_step, program};
     MPL_FREE_ALL(ctx, arrays);
 }

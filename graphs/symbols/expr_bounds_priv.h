@@ -14,10 +14,12 @@ typedef struct mpl_room { /* storage of a box */
 } mpl_room;
 
 /* The box, or the whole range where it is NULL, in `room`. */
-mpl_box mpl_box_copy(const mpl_exprs *x, const mpl_box *from, mpl_room *room);
+mpl_box mpl_box_copy(const mpl_exprs *exprs, const mpl_box *from, mpl_room *room);
 /* Sound intervals; false: 128 bits do not hold them. mpl_poly_plain_span adds those of the terms,
  * mpl_poly_span first fixes each symbol in which the whole rises or falls. */
-bool mpl_span_of_atom(const mpl_exprs *x, uint32_t id, const mpl_box *box, mpl_span *out);
-bool mpl_span_of_term(const mpl_exprs *x, const mpl_term *t, const mpl_box *box, mpl_span *out);
-bool mpl_poly_plain_span(const mpl_exprs *x, const mpl_poly *p, const mpl_box *box, mpl_span *out);
-bool mpl_poly_span(const mpl_exprs *x, const mpl_poly *p, const mpl_box *box, mpl_span *out);
+bool mpl_span_of_atom(const mpl_exprs *exprs, uint32_t id, const mpl_box *box, mpl_span *out);
+bool mpl_span_of_term(const mpl_exprs *exprs, const mpl_term *term, const mpl_box *box,
+                      mpl_span *out);
+bool mpl_poly_plain_span(const mpl_exprs *exprs, const mpl_poly *poly, const mpl_box *box,
+                         mpl_span *out);
+bool mpl_poly_span(const mpl_exprs *exprs, const mpl_poly *poly, const mpl_box *box, mpl_span *out);

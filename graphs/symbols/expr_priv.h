@@ -46,18 +46,18 @@ struct mpl_exprs {
 };
 
 /* An expression as a polynomial, borrowed. */
-mpl_poly mpl_poly_of(const mpl_exprs *x, mpl_expr e);
+mpl_poly mpl_poly_of(const mpl_exprs *exprs, mpl_expr e);
 /* Sorts, adds equal products, drops zeros. False: a coefficient leaves 64 bits. */
-bool mpl_poly_tidy(mpl_poly *p);
+bool mpl_poly_tidy(mpl_poly *poly);
 /* Appends scale * a, or a * b; not tidy afterwards. False: no room, or overflow. */
 bool mpl_poly_put(mpl_poly *p, int64_t scale, const mpl_poly *a);
 bool mpl_poly_put_product(mpl_poly *p, const mpl_poly *a, const mpl_poly *b);
 /* Factors of a term. */
-uint32_t mpl_term_degree(const mpl_term *t);
+uint32_t mpl_term_degree(const mpl_term *term);
 /* The term without factors of `by`, whose atoms must all be in it; false: they are not. */
-bool mpl_term_without(const mpl_term *t, const mpl_term *by, mpl_term *out);
+bool mpl_term_without(const mpl_term *term, const mpl_term *by, mpl_term *out);
 /* The expression of a polynomial, which is tidied. */
-mpl_status mpl_expr_of(mpl_ctx *ctx, mpl_exprs *x, mpl_poly *p, mpl_expr *out);
+mpl_status mpl_expr_of(mpl_ctx *ctx, mpl_exprs *exprs, mpl_poly *poly, mpl_expr *out);
 int64_t mpl_floor_quotient(int64_t a, int64_t positive);
 
 static inline mpl_term mpl_const_term(int64_t value)

@@ -17,9 +17,9 @@ typedef struct writer {
     size_t n, cap;
 } writer;
 
-static mpl_status put(writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static mpl_status put(writer *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static mpl_status put(writer *w, const char *format, ...)
+static mpl_status put(writer *out, const char *format, ...)
 {
     va_list list;
     int n;
@@ -27,34 +27,35 @@ static mpl_status put(writer *w, const char *format, ...)
     va_start(list, format);
     n = vsnprintf(NULL, 0, format, list);
     va_end(list);
-    MPL_PASS(mpl_reserve(w->ctx, w->text, w->cap, w->n + (size_t)n + 1));
+    MPL_PASS(mpl_reserve(out->ctx, out->text, out->cap, out->n + (size_t)n + 1));
     va_start(list, format);
-    vsnprintf(w->text + w->n, (size_t)n + 1, format, list);
+    vsnprintf(out->text + out->n, (size_t)n + 1, format, list);
     va_end(list);
-    w->n += (size_t)n;
+    out->n += (size_t)n;
     return MPL_OK;
 }
 
-/* `rest` times (count + low)^.. for the counts of t, as a polynomial in (value - g) / h: multiplied
- * by `scale`, which the product of all h divides. False: overflow, no room, or no integers. */
-static bool put_shifted(const mpl_exprs *x, const mpl_term *t, bool values, mpl_poly *out,
+/* `rest` times (count + low)^.. for the counts of term, as a polynomial in (value - g) / h:
+ * multiplied by `scale`, which the product of all h divides. False: overflow, no room, or no
+ * integers. */
+static bool put_shifted(const mpl_exprs *exprs, const mpl_term *term, bool values, mpl_poly *out,
                         mpl_poly *room)
 {
-    uint32_t n = mpl_term_degree(t);
+    uint32_t n = mpl_term_degree(term);
 
     out->n = 1;
-    out->term[0] = mpl_const_term(t->coefficient);
+    out->term[0] = mpl_const_term(term->coefficient);
     for (uint32_t j = 0; j < n; j++) {
-        const mpl_atom *atom = &x->atom[t->atom[j]];
+        const mpl_atom *atom = &exprs->atom[term->atom[j]];
         mpl_term part[2] = {mpl_const_term(1), mpl_const_term(0)};
         mpl_poly factor = {1, 2, part}, last = *out;
 
-        part[0].atom[0] = t->atom[j];
+        part[0].atom[0] = term->atom[j];
         if (atom->kind == MPL_ATOM_COUNT) {
-            const mpl_symbol *s = &x->symbol[atom->of];
+            const mpl_symbol *symbol = &exprs->symbol[atom->of];
 
             factor.n = 2;
-            part[1].coefficient = values ? -s->first : -(s->first / s->step);
+            part[1].coefficient = values ? -symbol->first : -(symbol->first / symbol->step);
         }
         room->n = 0;
         if (!mpl_poly_put_product(room, &last, &factor) || !mpl_poly_tidy(room))
@@ -65,39 +66,39 @@ static bool put_shifted(const mpl_exprs *x, const mpl_term *t, bool values, mpl_
 }
 
 /* The product of the steps of a term's counts. */
-static bool steps_of(const mpl_exprs *x, const mpl_term *t, int64_t *out)
+static bool steps_of(const mpl_exprs *exprs, const mpl_term *term, int64_t *out)
 {
     *out = 1;
-    for (uint32_t j = 0; j < MPL_EXPR_DEGREE && t->atom[j] != MPL_NONE; j++) {
-        const mpl_atom *atom = &x->atom[t->atom[j]];
+    for (uint32_t j = 0; j < MPL_EXPR_DEGREE && term->atom[j] != MPL_NONE; j++) {
+        const mpl_atom *atom = &exprs->atom[term->atom[j]];
 
         if (atom->kind == MPL_ATOM_COUNT &&
-            __builtin_mul_overflow(*out, x->symbol[atom->of].step, out))
+            __builtin_mul_overflow(*out, exprs->symbol[atom->of].step, out))
             return false;
     }
     return true;
 }
 
-/* p in values (true) or in floor(value / step); `sum` and two rooms are the caller's. */
-static bool in_names(const mpl_exprs *x, const mpl_poly *p, bool values, mpl_poly *sum,
+/* poly in values (true) or in floor(value / step); `sum` and two rooms are the caller's. */
+static bool in_names(const mpl_exprs *exprs, const mpl_poly *poly, bool values, mpl_poly *sum,
                      mpl_poly room[2])
 {
     int64_t scale = 1;
 
-    for (uint32_t i = 0; values && i < p->n; i++) {
+    for (uint32_t i = 0; values && i < poly->n; i++) {
         int64_t h;
 
-        if (!steps_of(x, &p->term[i], &h) ||
+        if (!steps_of(exprs, &poly->term[i], &h) ||
             __builtin_mul_overflow(scale / (int64_t)mpl_divisor((uint64_t)scale, (uint64_t)h), h,
                                    &scale))
             return false;
     }
     sum->n = 0;
-    for (uint32_t i = 0; i < p->n; i++) {
+    for (uint32_t i = 0; i < poly->n; i++) {
         int64_t h = 1;
 
-        if ((values && !steps_of(x, &p->term[i], &h)) ||
-            !put_shifted(x, &p->term[i], values, &room[0], &room[1]) ||
+        if ((values && !steps_of(exprs, &poly->term[i], &h)) ||
+            !put_shifted(exprs, &poly->term[i], values, &room[0], &room[1]) ||
             !mpl_poly_put(sum, scale / h, &room[0]))
             return false;
     }
@@ -113,36 +114,38 @@ static bool in_names(const mpl_exprs *x, const mpl_poly *p, bool values, mpl_pol
 
 static mpl_status write_poly(writer *w, mpl_expr e);
 
-static mpl_status write_atom(writer *w, uint32_t id, bool values)
+static mpl_status write_atom(writer *out, uint32_t id, bool values)
 {
-    const mpl_atom *atom = &w->x->atom[id];
+    const mpl_atom *atom = &out->x->atom[id];
 
     if (atom->kind == MPL_ATOM_COUNT) {
-        const mpl_symbol *s = &w->x->symbol[atom->of];
+        const mpl_symbol *symbol = &out->x->symbol[atom->of];
 
-        return values || s->step == 1 ? put(w, "%s", s->name)
-                                      : put(w, "floor(%s/%" PRId64 ")", s->name, s->step);
+        return values || symbol->step == 1
+                   ? put(out, "%s", symbol->name)
+                   : put(out, "floor(%s/%" PRId64 ")", symbol->name, symbol->step);
     }
-    MPL_PASS(put(w, atom->kind == MPL_ATOM_FLOOR ? "floor((" : "max("));
-    MPL_PASS(write_poly(w, atom->of));
-    return atom->kind == MPL_ATOM_FLOOR ? put(w, ")/%" PRId64 ")", atom->by) : put(w, ",0)");
+    MPL_PASS(put(out, atom->kind == MPL_ATOM_FLOOR ? "floor((" : "max("));
+    MPL_PASS(write_poly(out, atom->of));
+    return atom->kind == MPL_ATOM_FLOOR ? put(out, ")/%" PRId64 ")", atom->by) : put(out, ",0)");
 }
 
-static mpl_status write_term(writer *w, const mpl_term *t, bool first, bool values)
+static mpl_status write_term(writer *out, const mpl_term *term, bool first, bool values)
 {
-    uint32_t n = mpl_term_degree(t);
-    uint64_t size = t->coefficient < 0 ? -(uint64_t)t->coefficient : (uint64_t)t->coefficient;
+    uint32_t n = mpl_term_degree(term);
+    uint64_t size =
+        term->coefficient < 0 ? -(uint64_t)term->coefficient : (uint64_t)term->coefficient;
 
-    MPL_PASS(put(w, "%s",
-                 first                ? t->coefficient < 0 ? "-" : ""
-                 : t->coefficient < 0 ? " - "
-                                      : " + "));
+    MPL_PASS(put(out, "%s",
+                 first                   ? term->coefficient < 0 ? "-" : ""
+                 : term->coefficient < 0 ? " - "
+                                         : " + "));
     if (size != 1 || n == 0)
-        MPL_PASS(put(w, "%" PRIu64 "%s", size, n > 0 ? "*" : ""));
+        MPL_PASS(put(out, "%" PRIu64 "%s", size, n > 0 ? "*" : ""));
     for (uint32_t j = 0; j < n; j++) {
-        MPL_PASS(write_atom(w, t->atom[j], values));
+        MPL_PASS(write_atom(out, term->atom[j], values));
         if (j + 1 < n)
-            MPL_PASS(put(w, "*"));
+            MPL_PASS(put(out, "*"));
     }
     return MPL_OK;
 }
@@ -171,9 +174,9 @@ out:
     return st;
 }
 
-mpl_status mpl_expr_write(mpl_ctx *ctx, const mpl_exprs *x, mpl_expr e, char **text)
+mpl_status mpl_expr_write(mpl_ctx *ctx, const mpl_exprs *exprs, mpl_expr e, char **text)
 {
-    writer w = {.ctx = ctx, .x = x};
+    writer w = {.ctx = ctx, .x = exprs};
     mpl_status st = write_poly(&w, e);
 
     if (st == MPL_OK)
@@ -194,145 +197,145 @@ typedef struct reader {
     uint32_t depth;
 } reader;
 
-static mpl_status wrong(reader *r, const char *what)
+static mpl_status wrong(reader *in, const char *what)
 {
-    return MPL_REFUSE(r->ctx, "'%s', character %zu: %s", mpl_shown(r->all),
-                      (size_t)(r->at - r->all) + 1, what);
+    return MPL_REFUSE(in->ctx, "'%s', character %zu: %s", mpl_shown(in->all),
+                      (size_t)(in->at - in->all) + 1, what);
 }
 
-static bool take(reader *r, char c)
+static bool take(reader *in, char c)
 {
-    while (*r->at == ' ')
-        r->at++;
-    if (*r->at != c)
+    while (*in->at == ' ')
+        in->at++;
+    if (*in->at != c)
         return false;
-    r->at++;
+    in->at++;
     return true;
 }
 
-static mpl_status want(reader *r, char c)
+static mpl_status want(reader *in, char c)
 {
     char what[] = "'?' is missing";
 
     what[1] = c;
-    return take(r, c) ? MPL_OK : wrong(r, what);
+    return take(in, c) ? MPL_OK : wrong(in, what);
 }
 
-static mpl_status read_integer(reader *r, int64_t *out)
+static mpl_status read_integer(reader *in, int64_t *out)
 {
     int64_t value = 0;
 
-    while (*r->at == ' ')
-        r->at++;
-    if (!isdigit((unsigned char)*r->at))
-        return wrong(r, "an integer is missing");
-    for (; isdigit((unsigned char)*r->at); r->at++)
+    while (*in->at == ' ')
+        in->at++;
+    if (!isdigit((unsigned char)*in->at))
+        return wrong(in, "an integer is missing");
+    for (; isdigit((unsigned char)*in->at); in->at++)
         if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, *r->at - '0', &value))
-            return wrong(r, "the integer does not fit in 64 bits");
+            __builtin_add_overflow(value, *in->at - '0', &value))
+            return wrong(in, "the integer does not fit in 64 bits");
     *out = value;
     return MPL_OK;
 }
 
-static mpl_status read_sum(reader *r, mpl_expr *out);
+static mpl_status read_sum(reader *in, mpl_expr *out);
 
 /* What follows "floor(" or "ceil(", "min(" or "max(". */
-static mpl_status read_call(reader *r, const char *name, mpl_expr *out)
+static mpl_status read_call(reader *in, const char *name, mpl_expr *out)
 {
     mpl_expr left, right;
     int64_t by;
 
-    MPL_PASS(read_sum(r, &left));
+    MPL_PASS(read_sum(in, &left));
     if (strcmp(name, "floor") == 0 || strcmp(name, "ceil") == 0) {
-        MPL_PASS(want(r, '/'));
-        MPL_PASS(read_integer(r, &by));
-        MPL_PASS(want(r, ')'));
-        return *name == 'f' ? mpl_expr_floor_div(r->ctx, r->x, left, by, out)
-                            : mpl_expr_ceil_div(r->ctx, r->x, left, by, out);
+        MPL_PASS(want(in, '/'));
+        MPL_PASS(read_integer(in, &by));
+        MPL_PASS(want(in, ')'));
+        return *name == 'f' ? mpl_expr_floor_div(in->ctx, in->x, left, by, out)
+                            : mpl_expr_ceil_div(in->ctx, in->x, left, by, out);
     }
-    MPL_PASS(want(r, ','));
-    MPL_PASS(read_sum(r, &right));
-    MPL_PASS(want(r, ')'));
-    return name[1] == 'i' ? mpl_expr_min(r->ctx, r->x, left, right, out)
-                          : mpl_expr_max(r->ctx, r->x, left, right, out);
+    MPL_PASS(want(in, ','));
+    MPL_PASS(read_sum(in, &right));
+    MPL_PASS(want(in, ')'));
+    return name[1] == 'i' ? mpl_expr_min(in->ctx, in->x, left, right, out)
+                          : mpl_expr_max(in->ctx, in->x, left, right, out);
 }
 
-static mpl_status read_name(reader *r, mpl_expr *out)
+static mpl_status read_name(reader *in, mpl_expr *out)
 {
     static const char *const call[] = {"floor", "ceil", "min", "max"};
     char name[128];
     size_t n = 0;
     uint32_t symbol;
 
-    while (isalnum((unsigned char)r->at[n]) || r->at[n] == '_' || r->at[n] == '.')
+    while (isalnum((unsigned char)in->at[n]) || in->at[n] == '_' || in->at[n] == '.')
         n++;
     if (n == 0 || n >= sizeof name)
-        return wrong(r, "an integer, a name or '(' is missing");
-    memcpy(name, r->at, n);
+        return wrong(in, "an integer, a name or '(' is missing");
+    memcpy(name, in->at, n);
     name[n] = '\0';
-    symbol = mpl_exprs_find(r->x, name);
+    symbol = mpl_exprs_find(in->x, name);
     if (symbol == MPL_NONE)
         for (size_t i = 0; i < sizeof call / sizeof *call; i++)
             if (strcmp(name, call[i]) == 0) {
-                r->at += n;
-                MPL_PASS(want(r, '('));
-                return read_call(r, call[i], out);
+                in->at += n;
+                MPL_PASS(want(in, '('));
+                return read_call(in, call[i], out);
             }
     if (symbol == MPL_NONE)
-        return MPL_REFUSE(r->ctx, "'%s': no dimension is called '%s'", mpl_shown(r->all), name);
-    r->at += n;
-    return mpl_expr_of_symbol(r->ctx, r->x, symbol, out);
+        return MPL_REFUSE(in->ctx, "'%s': no dimension is called '%s'", mpl_shown(in->all), name);
+    in->at += n;
+    return mpl_expr_of_symbol(in->ctx, in->x, symbol, out);
 }
 
-static mpl_status read_factor(reader *r, mpl_expr *out)
+static mpl_status read_factor(reader *in, mpl_expr *out)
 {
     int64_t value;
 
-    if (take(r, '(')) {
-        MPL_PASS(read_sum(r, out));
-        return want(r, ')');
+    if (take(in, '(')) {
+        MPL_PASS(read_sum(in, out));
+        return want(in, ')');
     }
-    if (!isdigit((unsigned char)*r->at))
-        return read_name(r, out);
-    MPL_PASS(read_integer(r, &value));
-    return mpl_expr_const(r->ctx, r->x, value, out);
+    if (!isdigit((unsigned char)*in->at))
+        return read_name(in, out);
+    MPL_PASS(read_integer(in, &value));
+    return mpl_expr_const(in->ctx, in->x, value, out);
 }
 
-static mpl_status read_product(reader *r, mpl_expr *out)
+static mpl_status read_product(reader *in, mpl_expr *out)
 {
-    bool negative = take(r, '-');
+    bool negative = take(in, '-');
     mpl_expr product, factor;
 
-    MPL_PASS(read_factor(r, &product));
-    while (take(r, '*')) {
-        MPL_PASS(read_factor(r, &factor));
-        MPL_PASS(mpl_expr_mul(r->ctx, r->x, product, factor, &product));
+    MPL_PASS(read_factor(in, &product));
+    while (take(in, '*')) {
+        MPL_PASS(read_factor(in, &factor));
+        MPL_PASS(mpl_expr_mul(in->ctx, in->x, product, factor, &product));
     }
-    return negative ? mpl_expr_sub(r->ctx, r->x, 0, product, out)
-                    : mpl_expr_add(r->ctx, r->x, 0, product, out);
+    return negative ? mpl_expr_sub(in->ctx, in->x, 0, product, out)
+                    : mpl_expr_add(in->ctx, in->x, 0, product, out);
 }
 
-static mpl_status read_sum(reader *r, mpl_expr *out)
+static mpl_status read_sum(reader *in, mpl_expr *out)
 {
     mpl_expr sum, term;
     bool minus;
 
-    if (r->depth++ == MAX_NESTING)
-        return wrong(r, "nested more than 64 deep");
-    MPL_PASS(read_product(r, &sum));
-    while ((minus = take(r, '-')) || take(r, '+')) {
-        MPL_PASS(read_product(r, &term));
-        MPL_PASS(minus ? mpl_expr_sub(r->ctx, r->x, sum, term, &sum)
-                       : mpl_expr_add(r->ctx, r->x, sum, term, &sum));
+    if (in->depth++ == MAX_NESTING)
+        return wrong(in, "nested more than 64 deep");
+    MPL_PASS(read_product(in, &sum));
+    while ((minus = take(in, '-')) || take(in, '+')) {
+        MPL_PASS(read_product(in, &term));
+        MPL_PASS(minus ? mpl_expr_sub(in->ctx, in->x, sum, term, &sum)
+                       : mpl_expr_add(in->ctx, in->x, sum, term, &sum));
     }
-    r->depth--;
+    in->depth--;
     *out = sum;
     return MPL_OK;
 }
 
-mpl_status mpl_expr_read(mpl_ctx *ctx, mpl_exprs *x, const char *text, mpl_expr *out)
+mpl_status mpl_expr_read(mpl_ctx *ctx, mpl_exprs *exprs, const char *text, mpl_expr *out)
 {
-    reader r = {ctx, x, text, text, 0};
+    reader r = {ctx, exprs, text, text, 0};
     mpl_expr e;
 
     MPL_PASS(read_sum(&r, &e));

@@ -13,13 +13,13 @@ typedef struct mpl_fit mpl_fit;
 
 /* Points that a fit over n symbols needs: two more than a polynomial has coefficients. */
 uint32_t mpl_fit_points(uint32_t n_symbols);
-/* value[n_points * symbols], borrowed, as is x. */
-mpl_status mpl_fit_new(mpl_ctx *ctx, mpl_exprs *x, uint32_t n_points, const int64_t *value,
+/* value[n_points * symbols], borrowed, as is exprs. */
+mpl_status mpl_fit_new(mpl_ctx *ctx, mpl_exprs *exprs, uint32_t n_points, const int64_t *value,
                        mpl_fit **out);
-void mpl_fit_free(mpl_ctx *ctx, mpl_fit *f);
+void mpl_fit_free(mpl_ctx *ctx, mpl_fit *fit);
 /* Adds a known size. MPL_EINPUT: it overflows at a point. */
-mpl_status mpl_fit_learn(mpl_ctx *ctx, mpl_fit *f, mpl_expr e);
+mpl_status mpl_fit_learn(mpl_ctx *ctx, mpl_fit *fit, mpl_expr e);
 /* size[n_points]. *found = false: no expression. What is found is known from then on. O(points *
  * coefficients^2 + hints * divisors * points). */
-mpl_status mpl_fit_find(mpl_ctx *ctx, mpl_fit *f, const int64_t *size, uint32_t n_hints,
+mpl_status mpl_fit_find(mpl_ctx *ctx, mpl_fit *fit, const int64_t *size, uint32_t n_hints,
                         const mpl_expr *hint, bool *found, mpl_expr *out);

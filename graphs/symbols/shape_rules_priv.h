@@ -34,83 +34,84 @@ extern const mpl_rule_entry mpl_rules_of_arithmetic[], mpl_rules_of_moves[]; /* 
 
 typedef mpl_status of_two(mpl_ctx *ctx, mpl_exprs *x, mpl_expr a, mpl_expr b, mpl_expr *out);
 
-static inline mpl_expr two(mpl_rule *r, of_two *f, mpl_expr a, mpl_expr b)
+static inline mpl_expr two(mpl_rule *rule, of_two *f, mpl_expr a, mpl_expr b)
 {
     mpl_expr out = 0;
 
-    if (r->st == MPL_OK)
-        r->st = f(r->c->ctx, r->c->x, a, b, &out);
+    if (rule->st == MPL_OK)
+        rule->st = f(rule->c->ctx, rule->c->x, a, b, &out);
     return out;
 }
 
-static inline mpl_expr number(mpl_rule *r, int64_t value)
+static inline mpl_expr number(mpl_rule *rule, int64_t value)
 {
     mpl_expr out = 0;
 
-    if (r->st == MPL_OK)
-        r->st = mpl_expr_const(r->c->ctx, r->c->x, value, &out);
+    if (rule->st == MPL_OK)
+        rule->st = mpl_expr_const(rule->c->ctx, rule->c->x, value, &out);
     return out;
 }
 
-static inline mpl_expr plus(mpl_rule *r, mpl_expr a, int64_t b)
+static inline mpl_expr plus(mpl_rule *rule, mpl_expr a, int64_t b)
 {
-    return two(r, mpl_expr_add, a, number(r, b));
+    return two(rule, mpl_expr_add, a, number(rule, b));
 }
 
-static inline mpl_expr times(mpl_rule *r, mpl_expr a, int64_t b)
+static inline mpl_expr times(mpl_rule *rule, mpl_expr a, int64_t b)
 {
-    return two(r, mpl_expr_mul, a, number(r, b));
+    return two(rule, mpl_expr_mul, a, number(rule, b));
 }
 
 /* floor(a / by), by > 0 */
-static inline mpl_expr over(mpl_rule *r, mpl_expr a, int64_t by)
+static inline mpl_expr over(mpl_rule *rule, mpl_expr a, int64_t by)
 {
     mpl_expr out = 0;
 
-    if (r->st == MPL_OK)
-        r->st = mpl_expr_floor_div(r->c->ctx, r->c->x, a, by, &out);
+    if (rule->st == MPL_OK)
+        rule->st = mpl_expr_floor_div(rule->c->ctx, rule->c->x, a, by, &out);
     return out;
 }
 
-static inline mpl_expr product(mpl_rule *r, mpl_dims d, uint32_t from, uint32_t to)
+static inline mpl_expr product(mpl_rule *rule, mpl_dims d, uint32_t from, uint32_t to)
 {
-    mpl_expr p = number(r, 1);
+    mpl_expr p = number(rule, 1);
 
     for (uint32_t i = from; i < to; i++)
-        p = two(r, mpl_expr_mul, p, d.dim[i]);
+        p = two(rule, mpl_expr_mul, p, d.dim[i]);
     return p;
 }
 
 /* ---- operands and attributes ---- */
 
-static inline mpl_dims dims_of(const mpl_rule *r, mpl_value v)
+static inline mpl_dims dims_of(const mpl_rule *rule, mpl_value v)
 {
-    if (v == MPL_NONE || !r->c->done[v])
+    if (v == MPL_NONE || !rule->c->done[v])
         return (mpl_dims){MPL_NONE, NULL};
-    return (mpl_dims){r->g->value_shape[v].rank, r->c->dim + r->c->dim_begin[v]};
+    return (mpl_dims){rule->g->value_shape[v].rank, rule->c->dim + rule->c->dim_begin[v]};
 }
 
 /* An input that the rule needs. */
-static inline mpl_dims input(mpl_rule *r, uint32_t i)
+static inline mpl_dims input(mpl_rule *rule, uint32_t i)
 {
-    mpl_dims d = dims_of(r, i < mpl_op_n_in(r->g, r->op) ? mpl_op_input(r->g, r->op, i) : MPL_NONE);
+    mpl_dims d = dims_of(
+        rule, i < mpl_op_n_in(rule->g, rule->op) ? mpl_op_input(rule->g, rule->op, i) : MPL_NONE);
 
-    r->known = r->known && d.rank != MPL_NONE;
+    rule->known = rule->known && d.rank != MPL_NONE;
     return d.rank != MPL_NONE ? d : (mpl_dims){0, NULL};
 }
 
-static inline void put(mpl_rule *r, mpl_expr e)
+static inline void put(mpl_rule *rule, mpl_expr e)
 {
-    if (r->rank < MPL_MAX_RANK)
-        r->dim[r->rank++] = e;
+    if (rule->rank < MPL_MAX_RANK)
+        rule->dim[rule->rank++] = e;
     else
-        r->known = false;
+        rule->known = false;
 }
 
-static inline void put_all(mpl_rule *r, mpl_dims d, uint32_t from, uint32_t to)
+static inline void put_all(mpl_rule *rule, mpl_dims d, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
-        put(r, d.dim[i]);
+        put(rule, d.dim[i]);
 }
 
 /* Numbers of a window's attribute, or `otherwise` for each. */
@@ -122,18 +123,18 @@ static inline int64_t at_window(const int64_t *numbers, uint32_t i, int64_t othe
 /* ---- attributes ---- */
 
 /* The numbers of an attribute, which must be the same at all points; NULL: it is left out. */
-const int64_t *mpl_rule_fixed(mpl_rule *r, mpl_attr_key key, uint32_t *n);
-int64_t mpl_rule_one(mpl_rule *r, mpl_attr_key key, int64_t otherwise);
+const int64_t *mpl_rule_fixed(mpl_rule *rule, mpl_attr_key key, uint32_t *n);
+int64_t mpl_rule_one(mpl_rule *rule, mpl_attr_key key, int64_t otherwise);
 /* How many numbers an attribute has, at all points; 0 if left out. */
-uint32_t mpl_rule_count(mpl_rule *r, mpl_attr_key key);
+uint32_t mpl_rule_count(mpl_rule *rule, mpl_attr_key key);
 /* Number i of an attribute: a constant, or what fits its values. */
-mpl_expr mpl_rule_varying(mpl_rule *r, mpl_attr_key key, uint32_t i);
+mpl_expr mpl_rule_varying(mpl_rule *rule, mpl_attr_key key, uint32_t i);
 /* Axis of a tensor of that rank, negative from the end; attribute `axis`; bit i: axis i is among
  * `axes`, or `otherwise` without that attribute. */
-uint32_t mpl_rule_as_axis(mpl_rule *r, int64_t axis, uint32_t rank);
-uint32_t mpl_rule_axis(mpl_rule *r, int64_t otherwise, uint32_t rank);
-uint32_t mpl_rule_axes(mpl_rule *r, uint32_t rank, uint32_t otherwise);
+uint32_t mpl_rule_as_axis(mpl_rule *rule, int64_t axis, uint32_t rank);
+uint32_t mpl_rule_axis(mpl_rule *rule, int64_t otherwise, uint32_t rank);
+uint32_t mpl_rule_axes(mpl_rule *rule, uint32_t rank, uint32_t otherwise);
 
-/* Broadcasts r->dim with d. Where both are right at all points, dims are equal or one of them is
+/* Broadcasts rule->dim with d. Where both are right at all points, dims are equal or one of them is
  * 1. */
-void mpl_rule_broadcast(mpl_rule *r, mpl_dims d);
+void mpl_rule_broadcast(mpl_rule *rule, mpl_dims d);

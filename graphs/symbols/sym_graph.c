@@ -66,57 +66,57 @@ mpl_status mpl_sym_compare(mpl_ctx *ctx, const mpl_graph *g, const mpl_graph *h,
 
 /* Fewer than MANY of each count, where the relations allow that: small graphs are read faster.
  * Point 0 and the corners are large. */
-static void make_small(const mpl_exprs *x, int64_t *value)
+static void make_small(const mpl_exprs *exprs, int64_t *value)
 {
     int64_t small[MPL_MAX_SYMBOLS];
-    uint32_t n = mpl_exprs_n_symbols(x);
+    uint32_t n = mpl_exprs_n_symbols(exprs);
 
     for (uint32_t i = 0; i < n; i++) {
-        const mpl_symbol *s = mpl_exprs_symbol(x, i);
+        const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
 
-        small[i] = s->first + (value[i] - s->first) / s->step % MANY * s->step;
+        small[i] = symbol->first + (value[i] - symbol->first) / symbol->step % MANY * symbol->step;
     }
-    if (mpl_point_allowed(x, small))
+    if (mpl_point_allowed(exprs, small))
         memcpy(value, small, n * sizeof *value);
 }
 
-static mpl_status choose_points(mpl_ctx *ctx, mpl_sym_graph *s, const int64_t *also)
+static mpl_status choose_points(mpl_ctx *ctx, mpl_sym_graph *graph, const int64_t *also)
 {
-    uint32_t n = mpl_exprs_n_symbols(s->x), at = 0, bits = n < 3 ? n : 3,
+    uint32_t n = mpl_exprs_n_symbols(graph->x), at = 0, bits = n < 3 ? n : 3,
              n_random = mpl_fit_points(n) + MORE_POINTS;
     mpl_rng rng;
 
     mpl_rng_init(&rng, 1);
-    s->n = n_random + (1u << bits) + (also != NULL);
-    MPL_PASS(mpl_new(ctx, s->value, (size_t)s->n * n));
+    graph->n = n_random + (1u << bits) + (also != NULL);
+    MPL_PASS(mpl_new(ctx, graph->value, (size_t)graph->n * n));
     for (; at < n_random; at++) {
-        MPL_PASS(mpl_point_draw(ctx, s->x, &rng, s->value + (size_t)at * n));
+        MPL_PASS(mpl_point_draw(ctx, graph->x, &rng, graph->value + (size_t)at * n));
         if (at > 0)
-            make_small(s->x, s->value + (size_t)at * n);
+            make_small(graph->x, graph->value + (size_t)at * n);
     }
     for (uint64_t set = 0; set < 1u << bits; set++) {
         uint64_t high = set | (set >> (bits > 0 ? bits - 1 : 0) & 1 ? ~UINT64_C(7) : 0);
 
-        MPL_PASS(mpl_point_corner(ctx, s->x, high, s->value + (size_t)at++ * n));
+        MPL_PASS(mpl_point_corner(ctx, graph->x, high, graph->value + (size_t)at++ * n));
     }
     if (also != NULL)
-        memcpy(s->value + (size_t)at * n, also, n * sizeof *also);
+        memcpy(graph->value + (size_t)at * n, also, n * sizeof *also);
     return MPL_OK;
 }
 
-static mpl_status read_all(mpl_ctx *ctx, mpl_sym_graph *s, const mpl_sym_reader *reader)
+static mpl_status read_all(mpl_ctx *ctx, mpl_sym_graph *graph, const mpl_sym_reader *reader)
 {
     mpl_status st = MPL_OK;
     char *where = NULL;
 
-    MPL_TRY(mpl_new(ctx, s->graph, s->n));
-    for (uint32_t i = 0; i < s->n; i++) {
-        const int64_t *value = s->value + (size_t)i * mpl_exprs_n_symbols(s->x);
+    MPL_TRY(mpl_new(ctx, graph->graph, graph->n));
+    for (uint32_t i = 0; i < graph->n; i++) {
+        const int64_t *value = graph->value + (size_t)i * mpl_exprs_n_symbols(graph->x);
 
-        MPL_TRY(reader->read(ctx, reader->arg, s->x, value, &s->graph[i]));
+        MPL_TRY(reader->read(ctx, reader->arg, graph->x, value, &graph->graph[i]));
         mpl_free(ctx, where);
-        MPL_TRY(mpl_point_text(ctx, s->x, value, &where));
-        MPL_TRY(mpl_sym_compare(ctx, s->graph[0], s->graph[i], where));
+        MPL_TRY(mpl_point_text(ctx, graph->x, value, &where));
+        MPL_TRY(mpl_sym_compare(ctx, graph->graph[0], graph->graph[i], where));
     }
 out:
     mpl_free(ctx, where);
@@ -136,238 +136,242 @@ typedef struct inferrer {
     uint32_t n_hints;
 } inferrer;
 
-static void add_hint(inferrer *f, mpl_expr e)
+static void add_hint(inferrer *self, mpl_expr e)
 {
     int64_t constant;
 
-    if (f->n_hints == MAX_HINTS || mpl_expr_is_const(f->s->x, e, &constant))
+    if (self->n_hints == MAX_HINTS || mpl_expr_is_const(self->s->x, e, &constant))
         return;
-    for (uint32_t i = 0; i < f->n_hints; i++)
-        if (f->hint[i] == e)
+    for (uint32_t i = 0; i < self->n_hints; i++)
+        if (self->hint[i] == e)
             return;
-    f->hint[f->n_hints++] = e;
+    self->hint[self->n_hints++] = e;
 }
 
 /* Dims of an operation's inputs; products of neighbouring ones (reshape); sums of the same one of
  * all inputs (concat). */
-static mpl_status add_hints(inferrer *f, mpl_op op)
+static mpl_status add_hints(inferrer *self, mpl_op op)
 {
-    const mpl_sym_graph *s = f->s;
+    const mpl_sym_graph *graph = self->s;
     mpl_expr sum[MPL_MAX_RANK] = {0}, product;
 
-    f->n_hints = 0;
-    for (uint32_t i = 0; i < mpl_op_n_in(f->g, op); i++) {
-        mpl_value v = mpl_op_input(f->g, op, i);
-        uint32_t rank = v == MPL_NONE ? 0 : f->g->value_shape[v].rank;
+    self->n_hints = 0;
+    for (uint32_t i = 0; i < mpl_op_n_in(self->g, op); i++) {
+        mpl_value v = mpl_op_input(self->g, op, i);
+        uint32_t rank = v == MPL_NONE ? 0 : self->g->value_shape[v].rank;
 
         for (uint32_t k = 0; k < rank; k++) {
-            add_hint(f, s->dim[s->dim_begin[v] + k]);
-            MPL_PASS(mpl_expr_add(f->ctx, s->x, sum[k], s->dim[s->dim_begin[v] + k], &sum[k]));
+            add_hint(self, graph->dim[graph->dim_begin[v] + k]);
+            MPL_PASS(mpl_expr_add(self->ctx, graph->x, sum[k], graph->dim[graph->dim_begin[v] + k],
+                                  &sum[k]));
         }
         for (uint32_t k = 0; k < rank; k++) {
-            product = s->dim[s->dim_begin[v] + k];
+            product = graph->dim[graph->dim_begin[v] + k];
             for (uint32_t j = k + 1; j < rank; j++) {
-                MPL_PASS(
-                    mpl_expr_mul(f->ctx, s->x, product, s->dim[s->dim_begin[v] + j], &product));
-                add_hint(f, product);
+                MPL_PASS(mpl_expr_mul(self->ctx, graph->x, product,
+                                      graph->dim[graph->dim_begin[v] + j], &product));
+                add_hint(self, product);
             }
         }
     }
     for (uint32_t k = 0; k < MPL_MAX_RANK; k++)
-        add_hint(f, sum[k]);
+        add_hint(self, sum[k]);
     return MPL_OK;
 }
 
 /* What no operation makes may round a symbol. */
-static mpl_status hint_symbols(inferrer *f)
+static mpl_status hint_symbols(inferrer *self)
 {
-    f->n_hints = 0;
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(f->s->x); i++) {
+    self->n_hints = 0;
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(self->s->x); i++) {
         mpl_expr e;
 
-        MPL_PASS(mpl_expr_of_symbol(f->ctx, f->s->x, i, &e));
-        add_hint(f, e);
+        MPL_PASS(mpl_expr_of_symbol(self->ctx, self->s->x, i, &e));
+        add_hint(self, e);
     }
     return MPL_OK;
 }
 
 /* No expression was found: refused with the node, or bounded by the most. */
-static mpl_status no_expression(inferrer *f, mpl_op op, mpl_value v, uint32_t k, mpl_expr *out)
+static mpl_status no_expression(inferrer *self, mpl_op op, mpl_value v, uint32_t k, mpl_expr *out)
 {
-    const mpl_graph *g = f->g;
-    int64_t least = f->size[0], most = f->size[0];
+    const mpl_graph *g = self->g;
+    int64_t least = self->size[0], most = self->size[0];
     char text[256];
 
-    for (uint32_t i = 1; i < f->s->n; i++) {
-        least = f->size[i] < least ? f->size[i] : least;
-        most = f->size[i] > most ? f->size[i] : most;
+    for (uint32_t i = 1; i < self->s->n; i++) {
+        least = self->size[i] < least ? self->size[i] : least;
+        most = self->size[i] > most ? self->size[i] : most;
     }
     snprintf(text, sizeof text, "'%.80s' (%s): dim %u of '%.80s', %" PRId64 " to %" PRId64,
              op == MPL_NONE ? g->name : g->op_name[op],
              op == MPL_NONE ? "no operation" : mpl_op_table[g->op_kind[op]].name, k,
              g->value_name[v], least, most);
-    if (!f->bounded)
-        return MPL_REFUSE(f->ctx, "%s, is no expression of the operation's sizes that is known",
+    if (!self->bounded)
+        return MPL_REFUSE(self->ctx, "%s, is no expression of the operation's sizes that is known",
                           mpl_shown(text));
-    if (f->s->n_bounded++ == 0)
-        MPL_PASS(mpl_copy_text(f->ctx, f->s->bounded, text));
-    return mpl_expr_const(f->ctx, f->s->x, most, out);
+    if (self->s->n_bounded++ == 0)
+        MPL_PASS(mpl_copy_text(self->ctx, self->s->bounded, text));
+    return mpl_expr_const(self->ctx, self->s->x, most, out);
 }
 
 /* Whether e is what was read of the dim at every point. */
-static bool is_read(const inferrer *f, mpl_expr e)
+static bool is_read(const inferrer *self, mpl_expr e)
 {
-    for (uint32_t i = 0; i < f->s->n; i++) {
-        const int64_t *value = f->s->value + (size_t)i * mpl_exprs_n_symbols(f->s->x);
+    for (uint32_t i = 0; i < self->s->n; i++) {
+        const int64_t *value = self->s->value + (size_t)i * mpl_exprs_n_symbols(self->s->x);
         int64_t got;
 
-        if (!mpl_expr_eval(f->s->x, e, value, &got) || got != f->size[i])
+        if (!mpl_expr_eval(self->s->x, e, value, &got) || got != self->size[i])
             return false;
     }
     return true;
 }
 
 /* Dims of output i by the operator's rule; *known: there is one, and it says what was read. */
-static mpl_status rule_of(inferrer *f, mpl_op op, uint32_t i, mpl_expr *dim, bool *known)
+static mpl_status rule_of(inferrer *self, mpl_op op, uint32_t i, mpl_expr *dim, bool *known)
 {
-    mpl_sym_graph *s = f->s;
-    const mpl_shape *shape = &f->g->value_shape[mpl_op_output(f->g, op, i)];
-    mpl_rule_call call = {f->ctx, s->x,    s->fit,     s->n,    s->graph,   s->dim_begin,
-                          s->dim, f->done, f->n_hints, f->hint, s->n_leaves};
+    mpl_sym_graph *graph = self->s;
+    const mpl_shape *shape = &self->g->value_shape[mpl_op_output(self->g, op, i)];
+    mpl_rule_call call = {self->ctx,     graph->x,         graph->fit,     graph->n,
+                          graph->graph,  graph->dim_begin, graph->dim,     self->done,
+                          self->n_hints, self->hint,       graph->n_leaves};
     uint32_t rank = 0;
 
     MPL_PASS(mpl_rule_dims(&call, op, i, dim, &rank, known));
     *known = *known && rank == shape->rank;
-    s->n_leaves = *known ? call.n_leaves : s->n_leaves;
+    graph->n_leaves = *known ? call.n_leaves : graph->n_leaves;
     return MPL_OK;
 }
 
 /* A result whose dims were fitted. */
-static mpl_status count_fitted(inferrer *f, mpl_op op, mpl_value v)
+static mpl_status count_fitted(inferrer *self, mpl_op op, mpl_value v)
 {
     char text[200];
 
-    if (f->s->n_fitted++ > 0)
+    if (self->s->n_fitted++ > 0)
         return MPL_OK;
-    snprintf(text, sizeof text, "'%.80s' (%s) of '%.80s'", f->g->value_name[v],
-             mpl_op_table[f->g->op_kind[op]].name, f->g->op_name[op]);
-    return mpl_copy_text(f->ctx, f->s->fitted, text);
+    snprintf(text, sizeof text, "'%.80s' (%s) of '%.80s'", self->g->value_name[v],
+             mpl_op_table[self->g->op_kind[op]].name, self->g->op_name[op]);
+    return mpl_copy_text(self->ctx, self->s->fitted, text);
 }
 
 /* Expresses the dims of a value, which is output `i` of `op` (MPL_NONE: of no operation): as its
  * rule says, in the shorter form where the fitted one is proved to be equal; else as fitted. */
-static mpl_status infer_value(inferrer *f, mpl_op op, uint32_t i, mpl_value v)
+static mpl_status infer_value(inferrer *self, mpl_op op, uint32_t i, mpl_value v)
 {
-    mpl_sym_graph *s = f->s;
+    mpl_sym_graph *graph = self->s;
     mpl_expr by_rule[MPL_MAX_RANK] = {0};
     bool known = false, found;
 
-    if (f->done[v])
+    if (self->done[v])
         return MPL_OK;
     if (op != MPL_NONE)
-        MPL_PASS(rule_of(f, op, i, by_rule, &known));
-    f->done[v] = 1;
-    for (uint32_t k = 0; k < f->g->value_shape[v].rank; k++) {
-        mpl_expr *dim = &s->dim[s->dim_begin[v] + k], e = by_rule[k];
+        MPL_PASS(rule_of(self, op, i, by_rule, &known));
+    self->done[v] = 1;
+    for (uint32_t k = 0; k < self->g->value_shape[v].rank; k++) {
+        mpl_expr *dim = &graph->dim[graph->dim_begin[v] + k], e = by_rule[k];
 
-        for (uint32_t j = 0; j < s->n; j++)
-            f->size[j] = s->graph[j]->value_shape[v].dim[k];
-        known = known && is_read(f, e);
-        MPL_PASS(mpl_fit_find(f->ctx, s->fit, f->size, f->n_hints, f->hint, &found, dim));
-        if (known && !(found && (*dim == e || (mpl_expr_at_most(s->x, *dim, e, NULL) &&
-                                               mpl_expr_at_most(s->x, e, *dim, NULL))))) {
+        for (uint32_t j = 0; j < graph->n; j++)
+            self->size[j] = graph->graph[j]->value_shape[v].dim[k];
+        known = known && is_read(self, e);
+        MPL_PASS(mpl_fit_find(self->ctx, graph->fit, self->size, self->n_hints, self->hint, &found,
+                              dim));
+        if (known && !(found && (*dim == e || (mpl_expr_at_most(graph->x, *dim, e, NULL) &&
+                                               mpl_expr_at_most(graph->x, e, *dim, NULL))))) {
             *dim = e;
-            MPL_PASS(mpl_fit_learn(f->ctx, s->fit, e));
+            MPL_PASS(mpl_fit_learn(self->ctx, graph->fit, e));
         } else if (!found) {
-            MPL_PASS(no_expression(f, op, v, k, dim));
+            MPL_PASS(no_expression(self, op, v, k, dim));
         }
-        add_hint(f, *dim);
+        add_hint(self, *dim);
     }
     if (op != MPL_NONE && known)
-        s->n_ruled++;
-    return op != MPL_NONE && !known ? count_fitted(f, op, v) : MPL_OK;
+        graph->n_ruled++;
+    return op != MPL_NONE && !known ? count_fitted(self, op, v) : MPL_OK;
 }
 
 /* Bytes of a value; what its bytes at the points say as well, unless a dim is a bound. */
-static mpl_status infer_bytes(inferrer *f, mpl_value v)
+static mpl_status infer_bytes(inferrer *self, mpl_value v)
 {
-    mpl_sym_graph *s = f->s;
+    mpl_sym_graph *graph = self->s;
     mpl_expr bytes, bits;
 
-    MPL_PASS(mpl_expr_const(f->ctx, s->x, (int64_t)mpl_type_bits(f->g->value_type[v]), &bytes));
-    for (uint32_t k = s->dim_begin[v]; k < s->dim_begin[v + 1]; k++)
-        MPL_PASS(mpl_expr_mul(f->ctx, s->x, bytes, s->dim[k], &bytes));
+    MPL_PASS(mpl_expr_const(self->ctx, graph->x, (int64_t)mpl_type_bits(self->g->value_type[v]),
+                            &bytes));
+    for (uint32_t k = graph->dim_begin[v]; k < graph->dim_begin[v + 1]; k++)
+        MPL_PASS(mpl_expr_mul(self->ctx, graph->x, bytes, graph->dim[k], &bytes));
     bits = bytes;
-    MPL_PASS(mpl_expr_ceil_div(f->ctx, s->x, bits, 8, &s->bytes[v]));
-    return mpl_fit_learn(f->ctx, s->fit, s->bytes[v]);
+    MPL_PASS(mpl_expr_ceil_div(self->ctx, graph->x, bits, 8, &graph->bytes[v]));
+    return mpl_fit_learn(self->ctx, graph->fit, graph->bytes[v]);
 }
 
-static mpl_status infer(inferrer *f)
+static mpl_status infer(inferrer *self)
 {
-    const mpl_graph *g = f->g;
+    const mpl_graph *g = self->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        MPL_PASS(hint_symbols(f));
+        MPL_PASS(hint_symbols(self));
         for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
             if (mpl_op_input(g, op, i) != MPL_NONE)
-                MPL_PASS(infer_value(f, MPL_NONE, 0, mpl_op_input(g, op, i)));
-        MPL_PASS(add_hints(f, op));
+                MPL_PASS(infer_value(self, MPL_NONE, 0, mpl_op_input(g, op, i)));
+        MPL_PASS(add_hints(self, op));
         for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++)
             if (mpl_op_output(g, op, i) != MPL_NONE)
-                MPL_PASS(infer_value(f, op, i, mpl_op_output(g, op, i)));
+                MPL_PASS(infer_value(self, op, i, mpl_op_output(g, op, i)));
     }
-    MPL_PASS(hint_symbols(f));
+    MPL_PASS(hint_symbols(self));
     for (mpl_value v = 0; v < g->n_values; v++) {
-        MPL_PASS(infer_value(f, MPL_NONE, 0, v));
-        MPL_PASS(infer_bytes(f, v));
+        MPL_PASS(infer_value(self, MPL_NONE, 0, v));
+        MPL_PASS(infer_bytes(self, v));
     }
     return MPL_OK;
 }
 
-static mpl_status infer_all(mpl_ctx *ctx, mpl_sym_graph *s, bool bounded)
+static mpl_status infer_all(mpl_ctx *ctx, mpl_sym_graph *graph, bool bounded)
 {
     mpl_status st = MPL_OK;
-    inferrer f = {.ctx = ctx, .s = s, .g = s->graph[0], .bounded = bounded};
+    inferrer f = {.ctx = ctx, .s = graph, .g = graph->graph[0], .bounded = bounded};
     uint32_t n = f.g->n_values;
 
     MPL_TRY(mpl_new(ctx, f.done, n));
-    MPL_TRY(mpl_new(ctx, f.size, s->n));
-    MPL_TRY(mpl_new(ctx, s->dim_begin, n + 1));
-    MPL_TRY(mpl_new(ctx, s->bytes, n));
+    MPL_TRY(mpl_new(ctx, f.size, graph->n));
+    MPL_TRY(mpl_new(ctx, graph->dim_begin, n + 1));
+    MPL_TRY(mpl_new(ctx, graph->bytes, n));
     for (mpl_value v = 0; v < n; v++)
-        s->dim_begin[v + 1] = s->dim_begin[v] + f.g->value_shape[v].rank;
-    MPL_TRY(mpl_new(ctx, s->dim, s->dim_begin[n]));
+        graph->dim_begin[v + 1] = graph->dim_begin[v] + f.g->value_shape[v].rank;
+    MPL_TRY(mpl_new(ctx, graph->dim, graph->dim_begin[n]));
     MPL_TRY(infer(&f));
 out:
     mpl_free_each(ctx, f.done, f.size);
     return st;
 }
 
-mpl_status mpl_sym_graph_new(mpl_ctx *ctx, mpl_exprs *x, const mpl_sym_reader *reader,
+mpl_status mpl_sym_graph_new(mpl_ctx *ctx, mpl_exprs *exprs, const mpl_sym_reader *reader,
                              const int64_t *also, bool bounded, mpl_sym_graph **out)
 {
     mpl_status st = MPL_OK;
-    mpl_sym_graph *s = NULL;
+    mpl_sym_graph *graph = NULL;
 
-    MPL_TRY(mpl_new(ctx, s, 1));
-    s->x = x;
-    MPL_TRY(choose_points(ctx, s, also));
-    MPL_TRY(read_all(ctx, s, reader));
-    MPL_TRY(mpl_fit_new(ctx, x, s->n, s->value, &s->fit));
-    MPL_TRY(infer_all(ctx, s, bounded));
-    *out = s, s = NULL;
+    MPL_TRY(mpl_new(ctx, graph, 1));
+    graph->x = exprs;
+    MPL_TRY(choose_points(ctx, graph, also));
+    MPL_TRY(read_all(ctx, graph, reader));
+    MPL_TRY(mpl_fit_new(ctx, exprs, graph->n, graph->value, &graph->fit));
+    MPL_TRY(infer_all(ctx, graph, bounded));
+    *out = graph, graph = NULL;
 out:
-    mpl_sym_graph_free(ctx, s);
+    mpl_sym_graph_free(ctx, graph);
     return st;
 }
 
-void mpl_sym_graph_free(mpl_ctx *ctx, mpl_sym_graph *s)
+void mpl_sym_graph_free(mpl_ctx *ctx, mpl_sym_graph *graph)
 {
-    if (s == NULL)
+    if (graph == NULL)
         return;
-    for (uint32_t i = 0; s->graph != NULL && i < s->n; i++)
-        mpl_graph_free(ctx, s->graph[i]);
-    mpl_fit_free(ctx, s->fit);
-    mpl_free_each(ctx, s->value, s->graph, s->dim_begin, s->dim, s->bytes, s->bounded, s->fitted,
-                  s);
+    for (uint32_t i = 0; graph->graph != NULL && i < graph->n; i++)
+        mpl_graph_free(ctx, graph->graph[i]);
+    mpl_fit_free(ctx, graph->fit);
+    mpl_free_each(ctx, graph->value, graph->graph, graph->dim_begin, graph->dim, graph->bytes,
+                  graph->bounded, graph->fitted, graph);
 }

@@ -33,9 +33,9 @@ typedef struct mpl_sym_graph {
  * MPL_EINPUT names its operation. `also` (may be NULL): value[symbols] of one more point.
  * MPL_EINPUT: the reader's, or the graph has other operations at some point; the first that differs
  * is named. O(points * size). */
-mpl_status mpl_sym_graph_new(mpl_ctx *ctx, mpl_exprs *x, const mpl_sym_reader *reader,
+mpl_status mpl_sym_graph_new(mpl_ctx *ctx, mpl_exprs *exprs, const mpl_sym_reader *reader,
                              const int64_t *also, bool bounded, mpl_sym_graph **out);
-void mpl_sym_graph_free(mpl_ctx *ctx, mpl_sym_graph *s);
+void mpl_sym_graph_free(mpl_ctx *ctx, mpl_sym_graph *graph);
 /* Hash of operators, operands, types and attributes other than integers: equal for the readings of
  * one graph at any point of a range, as a rule different for different graphs. */
 uint64_t mpl_sym_structure(const mpl_graph *g);

@@ -30,13 +30,13 @@ mpl_problem_options mpl_sym_options(const mpl_sym_problem *sp, const mpl_problem
     return o;
 }
 
-static void drop_problems(maker *m)
+static void drop_problems(maker *self)
 {
-    for (uint32_t i = 0; i < m->s->n; i++) {
-        if (m->problem != NULL)
-            mpl_problem_free(m->ctx, m->problem[i]), m->problem[i] = NULL;
-        if (m->map != NULL)
-            mpl_value_map_free(m->ctx, m->map[i]), m->map[i] = NULL;
+    for (uint32_t i = 0; i < self->s->n; i++) {
+        if (self->problem != NULL)
+            mpl_problem_free(self->ctx, self->problem[i]), self->problem[i] = NULL;
+        if (self->map != NULL)
+            mpl_value_map_free(self->ctx, self->map[i]), self->map[i] = NULL;
     }
 }
 
@@ -68,23 +68,23 @@ static bool same_views(const mpl_graph *g, const mpl_value_map *a, const mpl_val
 }
 
 /* Copies where views are not the same at all points. */
-static bool settle(maker *m)
+static bool settle(maker *self)
 {
-    const mpl_graph *g = m->s->graph[0];
+    const mpl_graph *g = self->s->graph[0];
     bool changed = false;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         bool same = true, boxes = true, concat = g->op_kind[op] == MPL_OP_concat,
              split = g->op_kind[op] == MPL_OP_split || g->op_kind[op] == MPL_OP_slice;
 
-        for (uint32_t i = 1; (concat || split) && i < m->s->n; i++) {
-            same = same && same_views(g, m->map[0], m->map[i], op);
-            boxes = boxes && same_boxes(g, m->map[0], m->map[i], op);
+        for (uint32_t i = 1; (concat || split) && i < self->s->n; i++) {
+            same = same && same_views(g, self->map[0], self->map[i], op);
+            boxes = boxes && same_boxes(g, self->map[0], self->map[i], op);
         }
-        if (!same && split && !m->sp->copied[op])
-            m->sp->copied[op] = 1, changed = true;
-        if (!(same && boxes) && concat && m->sp->shared[op] != 0) {
-            m->sp->shared[op] = same && m->sp->shared[op] == 1 ? MPL_SHARE_BOXES : 0;
+        if (!same && split && !self->sp->copied[op])
+            self->sp->copied[op] = 1, changed = true;
+        if (!(same && boxes) && concat && self->sp->shared[op] != 0) {
+            self->sp->shared[op] = same && self->sp->shared[op] == 1 ? MPL_SHARE_BOXES : 0;
             changed = true;
         }
     }
@@ -92,36 +92,36 @@ static bool settle(maker *m)
 }
 
 /* The problem at each point, with one set of decisions that holds at all of them. */
-static mpl_status derive(maker *m)
+static mpl_status derive(maker *self)
 {
     do {
-        const mpl_problem_options o = mpl_sym_options(m->sp, m->options);
+        const mpl_problem_options o = mpl_sym_options(self->sp, self->options);
 
-        drop_problems(m);
-        for (uint32_t i = 0; i < m->s->n; i++)
-            MPL_PASS(mpl_problem_from_graph(m->ctx, m->s->graph[i], m->order, &o, &m->problem[i],
-                                            &m->map[i]));
-    } while (settle(m));
+        drop_problems(self);
+        for (uint32_t i = 0; i < self->s->n; i++)
+            MPL_PASS(mpl_problem_from_graph(self->ctx, self->s->graph[i], self->order, &o,
+                                            &self->problem[i], &self->map[i]));
+    } while (settle(self));
     return MPL_OK;
 }
 
-static mpl_status decide(maker *m)
+static mpl_status decide(maker *self)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options o = *m->options;
+    mpl_problem_options o = *self->options;
     mpl_concats *concats = NULL;
-    uint32_t n = m->s->graph[0]->n_ops;
+    uint32_t n = self->s->graph[0]->n_ops;
 
-    MPL_TRY(mpl_new(m->ctx, m->sp->copied, n));
-    MPL_TRY(mpl_new(m->ctx, m->sp->shared, n));
+    MPL_TRY(mpl_new(self->ctx, self->sp->copied, n));
+    MPL_TRY(mpl_new(self->ctx, self->sp->shared, n));
     if (o.split_copied != NULL)
-        memcpy(m->sp->copied, o.split_copied, n);
-    MPL_TRY(mpl_concats_new(m->ctx, m->s->graph[0], m->order, &o, &concats));
+        memcpy(self->sp->copied, o.split_copied, n);
+    MPL_TRY(mpl_concats_new(self->ctx, self->s->graph[0], self->order, &o, &concats));
     if (o.concat != MPL_CONCAT_COPY)
-        memcpy(m->sp->shared, concats->shared, n);
-    MPL_TRY(derive(m));
+        memcpy(self->sp->shared, concats->shared, n);
+    MPL_TRY(derive(self));
 out:
-    mpl_concats_free(m->ctx, concats);
+    mpl_concats_free(self->ctx, concats);
     return st;
 }
 
@@ -201,26 +201,27 @@ mpl_status mpl_sym_problem_compare(mpl_ctx *ctx, const mpl_problem *want, const 
     return MPL_OK;
 }
 
-static mpl_status compare_all(maker *m)
+static mpl_status compare_all(maker *self)
 {
     mpl_status st = MPL_OK;
     char *where = NULL;
 
-    for (uint32_t i = 1; i < m->s->n; i++) {
-        mpl_free(m->ctx, where), where = NULL;
-        MPL_TRY(mpl_point_text(m->ctx, m->s->x,
-                               m->s->value + (size_t)i * mpl_exprs_n_symbols(m->s->x), &where));
-        MPL_TRY(compare_structure(m->ctx, m->problem[0], m->problem[i], where));
+    for (uint32_t i = 1; i < self->s->n; i++) {
+        mpl_free(self->ctx, where), where = NULL;
+        MPL_TRY(mpl_point_text(self->ctx, self->s->x,
+                               self->s->value + (size_t)i * mpl_exprs_n_symbols(self->s->x),
+                               &where));
+        MPL_TRY(compare_structure(self->ctx, self->problem[0], self->problem[i], where));
     }
 out:
-    mpl_free(m->ctx, where);
+    mpl_free(self->ctx, where);
     return st;
 }
 
 /* Pairs that all readings have and whose sizes are proved to fit. */
-static void keep_pairs(maker *m)
+static void keep_pairs(maker *self)
 {
-    mpl_problem *p = m->sp->at;
+    mpl_problem *p = self->sp->at;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < p->n_in_place; i++) {
@@ -228,10 +229,10 @@ static void keep_pairs(maker *m)
         uint32_t step = p->in_place_step[i];
         bool all = true;
 
-        for (uint32_t k = 0; all && k < m->s->n; k++)
-            all = k == 0 || has_pair(m->problem[k], in, out, step);
-        if (all && !mpl_expr_at_most(m->sp->x, m->sp->bytes[out], m->sp->bytes[in], NULL))
-            m->sp->n_unproved++;
+        for (uint32_t k = 0; all && k < self->s->n; k++)
+            all = k == 0 || has_pair(self->problem[k], in, out, step);
+        if (all && !mpl_expr_at_most(self->sp->x, self->sp->bytes[out], self->sp->bytes[in], NULL))
+            self->sp->n_unproved++;
         else if (all) {
             p->in_place_in[n] = in, p->in_place_out[n] = out;
             p->in_place_step[n++] = step;
@@ -242,26 +243,26 @@ static void keep_pairs(maker *m)
 
 /* ---- sizes ---- */
 
-static mpl_status no_size(maker *m, mpl_buffer b, const char *what, mpl_expr *out)
+static mpl_status no_size(maker *self, mpl_buffer b, const char *what, mpl_expr *out)
 {
     int64_t most = 0;
     char text[256], label[24];
 
-    for (uint32_t i = 0; i < m->s->n; i++)
-        most = m->size[i] > most ? m->size[i] : most;
+    for (uint32_t i = 0; i < self->s->n; i++)
+        most = self->size[i] > most ? self->size[i] : most;
     snprintf(text, sizeof text, "buffer '%.120s': %s, up to %" PRId64 " bytes",
-             mpl_buffer_label(m->sp->at, b, label), what, most);
-    if (!m->bounded)
-        return MPL_REFUSE(m->ctx, "%s, is no expression that is known", mpl_shown(text));
-    if (m->sp->n_bounded++ == 0)
-        MPL_PASS(mpl_copy_text(m->ctx, m->sp->bounded, text));
-    return mpl_expr_const(m->ctx, m->sp->x, most, out);
+             mpl_buffer_label(self->sp->at, b, label), what, most);
+    if (!self->bounded)
+        return MPL_REFUSE(self->ctx, "%s, is no expression that is known", mpl_shown(text));
+    if (self->sp->n_bounded++ == 0)
+        MPL_PASS(mpl_copy_text(self->ctx, self->sp->bounded, text));
+    return mpl_expr_const(self->ctx, self->sp->x, most, out);
 }
 
 /* Ends of the parts of a family before b, as they are and aligned. */
-static mpl_status ends_before(maker *m, mpl_buffer b, uint32_t *n, mpl_expr *hint)
+static mpl_status ends_before(maker *self, mpl_buffer b, uint32_t *n, mpl_expr *hint)
 {
-    const mpl_sym_problem *sp = m->sp;
+    const mpl_sym_problem *sp = self->sp;
 
     *n = 0;
     for (mpl_buffer k = sp->at->inside[b]; k < b && *n + 2 <= MAX_HINTS; k++) {
@@ -269,74 +270,75 @@ static mpl_status ends_before(maker *m, mpl_buffer b, uint32_t *n, mpl_expr *hin
 
         if (sp->at->inside[k] != sp->at->inside[b])
             continue;
-        MPL_PASS(mpl_expr_align_up(m->ctx, sp->x, sp->bytes[k], sp->at->align[k], &aligned));
-        MPL_PASS(mpl_expr_add(m->ctx, sp->x, sp->inside_at[k], sp->bytes[k], &hint[(*n)++]));
-        MPL_PASS(mpl_expr_add(m->ctx, sp->x, sp->inside_at[k], aligned, &hint[(*n)++]));
+        MPL_PASS(mpl_expr_align_up(self->ctx, sp->x, sp->bytes[k], sp->at->align[k], &aligned));
+        MPL_PASS(mpl_expr_add(self->ctx, sp->x, sp->inside_at[k], sp->bytes[k], &hint[(*n)++]));
+        MPL_PASS(mpl_expr_add(self->ctx, sp->x, sp->inside_at[k], aligned, &hint[(*n)++]));
     }
     for (uint32_t i = 0; i < *n; i++)
-        MPL_PASS(mpl_fit_learn(m->ctx, m->s->fit, hint[i]));
+        MPL_PASS(mpl_fit_learn(self->ctx, self->s->fit, hint[i]));
     return MPL_OK;
 }
 
-static mpl_status find_sizes(maker *m, mpl_buffer b)
+static mpl_status find_sizes(maker *self, mpl_buffer b)
 {
-    mpl_sym_problem *sp = m->sp;
+    mpl_sym_problem *sp = self->sp;
     mpl_expr hint[MAX_HINTS];
     uint32_t n_hints = 0;
     bool found;
 
-    for (uint32_t i = 0; i < m->s->n; i++)
-        m->size[i] = (int64_t)m->problem[i]->bytes[b];
-    MPL_PASS(mpl_fit_find(m->ctx, m->s->fit, m->size, 0, NULL, &found, &sp->bytes[b]));
+    for (uint32_t i = 0; i < self->s->n; i++)
+        self->size[i] = (int64_t)self->problem[i]->bytes[b];
+    MPL_PASS(mpl_fit_find(self->ctx, self->s->fit, self->size, 0, NULL, &found, &sp->bytes[b]));
     if (!found)
-        MPL_PASS(no_size(m, b, "its size", &sp->bytes[b]));
+        MPL_PASS(no_size(self, b, "its size", &sp->bytes[b]));
     if (sp->inside_at == NULL || sp->at->inside[b] == b)
         return MPL_OK;
-    for (uint32_t i = 0; i < m->s->n; i++)
-        m->size[i] = (int64_t)m->problem[i]->inside_at[b];
-    MPL_PASS(ends_before(m, b, &n_hints, hint));
-    MPL_PASS(mpl_fit_find(m->ctx, m->s->fit, m->size, n_hints, hint, &found, &sp->inside_at[b]));
-    return found ? MPL_OK : no_size(m, b, "its place in its storage", &sp->inside_at[b]);
+    for (uint32_t i = 0; i < self->s->n; i++)
+        self->size[i] = (int64_t)self->problem[i]->inside_at[b];
+    MPL_PASS(ends_before(self, b, &n_hints, hint));
+    MPL_PASS(mpl_fit_find(self->ctx, self->s->fit, self->size, n_hints, hint, &found,
+                          &sp->inside_at[b]));
+    return found ? MPL_OK : no_size(self, b, "its place in its storage", &sp->inside_at[b]);
 }
 
-static mpl_status make(maker *m)
+static mpl_status make(maker *self)
 {
-    mpl_sym_problem *sp = m->sp;
+    mpl_sym_problem *sp = self->sp;
 
-    if (m->options->op_workspace_bytes != NULL)
-        return MPL_REFUSE(m->ctx,
+    if (self->options->op_workspace_bytes != NULL)
+        return MPL_REFUSE(self->ctx,
                           "workspaces over a range of sizes are not planned: what a backend "
                           "asks for at one size says nothing of another");
-    MPL_PASS(mpl_new(m->ctx, m->problem, m->s->n));
-    MPL_PASS(mpl_new(m->ctx, m->map, m->s->n));
-    MPL_PASS(mpl_new(m->ctx, m->size, m->s->n));
-    MPL_PASS(decide(m));
-    MPL_PASS(compare_all(m));
-    sp->at = m->problem[0];
-    MPL_PASS(mpl_new(m->ctx, sp->bytes, sp->at->n));
+    MPL_PASS(mpl_new(self->ctx, self->problem, self->s->n));
+    MPL_PASS(mpl_new(self->ctx, self->map, self->s->n));
+    MPL_PASS(mpl_new(self->ctx, self->size, self->s->n));
+    MPL_PASS(decide(self));
+    MPL_PASS(compare_all(self));
+    sp->at = self->problem[0];
+    MPL_PASS(mpl_new(self->ctx, sp->bytes, sp->at->n));
     if (sp->at->inside != NULL)
-        MPL_PASS(mpl_new(m->ctx, sp->inside_at, sp->at->n));
+        MPL_PASS(mpl_new(self->ctx, sp->inside_at, sp->at->n));
     for (mpl_buffer b = 0; b < sp->at->n; b++)
-        MPL_PASS(find_sizes(m, b));
-    keep_pairs(m);
-    m->problem[0] = NULL; /* sp->at owns it */
+        MPL_PASS(find_sizes(self, b));
+    keep_pairs(self);
+    self->problem[0] = NULL; /* sp->at owns it */
     return MPL_OK;
 }
 
-mpl_status mpl_sym_problem_new(mpl_ctx *ctx, const mpl_sym_graph *s, const mpl_op *order,
+mpl_status mpl_sym_problem_new(mpl_ctx *ctx, const mpl_sym_graph *graph, const mpl_op *order,
                                const mpl_problem_options *options, bool bounded,
                                mpl_sym_problem **out)
 {
     mpl_status st = MPL_OK;
-    maker m = {.ctx = ctx, .s = s, .order = order, .options = options, .bounded = bounded};
+    maker m = {.ctx = ctx, .s = graph, .order = order, .options = options, .bounded = bounded};
 
     MPL_TRY(mpl_new(ctx, m.sp, 1));
-    m.sp->x = s->x;
-    m.sp->structure = mpl_sym_structure(s->graph[0]);
-    m.sp->n_ops = s->graph[0]->n_ops;
-    m.sp->n_bounded = s->n_bounded;
-    if (s->bounded != NULL)
-        MPL_TRY(mpl_copy_text(ctx, m.sp->bounded, s->bounded));
+    m.sp->x = graph->x;
+    m.sp->structure = mpl_sym_structure(graph->graph[0]);
+    m.sp->n_ops = graph->graph[0]->n_ops;
+    m.sp->n_bounded = graph->n_bounded;
+    if (graph->bounded != NULL)
+        MPL_TRY(mpl_copy_text(ctx, m.sp->bounded, graph->bounded));
     MPL_TRY(make(&m));
     *out = m.sp, m.sp = NULL;
 out:

@@ -24,11 +24,11 @@ typedef struct mpl_sym_problem {
     uint8_t *copied; /* [n_ops] of mpl_problem_options.split_copied */
 } mpl_sym_problem;
 
-/* `order` is one of s->graph[0], hence of all. options: as for mpl_problem_from_graph, without
+/* `order` is one of graph->graph[0], hence of all. options: as for mpl_problem_from_graph, without
  * workspaces (MPL_EINPUT). MPL_EINPUT: the problem has another structure at some point, or a size
  * has no expression and `bounded` does not allow to take the most; what differs is named. O(points
  * * mpl_problem_from_graph * (1 + splits and concats that change their minds)). */
-mpl_status mpl_sym_problem_new(mpl_ctx *ctx, const mpl_sym_graph *s, const mpl_op *order,
+mpl_status mpl_sym_problem_new(mpl_ctx *ctx, const mpl_sym_graph *graph, const mpl_op *order,
                                const mpl_problem_options *options, bool bounded,
                                mpl_sym_problem **out);
 void mpl_sym_problem_free(mpl_ctx *ctx, mpl_sym_problem *sp);

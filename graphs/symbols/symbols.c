@@ -30,7 +30,7 @@ static bool read_number(const char **at, int64_t *out)
 
 /* Adds the dimension of "NAME=FIRST..LAST[:DIVISOR]": the multiples of DIVISOR in the range
  * (without one: all integers). MPL_EINPUT: malformed, empty, or not above 0. */
-static mpl_status read_range(mpl_ctx *ctx, mpl_exprs *x, const char *text)
+static mpl_status read_range(mpl_ctx *ctx, mpl_exprs *exprs, const char *text)
 {
     mpl_status st = MPL_OK;
     const char *at = strchr(text, '=');
@@ -51,14 +51,14 @@ static mpl_status read_range(mpl_ctx *ctx, mpl_exprs *x, const char *text)
     if (last < first || last / step * step < first)
         MPL_FAIL(ctx, MPL_EINPUT, "'%s': the range is empty", mpl_shown(text));
     first += (step - first % step) % step;
-    MPL_TRY(mpl_expr_symbol(ctx, x, name, first, last, step, &e));
+    MPL_TRY(mpl_expr_symbol(ctx, exprs, name, first, last, step, &e));
 out:
     mpl_free(ctx, name);
     return st;
 }
 
 /* Adds the relation "A <= B" (or >=, <, >), both expressions. After all ranges. */
-static mpl_status read_relation(mpl_ctx *ctx, mpl_exprs *x, const char *text)
+static mpl_status read_relation(mpl_ctx *ctx, mpl_exprs *exprs, const char *text)
 {
     mpl_status st = MPL_OK;
     size_t cut = strcspn(text, "<>");
@@ -70,14 +70,14 @@ static mpl_status read_relation(mpl_ctx *ctx, mpl_exprs *x, const char *text)
         return MPL_REFUSE(ctx, "'%s': a relation is EXPRESSION <= EXPRESSION", mpl_shown(text));
     MPL_TRY(mpl_copy_text(ctx, left, text));
     left[cut] = '\0';
-    MPL_TRY(mpl_expr_read(ctx, x, left, &a));
-    MPL_TRY(mpl_expr_read(ctx, x, text + cut + 1 + equal, &b));
-    MPL_TRY(mpl_expr_sub(ctx, x, less ? a : b, less ? b : a, &a));
+    MPL_TRY(mpl_expr_read(ctx, exprs, left, &a));
+    MPL_TRY(mpl_expr_read(ctx, exprs, text + cut + 1 + equal, &b));
+    MPL_TRY(mpl_expr_sub(ctx, exprs, less ? a : b, less ? b : a, &a));
     if (!equal) { /* a < b is a + 1 <= b */
-        MPL_TRY(mpl_expr_const(ctx, x, 1, &one));
-        MPL_TRY(mpl_expr_add(ctx, x, a, one, &a));
+        MPL_TRY(mpl_expr_const(ctx, exprs, 1, &one));
+        MPL_TRY(mpl_expr_add(ctx, exprs, a, one, &a));
     }
-    MPL_TRY(mpl_exprs_relation(ctx, x, a));
+    MPL_TRY(mpl_exprs_relation(ctx, exprs, a));
 out:
     mpl_free(ctx, left);
     return st;
@@ -86,20 +86,20 @@ out:
 mpl_status mpl_symbols_read(mpl_ctx *ctx, uint32_t n, const char *const *text, mpl_exprs **out)
 {
     mpl_status st = MPL_OK;
-    mpl_exprs *x = NULL;
+    mpl_exprs *exprs = NULL;
     int64_t value[MPL_MAX_SYMBOLS];
 
-    MPL_TRY(mpl_exprs_new(ctx, &x));
+    MPL_TRY(mpl_exprs_new(ctx, &exprs));
     for (uint32_t i = 0; i < n; i++)
         if (strpbrk(text[i], "<>") == NULL)
-            MPL_TRY(read_range(ctx, x, text[i]));
+            MPL_TRY(read_range(ctx, exprs, text[i]));
     for (uint32_t i = 0; i < n; i++)
         if (strpbrk(text[i], "<>") != NULL)
-            MPL_TRY(read_relation(ctx, x, text[i]));
-    MPL_TRY(mpl_point_corner(ctx, x, 0, value));
-    *out = x, x = NULL;
+            MPL_TRY(read_relation(ctx, exprs, text[i]));
+    MPL_TRY(mpl_point_corner(ctx, exprs, 0, value));
+    *out = exprs, exprs = NULL;
 out:
-    mpl_exprs_free(ctx, x);
+    mpl_exprs_free(ctx, exprs);
     return st;
 }
 
@@ -113,67 +113,67 @@ typedef struct seeker {
     int64_t *value;
 } seeker;
 
-static int64_t value_at(const mpl_symbol *s, int64_t count)
+static int64_t value_at(const mpl_symbol *symbol, int64_t count)
 {
-    return s->first + count * s->step;
+    return symbol->first + count * symbol->step;
 }
 
-static void point_in(const seeker *k, const mpl_box *box)
+static void point_in(const seeker *self, const mpl_box *box)
 {
     for (uint32_t i = 0; i < box->n; i++) {
         uint64_t width = (uint64_t)(box->high[i] - box->low[i]) + 1;
-        int64_t count = k->rng != NULL     ? box->low[i] + (int64_t)mpl_rng_below(k->rng, width)
-                        : k->high >> i & 1 ? box->high[i]
-                                           : box->low[i];
+        int64_t count = self->rng != NULL ? box->low[i] + (int64_t)mpl_rng_below(self->rng, width)
+                        : self->high >> i & 1 ? box->high[i]
+                                              : box->low[i];
 
-        k->value[i] = value_at(mpl_exprs_symbol(k->x, i), count);
+        self->value[i] = value_at(mpl_exprs_symbol(self->x, i), count);
     }
 }
 
 /* Halves the box until all of it keeps the relations, the wanted half first. */
-static bool seek(seeker *k, const mpl_box *box)
+static bool seek(seeker *self, const mpl_box *box)
 {
     int64_t low[MPL_MAX_SYMBOLS], high[MPL_MAX_SYMBOLS], least, most, middle;
     mpl_box half = {box->n, low, high};
     uint32_t widest = 0;
     bool all = true, upper;
 
-    for (uint32_t i = 0; i < mpl_exprs_n_relations(k->x); i++) {
-        if (!mpl_expr_bounds(k->x, mpl_exprs_relation_at(k->x, i), box, &least, &most))
+    for (uint32_t i = 0; i < mpl_exprs_n_relations(self->x); i++) {
+        if (!mpl_expr_bounds(self->x, mpl_exprs_relation_at(self->x, i), box, &least, &most))
             return false;
         if (least > 0)
             return false;
         all = all && most <= 0;
     }
     if (all) {
-        point_in(k, box);
+        point_in(self, box);
         return true;
     }
     for (uint32_t i = 1; i < box->n; i++)
         if (box->high[i] - box->low[i] > box->high[widest] - box->low[widest])
             widest = i;
-    if (box->n == 0 || box->high[widest] == box->low[widest] || k->boxes-- <= 0)
+    if (box->n == 0 || box->high[widest] == box->low[widest] || self->boxes-- <= 0)
         return false;
     middle = box->low[widest] + (box->high[widest] - box->low[widest]) / 2;
-    upper = k->rng != NULL ? mpl_rng_below(k->rng, 2) != 0 : (k->high >> widest & 1) != 0;
+    upper = self->rng != NULL ? mpl_rng_below(self->rng, 2) != 0 : (self->high >> widest & 1) != 0;
     for (uint32_t side = 0; side < 2; side++, upper = !upper) {
         memcpy(low, box->low, box->n * sizeof *low);
         memcpy(high, box->high, box->n * sizeof *high);
         *(upper ? &low[widest] : &high[widest]) = upper ? middle + 1 : middle;
-        if (seek(k, &half))
+        if (seek(self, &half))
             return true;
     }
     return false;
 }
 
-static mpl_status find(mpl_ctx *ctx, const mpl_exprs *x, mpl_rng *rng, uint64_t high,
+static mpl_status find(mpl_ctx *ctx, const mpl_exprs *exprs, mpl_rng *rng, uint64_t high,
                        int64_t *value)
 {
     mpl_status st = MPL_OK;
     mpl_box box = {0};
-    seeker k = {x, rng, high, 100000, value};
+    seeker k = {exprs, rng, high, 100000, value};
 
-    MPL_TRY(mpl_box_new(ctx, x, &box));
+    MPL_TRY(mpl_box_new(ctx, exprs, &box));
     if (!seek(&k, &box))
         MPL_FAIL(ctx, MPL_EINPUT,
                  k.boxes > 0 ? "no point of the ranges keeps the relations between them"
@@ -183,45 +183,45 @@ out:
     return st;
 }
 
-mpl_status mpl_point_corner(mpl_ctx *ctx, const mpl_exprs *x, uint64_t high, int64_t *value)
+mpl_status mpl_point_corner(mpl_ctx *ctx, const mpl_exprs *exprs, uint64_t high, int64_t *value)
 {
-    return find(ctx, x, NULL, high, value);
+    return find(ctx, exprs, NULL, high, value);
 }
 
-mpl_status mpl_point_draw(mpl_ctx *ctx, const mpl_exprs *x, mpl_rng *rng, int64_t *value)
+mpl_status mpl_point_draw(mpl_ctx *ctx, const mpl_exprs *exprs, mpl_rng *rng, int64_t *value)
 {
     for (uint32_t attempt = 0; attempt < 64; attempt++) {
-        for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++) {
-            const mpl_symbol *s = mpl_exprs_symbol(x, i);
-            uint64_t n = (uint64_t)((s->last - s->first) / s->step) + 1;
+        for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++) {
+            const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
+            uint64_t n = (uint64_t)((symbol->last - symbol->first) / symbol->step) + 1;
 
-            value[i] = value_at(s, (int64_t)mpl_rng_below(rng, n));
+            value[i] = value_at(symbol, (int64_t)mpl_rng_below(rng, n));
         }
-        if (mpl_point_allowed(x, value))
+        if (mpl_point_allowed(exprs, value))
             return MPL_OK;
     }
-    return find(ctx, x, rng, 0, value);
+    return find(ctx, exprs, rng, 0, value);
 }
 
 /* "batch=3, seq=17" after `head`; with another separator it is a request to the zoo. */
-static mpl_status name_point(mpl_ctx *ctx, const mpl_exprs *x, const int64_t *value,
+static mpl_status name_point(mpl_ctx *ctx, const mpl_exprs *exprs, const int64_t *value,
                              const char *head, const char *separator, char **text)
 {
     size_t room = strlen(head) + 1, n;
 
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++)
-        room += strlen(mpl_exprs_symbol(x, i)->name) + 24;
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++)
+        room += strlen(mpl_exprs_symbol(exprs, i)->name) + 24;
     MPL_PASS(mpl_new(ctx, *text, room));
     n = (size_t)snprintf(*text, room, "%s", head);
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++)
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++)
         n += (size_t)snprintf(*text + n, room - n, "%s%s=%" PRId64, i > 0 ? separator : "",
-                              mpl_exprs_symbol(x, i)->name, value[i]);
+                              mpl_exprs_symbol(exprs, i)->name, value[i]);
     return MPL_OK;
 }
 
-mpl_status mpl_point_text(mpl_ctx *ctx, const mpl_exprs *x, const int64_t *value, char **text)
+mpl_status mpl_point_text(mpl_ctx *ctx, const mpl_exprs *exprs, const int64_t *value, char **text)
 {
-    return name_point(ctx, x, value, "", ", ", text);
+    return name_point(ctx, exprs, value, "", ", ", text);
 }
 
 /* ---- graphs ---- */
@@ -241,12 +241,12 @@ static mpl_status open_graph(mpl_ctx *ctx, const char *text, const mpl_read_opti
     return MPL_OK;
 }
 
-static mpl_status open_file(mpl_ctx *ctx, const mpl_sym_source *source, const mpl_exprs *x,
+static mpl_status open_file(mpl_ctx *ctx, const mpl_sym_source *source, const mpl_exprs *exprs,
                             const int64_t *value, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
     mpl_read_options options = source->options != NULL ? *source->options : (mpl_read_options){0};
-    uint32_t n = options.n_dims + mpl_exprs_n_symbols(x);
+    uint32_t n = options.n_dims + mpl_exprs_n_symbols(exprs);
     const char **name = NULL;
     int64_t *size = NULL;
 
@@ -255,7 +255,7 @@ static mpl_status open_file(mpl_ctx *ctx, const mpl_sym_source *source, const mp
     for (uint32_t i = 0; i < options.n_dims; i++)
         name[i] = options.dim_name[i], size[i] = options.dim_value[i];
     for (uint32_t i = options.n_dims; i < n; i++) {
-        name[i] = mpl_exprs_symbol(x, i - options.n_dims)->name;
+        name[i] = mpl_exprs_symbol(exprs, i - options.n_dims)->name;
         size[i] = value[i - options.n_dims];
     }
     options.n_dims = n, options.dim_name = name, options.dim_value = size;
@@ -265,7 +265,7 @@ out:
     return st;
 }
 
-mpl_status mpl_sym_open(mpl_ctx *ctx, void *arg, const mpl_exprs *x, const int64_t *value,
+mpl_status mpl_sym_open(mpl_ctx *ctx, void *arg, const mpl_exprs *exprs, const int64_t *value,
                         mpl_graph **out)
 {
     mpl_status st = MPL_OK;
@@ -274,10 +274,10 @@ mpl_status mpl_sym_open(mpl_ctx *ctx, void *arg, const mpl_exprs *x, const int64
     char *head = NULL, *spec = NULL;
 
     if (mpl_zoo_find(source->text, n) == NULL)
-        return open_file(ctx, source, x, value, out);
+        return open_file(ctx, source, exprs, value, out);
     MPL_TRY(mpl_new(ctx, head, strlen(source->text) + 2));
     sprintf(head, "%s%s", source->text, source->text[n] == '\0' ? ":" : ",");
-    MPL_TRY(name_point(ctx, x, value, head, ",", &spec));
+    MPL_TRY(name_point(ctx, exprs, value, head, ",", &spec));
     MPL_TRY(open_graph(ctx, spec, NULL, out));
 out:
     mpl_free_each(ctx, head, spec);

@@ -16,11 +16,11 @@ mpl_status mpl_symbols_read(mpl_ctx *ctx, uint32_t n, const char *const *text, m
 
 /* A point near a corner: bit i of `high` asks for large values of symbol i. MPL_EINPUT: no point
  * keeps the relations (or none was found among 100000 boxes). */
-mpl_status mpl_point_corner(mpl_ctx *ctx, const mpl_exprs *x, uint64_t high, int64_t *value);
+mpl_status mpl_point_corner(mpl_ctx *ctx, const mpl_exprs *exprs, uint64_t high, int64_t *value);
 /* A random point: uniform over all where at least one in 64 keeps the relations. */
-mpl_status mpl_point_draw(mpl_ctx *ctx, const mpl_exprs *x, mpl_rng *rng, int64_t *value);
+mpl_status mpl_point_draw(mpl_ctx *ctx, const mpl_exprs *exprs, mpl_rng *rng, int64_t *value);
 /* "batch=3, seq=17"; caller frees. */
-mpl_status mpl_point_text(mpl_ctx *ctx, const mpl_exprs *x, const int64_t *value, char **text);
+mpl_status mpl_point_text(mpl_ctx *ctx, const mpl_exprs *exprs, const int64_t *value, char **text);
 
 /* ---- graphs at a point ---- */
 
@@ -40,5 +40,5 @@ typedef struct mpl_sym_source {
 
 /* The plain reader, without passes: symbols are parameters of a network of the zoo, or open dims of
  * an ONNX file (by name). MPL_EINPUT: as mpl_source_open. */
-mpl_status mpl_sym_open(mpl_ctx *ctx, void *source, const mpl_exprs *x, const int64_t *value,
+mpl_status mpl_sym_open(mpl_ctx *ctx, void *source, const mpl_exprs *exprs, const int64_t *value,
                         mpl_graph **out);

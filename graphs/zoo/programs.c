@@ -33,9 +33,9 @@ typedef struct script {
     size_t n, cap;
 } script;
 
-static void say(script *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(script *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(script *s, const char *format, ...)
+static void say(script *self, const char *format, ...)
 {
     va_list list;
     char line[1000];
@@ -45,11 +45,11 @@ static void say(script *s, const char *format, ...)
     n = vsnprintf(line, sizeof line, format, list);
     va_end(list);
     mpl_assert(n >= 0 && (size_t)n < sizeof line);
-    if (s->st == MPL_OK)
-        s->st = mpl_reserve(s->ctx, s->text, s->cap, s->n + (size_t)n + 1);
-    if (s->st == MPL_OK)
-        memcpy(s->text + s->n, line, (size_t)n + 1);
-    s->n += (size_t)n;
+    if (self->st == MPL_OK)
+        self->st = mpl_reserve(self->ctx, self->text, self->cap, self->n + (size_t)n + 1);
+    if (self->st == MPL_OK)
+        memcpy(self->text + self->n, line, (size_t)n + 1);
+    self->n += (size_t)n;
 }
 
 static script begin(mpl_ctx *ctx, const mpl_zoo_args *args)
@@ -61,19 +61,19 @@ static script begin(mpl_ctx *ctx, const mpl_zoo_args *args)
     return s;
 }
 
-static void scalar(script *s, const char *name, double value)
+static void scalar(script *self, const char *name, double value)
 {
-    say(s, "weight %s f32 [] = splat %g\n", name, value);
+    say(self, "weight %s f32 [] = splat %g\n", name, value);
 }
 
 /* Outputs `made`; in training, its smooth L1 loss (net.c) against input `wanted`. */
-static void learn(script *s, const char *made, const char *dims)
+static void learn(script *self, const char *made, const char *dims)
 {
-    if (!s->args->train) {
-        say(s, "output %s\n", made);
+    if (!self->args->train) {
+        say(self, "output %s\n", made);
         return;
     }
-    say(s,
+    say(self,
         "input wanted f32 %s\nweight loss_one f32 [] = splat 1\n"
         "weight loss_half f32 [] = splat 0.5\nloss_off = sub(%s, wanted)\n"
         "loss_size = abs(loss_off)\nloss_near = clip(loss_size, _, loss_one)\n"
@@ -84,29 +84,30 @@ static void learn(script *s, const char *made, const char *dims)
 }
 
 /* Reads the text and converts it to SSA. */
-static mpl_status end(script *s, mpl_graph **out)
+static mpl_status end(script *self, mpl_graph **out)
 {
-    const mpl_ssa_level level[] = {s->args->train ? MPL_SSA_BOXES : MPL_SSA_FULL, MPL_SSA_VIEWS,
+    const mpl_ssa_level level[] = {self->args->train ? MPL_SSA_BOXES : MPL_SSA_FULL, MPL_SSA_VIEWS,
                                    MPL_SSA_COPY};
     mpl_status st = MPL_OK;
     mpl_graph *program = NULL;
-    int64_t ssa = mpl_zoo_arg(s->args, "ssa");
+    int64_t ssa = mpl_zoo_arg(self->args, "ssa");
 
-    MPL_TRY(s->st);
-    if (s->args->train && (ssa == 1 || ssa == 3))
-        MPL_FAIL(s->ctx, MPL_EINPUT,
+    MPL_TRY(self->st);
+    if (self->args->train && (ssa == 1 || ssa == 3))
+        MPL_FAIL(self->ctx, MPL_EINPUT,
                  "%s: ssa=%s has operations without a gradient; mode=train takes ssa=full, which "
                  "fuses nothing then, or ssa=copy",
-                 s->args->entry->name, levels[ssa]);
-    MPL_TRY(mpl_text_read_memory(s->ctx, s->args->entry->name, s->text, s->n, &program));
+                 self->args->entry->name, levels[ssa]);
+    MPL_TRY(
+        mpl_text_read_memory(self->ctx, self->args->entry->name, self->text, self->n, &program));
     if (ssa < 3) {
-        MPL_TRY(mpl_tensor_ssa(s->ctx, program, level[ssa], NULL, NULL, out));
+        MPL_TRY(mpl_tensor_ssa(self->ctx, program, level[ssa], NULL, NULL, out));
         goto out;
     }
     *out = program, program = NULL;
 out:
-    mpl_graph_free(s->ctx, program);
-    mpl_free(s->ctx, s->text);
+    mpl_graph_free(self->ctx, program);
+    mpl_free(self->ctx, self->text);
     return st;
 }
 

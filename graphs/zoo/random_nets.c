@@ -15,26 +15,26 @@ typedef struct grower {
     uint32_t n_made; /* operations so far; their names */
 } grower;
 
-static int64_t draw_units(grower *g)
+static int64_t draw_units(grower *self)
 {
-    uint64_t k = mpl_rng_below(&g->rng, 9);
+    uint64_t k = mpl_rng_below(&self->rng, 9);
 
     return k % 2 == 0 ? INT64_C(64) << k / 2 : INT64_C(96) << k / 2;
 }
 
-static const char *next_name(grower *g, const char *kind)
+static const char *next_name(grower *self, const char *kind)
 {
-    return mpl_net_text(g->net, "%s%u", kind, g->n_made++);
+    return mpl_net_text(self->net, "%s%u", kind, self->n_made++);
 }
 
-static mpl_value dense(grower *g, mpl_value x, int64_t units)
+static mpl_value dense(grower *self, mpl_value x, int64_t units)
 {
-    return mpl_net_dense(g->net, next_name(g, "fc"), x, units);
+    return mpl_net_dense(self->net, next_name(self, "fc"), x, units);
 }
 
-static mpl_value sum(grower *g, uint32_t n, const mpl_value *in)
+static mpl_value sum(grower *self, uint32_t n, const mpl_value *in)
 {
-    return mpl_net_op(g->net, MPL_OP_sum, next_name(g, "sum"), n, in, 0, NULL);
+    return mpl_net_op(self->net, MPL_OP_sum, next_name(self, "sum"), n, in, 0, NULL);
 }
 
 /* ---- series-parallel ---- */
@@ -42,56 +42,56 @@ static mpl_value sum(grower *g, uint32_t n, const mpl_value *in)
 enum { MOST_BRANCHES = 4 };
 
 /* A share of n, between an eighth and all but an eighth: the parts nest O(log n) deep. */
-static uint32_t draw_share(grower *g, uint32_t n)
+static uint32_t draw_share(grower *self, uint32_t n)
 {
     uint32_t edge = n / 8 + 1;
 
-    return n <= 2 * edge ? n / 2 : edge + (uint32_t)mpl_rng_below(&g->rng, n - 2 * edge + 1);
+    return n <= 2 * edge ? n / 2 : edge + (uint32_t)mpl_rng_below(&self->rng, n - 2 * edge + 1);
 }
 
-static mpl_value part(grower *g, mpl_value x, uint32_t n);
+static mpl_value part(grower *self, mpl_value x, uint32_t n);
 
 /* A branch of n operations: a dense layer at either end, a part between them. */
-static mpl_value branch(grower *g, mpl_value x, uint32_t n, int64_t units)
+static mpl_value branch(grower *self, mpl_value x, uint32_t n, int64_t units)
 {
     if (n > 1)
-        x = dense(g, x, draw_units(g));
+        x = dense(self, x, draw_units(self));
     if (n > 2)
-        x = part(g, x, n - 2);
-    return dense(g, x, units);
+        x = part(self, x, n - 2);
+    return dense(self, x, units);
 }
 
 /* Branches of n - 1 operations in all, each at least one, then their sum. */
-static mpl_value side_by_side(grower *g, mpl_value x, uint32_t n)
+static mpl_value side_by_side(grower *self, mpl_value x, uint32_t n)
 {
-    uint32_t left = n - 1, n_branches = 2 + (uint32_t)mpl_rng_below(&g->rng, MOST_BRANCHES - 1);
-    int64_t units = draw_units(g);
+    uint32_t left = n - 1, n_branches = 2 + (uint32_t)mpl_rng_below(&self->rng, MOST_BRANCHES - 1);
+    int64_t units = draw_units(self);
     mpl_value end[MOST_BRANCHES];
 
     n_branches = n_branches > left ? left : n_branches;
     for (uint32_t i = 0; i < n_branches; i++) {
         uint32_t others = n_branches - 1 - i,
-                 size = others == 0 ? left : 1 + draw_share(g, left - others - 1);
+                 size = others == 0 ? left : 1 + draw_share(self, left - others - 1);
 
-        end[i] = branch(g, x, size, units);
+        end[i] = branch(self, x, size, units);
         left -= size;
     }
-    return sum(g, n_branches, end);
+    return sum(self, n_branches, end);
 }
 
 /* n operations from x on; returns the last one's value. */
-static mpl_value part(grower *g, mpl_value x, uint32_t n)
+static mpl_value part(grower *self, mpl_value x, uint32_t n)
 {
     uint32_t first;
 
     if (n == 1)
-        return mpl_rng_below(&g->rng, 2) == 0
-                   ? dense(g, x, draw_units(g))
-                   : mpl_net_unary(g->net, MPL_OP_tanh, next_name(g, "tanh"), x);
-    if (n > 2 && mpl_rng_below(&g->rng, 2) == 0)
-        return side_by_side(g, x, n);
-    first = draw_share(g, n);
-    return part(g, part(g, x, first), n - first);
+        return mpl_rng_below(&self->rng, 2) == 0
+                   ? dense(self, x, draw_units(self))
+                   : mpl_net_unary(self->net, MPL_OP_tanh, next_name(self, "tanh"), x);
+    if (n > 2 && mpl_rng_below(&self->rng, 2) == 0)
+        return side_by_side(self, x, n);
+    first = draw_share(self, n);
+    return part(self, part(self, x, first), n - first);
 }
 
 static mpl_status build_series_parallel(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)
@@ -111,25 +111,26 @@ static mpl_status build_series_parallel(mpl_ctx *ctx, const mpl_zoo_args *args, 
 enum { MOST_WIDTH = 256, MOST_READS = 3 };
 
 /* The node below above[at]; it reads up to `most_reads` nodes of that row. */
-static mpl_value node(grower *g, const mpl_value *above, uint32_t width, uint32_t at,
+static mpl_value node(grower *self, const mpl_value *above, uint32_t width, uint32_t at,
                       uint32_t most_reads)
 {
-    uint32_t n = 1 + (uint32_t)mpl_rng_below(&g->rng, most_reads);
-    int64_t units = draw_units(g);
+    uint32_t n = 1 + (uint32_t)mpl_rng_below(&self->rng, most_reads);
+    int64_t units = draw_units(self);
     mpl_value in[MOST_READS];
 
     for (uint32_t i = 0; i < n; i++)
-        in[i] = dense(g, above[i == 0 ? at : mpl_rng_below(&g->rng, width)], units);
-    return n > 1 ? sum(g, n, in) : mpl_net_unary(g->net, MPL_OP_tanh, next_name(g, "tanh"), in[0]);
+        in[i] = dense(self, above[i == 0 ? at : mpl_rng_below(&self->rng, width)], units);
+    return n > 1 ? sum(self, n, in)
+                 : mpl_net_unary(self->net, MPL_OP_tanh, next_name(self, "tanh"), in[0]);
 }
 
-static mpl_value end_of(grower *g, const mpl_value *row, uint32_t width)
+static mpl_value end_of(grower *self, const mpl_value *row, uint32_t width)
 {
     mpl_value in[MOST_WIDTH];
 
     for (uint32_t i = 0; i < width; i++)
-        in[i] = dense(g, row[i], 256);
-    return width == 1 ? in[0] : sum(g, width, in);
+        in[i] = dense(self, row[i], 256);
+    return width == 1 ? in[0] : sum(self, width, in);
 }
 
 static mpl_status build_layered(mpl_ctx *ctx, const mpl_zoo_args *args, mpl_graph **out)

@@ -23,17 +23,17 @@ typedef struct wiring {
     uint8_t tied[MAX_NODES][MAX_NODES]; /* symmetric */
 } wiring;
 
-static void tie(wiring *w, uint32_t a, uint32_t b, uint8_t on)
+static void tie(wiring *self, uint32_t a, uint32_t b, uint8_t on)
 {
-    w->tied[a][b] = w->tied[b][a] = on;
+    self->tied[a][b] = self->tied[b][a] = on;
 }
 
-static uint32_t degree(const wiring *w, uint32_t a)
+static uint32_t degree(const wiring *self, uint32_t a)
 {
     uint32_t sum = 0;
 
-    for (uint32_t b = 0; b < w->n; b++)
-        sum += w->tied[a][b];
+    for (uint32_t b = 0; b < self->n; b++)
+        sum += self->tied[a][b];
     return sum;
 }
 

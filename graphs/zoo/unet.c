@@ -30,10 +30,11 @@ static mpl_value reshape(mpl_net *net, const char *name, mpl_value x, uint32_t r
     return mpl_net_op(net, MPL_OP_reshape, name, 1, &x, 1, &MPL_INTS(shape, rank, dim));
 }
 
-static mpl_value normalised(unet *u, const char *name, mpl_value x)
+static mpl_value normalised(unet *self, const char *name, mpl_value x)
 {
-    mpl_net *net = &u->net;
-    int64_t channels = mpl_net_dim(net, x, 1), groups = u->channels < GROUPS ? u->channels : GROUPS;
+    mpl_net *net = &self->net;
+    int64_t channels = mpl_net_dim(net, x, 1),
+            groups = self->channels < GROUPS ? self->channels : GROUPS;
     mpl_value in[] = {x, mpl_net_weight(net, mpl_net_text(net, "%s.scale", name), 1, &channels),
                       mpl_net_weight(net, mpl_net_text(net, "%s.b", name), 1, &channels)};
 
@@ -42,47 +43,47 @@ static mpl_value normalised(unet *u, const char *name, mpl_value x)
 }
 
 /* swish(group_norm(x)) */
-static mpl_value active(unet *u, const char *name, mpl_value x)
+static mpl_value active(unet *self, const char *name, mpl_value x)
 {
-    return mpl_net_unary(&u->net, MPL_OP_swish, mpl_net_text(&u->net, "%s.swish", name),
-                         normalised(u, name, x));
+    return mpl_net_unary(&self->net, MPL_OP_swish, mpl_net_text(&self->net, "%s.swish", name),
+                         normalised(self, name, x));
 }
 
-static mpl_value conv(unet *u, const char *name, mpl_value x, int64_t channels, int64_t kernel,
+static mpl_value conv(unet *self, const char *name, mpl_value x, int64_t channels, int64_t kernel,
                       int64_t stride)
 {
-    return mpl_net_conv(&u->net, name, x, channels, MPL_WINDOW(kernel, stride, kernel / 2), 1,
+    return mpl_net_conv(&self->net, name, x, channels, MPL_WINDOW(kernel, stride, kernel / 2), 1,
                         true);
 }
 
 /* Two convolutions with the time step between them, and a way around. */
-static mpl_value residual(unet *u, mpl_value x, int64_t channels)
+static mpl_value residual(unet *self, mpl_value x, int64_t channels)
 {
-    mpl_net *net = &u->net;
-    mpl_value y = conv(u, "conv1", active(u, "norm1", x), channels, 3, 1), t;
+    mpl_net *net = &self->net;
+    mpl_value y = conv(self, "conv1", active(self, "norm1", x), channels, 3, 1), t;
 
-    t = reshape(net, "time.image", mpl_net_dense(net, "time", u->time, channels), 4,
-                (int64_t[]){u->batch, channels, 1, 1});
+    t = reshape(net, "time.image", mpl_net_dense(net, "time", self->time, channels), 4,
+                (int64_t[]){self->batch, channels, 1, 1});
     y = mpl_net_binary(net, MPL_OP_add, "timed", y, t);
-    y = conv(u, "conv2", active(u, "norm2", y), channels, 3, 1);
+    y = conv(self, "conv2", active(self, "norm2", y), channels, 3, 1);
     if (mpl_net_dim(net, x, 1) != channels)
-        x = conv(u, "around", x, channels, 1, 1);
+        x = conv(self, "around", x, channels, 1, 1);
     return mpl_net_binary(net, MPL_OP_add, "add", x, y);
 }
 
 /* x plus attention of each pixel to all, with one head. */
-static mpl_value attend(unet *u, mpl_value x)
+static mpl_value attend(unet *self, mpl_value x)
 {
-    mpl_net *net = &u->net;
+    mpl_net *net = &self->net;
     int64_t c = mpl_net_dim(net, x, 1), side = mpl_net_dim(net, x, 2),
-            flat[] = {u->batch, c, side * side};
+            flat[] = {self->batch, c, side * side};
     static const char *const name[] = {"q", "k", "v"};
     const mpl_attr turn = MPL_INTS(perm, 3, ((const int64_t[]){0, 2, 1}));
-    mpl_value part[3], y = normalised(u, "attend.norm", x);
+    mpl_value part[3], y = normalised(self, "attend.norm", x);
 
     for (int i = 0; i < 3; i++)
-        part[i] = reshape(net, mpl_net_text(net, "%s.flat", name[i]), conv(u, name[i], y, c, 1, 1),
-                          3, flat);
+        part[i] = reshape(net, mpl_net_text(net, "%s.flat", name[i]),
+                          conv(self, name[i], y, c, 1, 1), 3, flat);
     for (int i = 0; i < 3; i += 2)
         part[i] = mpl_net_op(net, MPL_OP_transpose, mpl_net_text(net, "%s.turned", name[i]), 1,
                              &part[i], 1, &turn);
@@ -92,62 +93,62 @@ static mpl_value attend(unet *u, mpl_value x)
     y = mpl_net_unary(net, MPL_OP_softmax, "share", y);
     y = mpl_net_binary(net, MPL_OP_matmul, "mix", y, part[2]);
     y = mpl_net_op(net, MPL_OP_transpose, "mix.turned", 1, &y, 1, &turn);
-    y = reshape(net, "mix.image", y, 4, (int64_t[]){u->batch, c, side, side});
-    return mpl_net_binary(net, MPL_OP_add, "attended", x, conv(u, "out", y, c, 1, 1));
+    y = reshape(net, "mix.image", y, 4, (int64_t[]){self->batch, c, side, side});
+    return mpl_net_binary(net, MPL_OP_add, "attended", x, conv(self, "out", y, c, 1, 1));
 }
 
-static mpl_value twice_as_large(unet *u, mpl_value x)
+static mpl_value twice_as_large(unet *self, mpl_value x)
 {
     const mpl_attr attr[] = {MPL_TEXT(mode, "nearest"), MPL_TEXT(coordinate_mode, "asymmetric"),
                              MPL_TEXT(nearest_mode, "floor"),
                              MPL_FLOATS(scales, 4, ((const double[]){1, 1, 2, 2}))};
 
-    x = mpl_net_op(&u->net, MPL_OP_resize, "larger", 1, &x, 4, attr);
-    return conv(u, "larger.conv", x, mpl_net_dim(&u->net, x, 1), 3, 1);
+    x = mpl_net_op(&self->net, MPL_OP_resize, "larger", 1, &x, 4, attr);
+    return conv(self, "larger.conv", x, mpl_net_dim(&self->net, x, 1), 3, 1);
 }
 
 /* Attention at half of the image's height. */
-static mpl_value block_of(unet *u, mpl_value x, int64_t level)
+static mpl_value block_of(unet *self, mpl_value x, int64_t level)
 {
-    x = residual(u, x, u->channels * (level == 0 ? 1 : 2));
-    return level == 1 ? attend(u, x) : x;
+    x = residual(self, x, self->channels * (level == 0 ? 1 : 2));
+    return level == 1 ? attend(self, x) : x;
 }
 
-static mpl_value keep(unet *u, mpl_value x)
+static mpl_value keep(unet *self, mpl_value x)
 {
-    return u->kept[u->n_kept++] = x;
+    return self->kept[self->n_kept++] = x;
 }
 
-static mpl_value down(unet *u, mpl_value x, int64_t levels)
+static mpl_value down(unet *self, mpl_value x, int64_t levels)
 {
-    mpl_net *net = &u->net;
+    mpl_net *net = &self->net;
 
-    keep(u, x);
+    keep(self, x);
     for (int64_t level = 0; level < levels; level++) {
-        for (int64_t i = 0; i < u->blocks; i++) {
+        for (int64_t i = 0; i < self->blocks; i++) {
             mpl_net_scope(net, "down%" PRId64 "_%" PRId64, level, i);
-            x = keep(u, block_of(u, x, level));
+            x = keep(self, block_of(self, x, level));
         }
         mpl_net_scope(net, "down%" PRId64, level);
         if (level + 1 < levels)
-            x = keep(u, conv(u, "smaller", x, mpl_net_dim(net, x, 1), 3, 2));
+            x = keep(self, conv(self, "smaller", x, mpl_net_dim(net, x, 1), 3, 2));
     }
     return x;
 }
 
-static mpl_value up(unet *u, mpl_value x, int64_t levels)
+static mpl_value up(unet *self, mpl_value x, int64_t levels)
 {
-    mpl_net *net = &u->net;
+    mpl_net *net = &self->net;
 
     for (int64_t level = levels; level-- > 0;) {
-        for (int64_t i = 0; i <= u->blocks; i++) {
+        for (int64_t i = 0; i <= self->blocks; i++) {
             mpl_net_scope(net, "up%" PRId64 "_%" PRId64, level, i);
-            x = mpl_net_concat(net, "joined", 2, (mpl_value[]){x, u->kept[--u->n_kept]});
-            x = block_of(u, x, level);
+            x = mpl_net_concat(net, "joined", 2, (mpl_value[]){x, self->kept[--self->n_kept]});
+            x = block_of(self, x, level);
         }
         mpl_net_scope(net, "up%" PRId64, level);
         if (level > 0)
-            x = twice_as_large(u, x);
+            x = twice_as_large(self, x);
     }
     return x;
 }
@@ -164,28 +165,28 @@ static mpl_value loss_of(mpl_net *net, mpl_value x)
     return mpl_net_op(net, MPL_OP_reduce_mean, "loss", 1, &x, 1, &MPL_INT(keepdims, 0));
 }
 
-static mpl_value denoise(unet *u, int64_t levels)
+static mpl_value denoise(unet *self, int64_t levels)
 {
-    mpl_net *net = &u->net;
+    mpl_net *net = &self->net;
     mpl_value x = mpl_net_image(net, 3);
 
-    u->time = mpl_net_input(net, "time", 2, (int64_t[]){u->batch, u->channels});
+    self->time = mpl_net_input(net, "time", 2, (int64_t[]){self->batch, self->channels});
     mpl_net_scope(net, "time");
-    u->time = mpl_net_dense(net, "fc1", u->time, 4 * u->channels);
-    u->time = mpl_net_dense(net, "fc2", mpl_net_unary(net, MPL_OP_swish, "act1", u->time),
-                            4 * u->channels);
-    u->time = mpl_net_unary(net, MPL_OP_swish, "act2", u->time);
+    self->time = mpl_net_dense(net, "fc1", self->time, 4 * self->channels);
+    self->time = mpl_net_dense(net, "fc2", mpl_net_unary(net, MPL_OP_swish, "act1", self->time),
+                               4 * self->channels);
+    self->time = mpl_net_unary(net, MPL_OP_swish, "act2", self->time);
     mpl_net_scope(net, "%s", "");
-    x = down(u, conv(u, "first", x, u->channels, 3, 1), levels);
+    x = down(self, conv(self, "first", x, self->channels, 3, 1), levels);
     for (int i = 0; i < 2; i++) {
         mpl_net_scope(net, "middle%d", i);
-        x = residual(u, x, mpl_net_dim(net, x, 1));
+        x = residual(self, x, mpl_net_dim(net, x, 1));
         if (i == 0)
-            x = attend(u, x);
+            x = attend(self, x);
     }
-    x = up(u, x, levels);
+    x = up(self, x, levels);
     mpl_net_scope(net, "%s", "");
-    x = conv(u, "last", active(u, "norm", x), 3, 3, 1);
+    x = conv(self, "last", active(self, "norm", x), 3, 3, 1);
     return net->args->train ? loss_of(net, x) : x;
 }
 

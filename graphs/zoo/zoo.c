@@ -55,8 +55,8 @@ static const char *list_params(const mpl_zoo_entry *entry, char *text, size_t si
     size_t at = 0;
 
     for (int i = 0; i < 2; i++)
-        for (const mpl_zoo_param *p = lists[i]; p->key != NULL && at < size; p++)
-            at += (size_t)snprintf(text + at, size - at, "%s%s", at == 0 ? "" : ", ", p->key);
+        for (const mpl_zoo_param *param = lists[i]; param->key != NULL && at < size; param++)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at == 0 ? "" : ", ", param->key);
     return text;
 }
 
@@ -93,30 +93,30 @@ static bool parse_number(const char *text, size_t n, bool hundredths, int64_t *o
     return part >= 0;
 }
 
-static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mpl_zoo_param *p,
+static mpl_status parse_value(mpl_ctx *ctx, const mpl_zoo_entry *entry, const mpl_zoo_param *param,
                               const char *text, size_t n, int64_t *out)
 {
-    bool hundredths = p->choices == mpl_zoo_hundredths;
+    bool hundredths = param->choices == mpl_zoo_hundredths;
     char words[200];
     char low[MPL_ZOO_NUMBER], high[MPL_ZOO_NUMBER];
 
-    if (p->choices != NULL && !hundredths) {
+    if (param->choices != NULL && !hundredths) {
         size_t at = 0;
 
-        for (int64_t i = 0; i <= p->max; i++) {
-            if (strlen(p->choices[i]) == n && memcmp(p->choices[i], text, n) == 0)
+        for (int64_t i = 0; i <= param->max; i++) {
+            if (strlen(param->choices[i]) == n && memcmp(param->choices[i], text, n) == 0)
                 return *out = i, MPL_OK;
             at += (size_t)snprintf(words + at, sizeof words - at, "%s%s", i > 0 ? ", " : "",
-                                   p->choices[i]);
+                                   param->choices[i]);
             mpl_assert(at < sizeof words);
         }
-        return MPL_REFUSE(ctx, "%s: %s=%.*s is none of %s", entry->name, p->key,
+        return MPL_REFUSE(ctx, "%s: %s=%.*s is none of %s", entry->name, param->key,
                           (int)(n < 64 ? n : 64), text, words);
     }
-    if (!parse_number(text, n, hundredths, out) || *out < p->min || *out > p->max)
-        return MPL_REFUSE(ctx, "%s: %s=%.*s is no number from %s to %s", entry->name, p->key,
-                          (int)(n < 64 ? n : 64), text, mpl_zoo_value_text(p, p->min, low),
-                          mpl_zoo_value_text(p, p->max, high));
+    if (!parse_number(text, n, hundredths, out) || *out < param->min || *out > param->max)
+        return MPL_REFUSE(ctx, "%s: %s=%.*s is no number from %s to %s", entry->name, param->key,
+                          (int)(n < 64 ? n : 64), text, mpl_zoo_value_text(param, param->min, low),
+                          mpl_zoo_value_text(param, param->max, high));
     return MPL_OK;
 }
 
@@ -166,32 +166,33 @@ static mpl_status parse_param(mpl_ctx *ctx, const char *text, size_t n, spec *s)
 }
 
 /* Writes the name and the training parameters, ",mode=train,update=sgd", to text[size]. */
-static void name_training(const spec *s, const char *name, char *text, size_t size)
+static void name_training(const spec *self, const char *name, char *text, size_t size)
 {
     size_t at = (size_t)snprintf(text, size, "%s", name);
     char mark = strchr(name, ':') != NULL ? ',' : ':', number[MPL_ZOO_NUMBER];
 
     for (uint32_t i = 0; i < N_TRAINING && at < size; i++) {
-        const mpl_zoo_param *p = &mpl_zoo_training[i];
+        const mpl_zoo_param *param = &mpl_zoo_training[i];
 
-        if (s->training[i] == p->otherwise)
+        if (self->training[i] == param->otherwise)
             continue;
-        at += (size_t)snprintf(text + at, size - at, "%c%s=%s", mark, p->key,
-                               mpl_zoo_value_text(p, s->training[i], number));
+        at += (size_t)snprintf(text + at, size - at, "%c%s=%s", mark, param->key,
+                               mpl_zoo_value_text(param, self->training[i], number));
         mark = ',';
     }
 }
 
-static mpl_autodiff_options options_of(const spec *s)
+static mpl_autodiff_options options_of(const spec *self)
 {
     return (mpl_autodiff_options){
-        .update = (mpl_optimiser)s->training[UPDATE],
-        .gradients = (mpl_gradients)s->training[GRADIENTS],
-        .chained = s->training[ACCUMULATE] == 1,
-        .apart = s->training[PRODUCTS] == 1,
-        .rate = s->training[RATE] > 0 ? (double)s->training[RATE] / 1e6 : s->args.entry->rate,
-        .dropout = s->args.entry->dropout,
-        .own_loss = s->args.entry->own_loss,
+        .update = (mpl_optimiser)self->training[UPDATE],
+        .gradients = (mpl_gradients)self->training[GRADIENTS],
+        .chained = self->training[ACCUMULATE] == 1,
+        .apart = self->training[PRODUCTS] == 1,
+        .rate =
+            self->training[RATE] > 0 ? (double)self->training[RATE] / 1e6 : self->args.entry->rate,
+        .dropout = self->args.entry->dropout,
+        .own_loss = self->args.entry->own_loss,
     };
 }
 

@@ -89,25 +89,25 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool is_known(const mpl_audit *a, const char *text)
+static bool is_known(const mpl_audit *audit, const char *text)
 {
-    return a->n_copied > 0 &&
-           bsearch(&text, a->copied, a->n_copied, sizeof *a->copied, by_text) != NULL;
+    return audit->n_copied > 0 &&
+           bsearch(&text, audit->copied, audit->n_copied, sizeof *audit->copied, by_text) != NULL;
 }
 
 /* Whether no concat shares in the problem of a row, as another row says. */
-static mpl_status copies(mpl_ctx *ctx, const mpl_audit *a, uint32_t row, bool *known)
+static mpl_status copies(mpl_ctx *ctx, const mpl_audit *audit, uint32_t row, bool *known)
 {
     mpl_status st = MPL_OK;
-    const char *graph = a->row[row].graph_hash, *problem = a->row[row].problem_hash;
+    const char *graph = audit->row[row].graph_hash, *problem = audit->row[row].problem_hash;
     size_t size = strlen(graph) + strlen(problem) + 2;
     char *text = NULL;
 
     MPL_TRY(mpl_new(ctx, text, size));
     snprintf(text, size, "%s ", graph);
-    *known = is_known(a, text);
+    *known = is_known(audit, text);
     snprintf(text, size, "%s %s", graph, problem);
-    *known = *known || is_known(a, text);
+    *known = *known || is_known(audit, text);
 out:
     mpl_free(ctx, text);
     return st;
@@ -115,20 +115,20 @@ out:
 
 /* Takes concats out of what a plan is free to do where it is known that none shares. Drops claims
  * that hold only then, where it is not known. */
-static mpl_status settle(mpl_ctx *ctx, mpl_audit *a, mpl_statements *list, bool drop)
+static mpl_status settle(mpl_ctx *ctx, mpl_audit *audit, mpl_statements *list, bool drop)
 {
     uint32_t n = 0;
     bool known = false;
 
     for (uint32_t i = 0; i < list->n; i++) {
-        mpl_statement *s = &list->item[i];
+        mpl_statement *statement = &list->item[i];
 
-        if (s->if_copied)
-            MPL_PASS(copies(ctx, a, s->row, &known));
-        if (s->if_copied && known)
-            s->scope.free &= ~(unsigned)MPL_FREE_SHARE;
-        if (!s->if_copied || known || !drop)
-            list->item[n++] = *s;
+        if (statement->if_copied)
+            MPL_PASS(copies(ctx, audit, statement->row, &known));
+        if (statement->if_copied && known)
+            statement->scope.free &= ~(unsigned)MPL_FREE_SHARE;
+        if (!statement->if_copied || known || !drop)
+            list->item[n++] = *statement;
     }
     list->n = n;
     return MPL_OK;
@@ -138,9 +138,9 @@ static mpl_status settle(mpl_ctx *ctx, mpl_audit *a, mpl_statements *list, bool 
 
 /* Counts what stands in one row: a row's own plans do not make a claim compared. Statements are
  * still in the order of rows. */
-static void count_own(judge *j)
+static void count_own(judge *self)
 {
-    const mpl_statements *claims = &j->audit->claims, *plans = &j->audit->plans;
+    const mpl_statements *claims = &self->audit->claims, *plans = &self->audit->plans;
     uint32_t first = 0;
 
     for (uint32_t c = 0; c < claims->n; c++) {
@@ -150,45 +150,45 @@ static void count_own(judge *j)
             first++;
         for (uint32_t p = first; p < plans->n && plans->item[p].row == claim->row; p++)
             if (mpl_scope_contains(&claim->scope, &plans->item[p].scope)) {
-                j->own_of[c]++;
-                j->own[p]++;
+                self->own_of[c]++;
+                self->own[p]++;
             }
     }
 }
 
-static mpl_status sort_plans(judge *j)
+static mpl_status sort_plans(judge *self)
 {
     mpl_status st = MPL_OK;
-    mpl_statements *plans = &j->audit->plans;
+    mpl_statements *plans = &self->audit->plans;
     placed *place = NULL;
 
-    MPL_TRY(mpl_new(j->ctx, place, plans->n));
+    MPL_TRY(mpl_new(self->ctx, place, plans->n));
     for (uint32_t p = 0; p < plans->n; p++)
         place[p] = (placed){plans->item[p], p};
     qsort(place, plans->n, sizeof *place, by_place);
     for (uint32_t p = 0; p < plans->n; p++) {
         plans->item[p] = place[p].plan;
-        j->origin[p] = place[p].origin;
-        j->least[p] = p;
+        self->origin[p] = place[p].origin;
+        self->least[p] = p;
         if (p > 0 && by_group(&plans->item[p - 1], &plans->item[p]) == 0 &&
-            plans->item[j->least[p - 1]].amount <= plans->item[p].amount)
-            j->least[p] = j->least[p - 1];
+            plans->item[self->least[p - 1]].amount <= plans->item[p].amount)
+            self->least[p] = self->least[p - 1];
     }
 out:
-    mpl_free(j->ctx, place);
+    mpl_free(self->ctx, place);
     return st;
 }
 
 /* The first plan from `from` on that does not stand before what `probe` would be. */
-static uint32_t first_not_before(const judge *j, uint32_t from, const mpl_statement *probe,
+static uint32_t first_not_before(const judge *self, uint32_t from, const mpl_statement *probe,
                                  int (*order)(const mpl_statement *, const mpl_statement *))
 {
-    uint32_t low = from, high = j->audit->plans.n;
+    uint32_t low = from, high = self->audit->plans.n;
 
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
 
-        if (order(&j->audit->plans.item[mid], probe) < 0)
+        if (order(&self->audit->plans.item[mid], probe) < 0)
             low = mid + 1;
         else
             high = mid;
@@ -223,57 +223,57 @@ static bool is_below(const mpl_statement *plan, const mpl_statement *claim)
 }
 
 /* Compares a claim with the plans of each group within its scope. */
-static mpl_status compare(judge *j, uint32_t c)
+static mpl_status compare(judge *self, uint32_t c)
 {
-    mpl_audit *a = j->audit;
-    mpl_statement claim = a->claims.item[c], probe;
-    const mpl_statement *plan = a->plans.item, *least = NULL;
-    uint32_t at = first_not_before(j, 0, &claim, by_subject), within;
+    mpl_audit *audit = self->audit;
+    mpl_statement claim = audit->claims.item[c], probe;
+    const mpl_statement *plan = audit->plans.item, *least = NULL;
+    uint32_t at = first_not_before(self, 0, &claim, by_subject), within;
     uint64_t n = 0;
 
-    for (; at < a->plans.n && by_subject(&plan[at], &claim) == 0;
-         at = first_not_before(j, at, &probe, up_to_group)) {
+    for (; at < audit->plans.n && by_subject(&plan[at], &claim) == 0;
+         at = first_not_before(self, at, &probe, up_to_group)) {
         probe = plan[at];
         probe.scope.within = claim.scope.within;
-        within = first_not_before(j, at, &probe, up_to_budget);
+        within = first_not_before(self, at, &probe, up_to_budget);
         if (within == at || !mpl_scope_contains(&claim.scope, &probe.scope))
             continue;
         n += within - at;
-        j->covers[within - 1]++;
-        if (least == NULL || plan[j->least[within - 1]].amount < least->amount)
-            least = &plan[j->least[within - 1]];
+        self->covers[within - 1]++;
+        if (least == NULL || plan[self->least[within - 1]].amount < least->amount)
+            least = &plan[self->least[within - 1]];
     }
-    n -= j->own_of[c];
-    a->n_comparisons += n;
-    a->n_claims_compared += n > 0;
+    n -= self->own_of[c];
+    audit->n_comparisons += n;
+    audit->n_claims_compared += n > 0;
     if (least == NULL || !is_below(least, &claim))
         return MPL_OK;
-    MPL_PASS(mpl_reserve(j->ctx, a->beaten, a->beaten_cap, (size_t)a->n_beaten + 1));
-    a->beaten[a->n_beaten++] = (mpl_beaten){claim, *least};
+    MPL_PASS(mpl_reserve(self->ctx, audit->beaten, audit->beaten_cap, (size_t)audit->n_beaten + 1));
+    audit->beaten[audit->n_beaten++] = (mpl_beaten){claim, *least};
     return MPL_OK;
 }
 
 /* Counts the rows with a plan that a claim of another row was compared with. */
-static mpl_status count_rows(judge *j)
+static mpl_status count_rows(judge *self)
 {
     mpl_status st = MPL_OK;
-    mpl_audit *a = j->audit;
-    const mpl_statement *plan = a->plans.item;
+    mpl_audit *audit = self->audit;
+    const mpl_statement *plan = audit->plans.item;
     uint8_t *seen = NULL;
     uint32_t covers = 0;
 
-    MPL_TRY(mpl_new(j->ctx, seen, a->n_rows));
-    for (uint32_t p = a->plans.n; p-- > 0;) {
-        bool last = p + 1 == a->plans.n || by_group(&plan[p], &plan[p + 1]) != 0;
+    MPL_TRY(mpl_new(self->ctx, seen, audit->n_rows));
+    for (uint32_t p = audit->plans.n; p-- > 0;) {
+        bool last = p + 1 == audit->plans.n || by_group(&plan[p], &plan[p + 1]) != 0;
 
-        covers = (last ? 0 : covers) + j->covers[p];
-        if (covers > j->own[j->origin[p]])
+        covers = (last ? 0 : covers) + self->covers[p];
+        if (covers > self->own[self->origin[p]])
             seen[plan[p].row] = 1;
     }
-    for (uint32_t i = 0; i < a->n_rows; i++)
-        a->n_rows_compared += seen[i];
+    for (uint32_t i = 0; i < audit->n_rows; i++)
+        audit->n_rows_compared += seen[i];
 out:
-    mpl_free(j->ctx, seen);
+    mpl_free(self->ctx, seen);
     return st;
 }
 

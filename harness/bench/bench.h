@@ -35,35 +35,35 @@ typedef struct mpl_bench {
 
 /* ---- cmd_bench.c ---- */
 
-uint32_t mpl_bench_units(const mpl_bench *b);
+uint32_t mpl_bench_units(const mpl_bench *bench);
 /* Whether a unit's run by planner p on a backend belongs to this shard. */
-bool mpl_bench_is_mine(const mpl_bench *b, uint32_t unit, uint32_t backend, uint32_t p);
+bool mpl_bench_is_mine(const mpl_bench *bench, uint32_t unit, uint32_t backend, uint32_t p);
 /* The options of one unit: those of the bench, its safety, and those on the graph's suite line. */
-mpl_status mpl_bench_unit_options(mpl_bench *b, uint32_t unit, mpl_options *own);
+mpl_status mpl_bench_unit_options(mpl_bench *bench, uint32_t unit, mpl_options *own);
 /* Whether the file already has the run of `row`. */
-mpl_status mpl_bench_is_done(mpl_bench *b, const mpl_record *row, bool *found);
+mpl_status mpl_bench_is_done(mpl_bench *bench, const mpl_record *row, bool *found);
 
 typedef struct mpl_bench_run {
     uint32_t backend, planner;
 } mpl_bench_run;
 
 /* Adds the file's row for the run of `row` to the rows of this bench. */
-mpl_status mpl_bench_take_done(mpl_bench *b, mpl_bench_run run, const mpl_record *row);
+mpl_status mpl_bench_take_done(mpl_bench *bench, mpl_bench_run run, const mpl_record *row);
 /* Finishes a row, takes ownership of it, and adds it to this bench. Writes it to disk, and to
  * stdout if asked for; a worker sends it to its parent instead. */
-mpl_status mpl_bench_finish_row(mpl_bench *b, mpl_bench_run run, mpl_record **row);
+mpl_status mpl_bench_finish_row(mpl_bench *bench, mpl_bench_run run, mpl_record **row);
 
 /* ---- bench_group.c ---- */
 
 /* Number of runs of a unit in this shard. */
-uint32_t mpl_bench_count_mine(const mpl_bench *b, uint32_t unit);
+uint32_t mpl_bench_count_mine(const mpl_bench *bench, uint32_t unit);
 /* Measures units first .. first + n - 1 on every backend. For each backend it asks for workspaces,
  * builds the problems, plans and verifies with every planner, and executes the plans in separate
  * processes with interleaved repeats. Each unit's outputs are compared with one run without memory
  * sharing. A failed run becomes a row; a failure status means memory, the disk or options. An
  * interrupt ends it early. */
-mpl_status mpl_bench_group(mpl_bench *b, uint32_t first, uint32_t n);
+mpl_status mpl_bench_group(mpl_bench *bench, uint32_t first, uint32_t n);
 /* Reads the runs that the file already has, for --resume. */
-mpl_status mpl_bench_read_done(mpl_bench *b);
+mpl_status mpl_bench_read_done(mpl_bench *bench);
 /* Finishes a row: writes it to disk, and to stdout if asked for, and adds it to this bench. */
-mpl_status mpl_bench_keep_row(mpl_bench *b, mpl_record **row);
+mpl_status mpl_bench_keep_row(mpl_bench *bench, mpl_record **row);

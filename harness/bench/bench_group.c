@@ -50,39 +50,40 @@ typedef struct group {
 static const double PLANNING = 0.1, PREPARING = 0.6;
 
 /* Reports progress: `share` of the way from `from` to `to`, for unit u of the group. */
-static void at(const group *g, const unit *u, double from, double to, double share,
+static void at(const group *self, const unit *u, double from, double to, double share,
                const char *what)
 {
     char text[80];
-    double whole = ((double)(u - g->unit) + share) / g->n;
+    double whole = ((double)(u - self->unit) + share) / self->n;
 
     snprintf(text, sizeof text, "%.24s: %s", u->graph, what);
-    mpl_progress_at(&g->b->progress, g->n * g->b->n_specs, from + (to - from) * whole, text);
+    mpl_progress_at(&self->b->progress, self->n * self->b->n_specs, from + (to - from) * whole,
+                    text);
 }
 
-static mpl_bench_run run_of(const group *g, uint32_t planner)
+static mpl_bench_run run_of(const group *self, uint32_t planner)
 {
-    return (mpl_bench_run){g->backend, planner};
+    return (mpl_bench_run){self->backend, planner};
 }
 
 /* ---- rows and plans ---- */
 
 /* Makes a row for each planner of a unit and finds those in the file; *missing: one is not. */
-static mpl_status make_rows(const group *g, unit *u, bool *missing)
+static mpl_status make_rows(const group *self, unit *u, bool *missing)
 {
-    mpl_bench *b = g->b;
+    mpl_bench *bench = self->b;
 
-    MPL_PASS(mpl_new(b->ctx, u->cells, b->n_specs));
-    for (uint32_t i = 0; i < b->n_specs; i++) {
+    MPL_PASS(mpl_new(bench->ctx, u->cells, bench->n_specs));
+    for (uint32_t i = 0; i < bench->n_specs; i++) {
         cell *c = &u->cells[i];
 
-        c->spec = &b->spec[i];
-        c->elsewhere = c->skip = !mpl_bench_is_mine(b, u->number, g->backend, i);
+        c->spec = &bench->spec[i];
+        c->elsewhere = c->skip = !mpl_bench_is_mine(bench, u->number, self->backend, i);
         if (c->elsewhere)
             continue;
-        MPL_PASS(mpl_job_row(b->ctx, &u->options, &u->job, c->spec, &c->row));
-        mpl_record_text(c->row, MPL_FIELD_suite, b->suite.name);
-        MPL_PASS(mpl_bench_is_done(b, c->row, &c->skip));
+        MPL_PASS(mpl_job_row(bench->ctx, &u->options, &u->job, c->spec, &c->row));
+        mpl_record_text(c->row, MPL_FIELD_suite, bench->suite.name);
+        MPL_PASS(mpl_bench_is_done(bench, c->row, &c->skip));
         *missing |= !c->skip;
     }
     return MPL_OK;
@@ -90,62 +91,63 @@ static mpl_status make_rows(const group *g, unit *u, bool *missing)
 
 /* Runs that are compared with a peer, or interleaved, must be measured together. There all rows are
  * taken from the file, or none. */
-static mpl_status take_rows(const group *g, unit *u, bool missing)
+static mpl_status take_rows(const group *self, unit *u, bool missing)
 {
-    mpl_bench *b = g->b;
+    mpl_bench *bench = self->b;
 
-    for (uint32_t i = 0; i < b->n_specs; i++) {
+    for (uint32_t i = 0; i < bench->n_specs; i++) {
         cell *c = &u->cells[i];
 
-        c->skip &= c->elsewhere || !missing || (b->n_peers == 0 && b->turns == 1);
+        c->skip &= c->elsewhere || !missing || (bench->n_peers == 0 && bench->turns == 1);
         if (c->skip && !c->elsewhere)
-            MPL_PASS(mpl_bench_take_done(b, run_of(g, i), c->row));
+            MPL_PASS(mpl_bench_take_done(bench, run_of(self, i), c->row));
     }
     return MPL_OK;
 }
 
 /* Plans with all planners and makes their rows. A failed planner is a row; only memory, the disk
  * and interrupts end the bench. */
-static void plan_cells(const group *g, unit *u)
+static void plan_cells(const group *self, unit *u)
 {
-    const mpl_bench *b = g->b;
+    const mpl_bench *bench = self->b;
 
-    for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+    for (uint32_t i = 0; i < bench->n_specs && !mpl_interrupted(); i++) {
         cell *c = &u->cells[i];
 
         if (c->skip)
             continue;
-        at(g, u, 0, PLANNING, (double)i / b->n_specs, c->spec->planner->name);
-        mpl_job_plan(b->ctx, &u->options, &u->job, c->spec, &c->row, &c->plan, &c->job);
+        at(self, u, 0, PLANNING, (double)i / bench->n_specs, c->spec->planner->name);
+        mpl_job_plan(bench->ctx, &u->options, &u->job, c->spec, &c->row, &c->plan, &c->job);
     }
 }
 
-static bool wants_run(const cell *c)
+static bool wants_run(const cell *self)
 {
-    return !c->skip && c->plan != NULL && mpl_record_is(c->row, MPL_FIELD_status, "ok");
+    return !self->skip && self->plan != NULL && mpl_record_is(self->row, MPL_FIELD_status, "ok");
 }
 
 /* Next to a peer, times planning again with all planners interleaved, so that background load
  * affects them equally. */
-static mpl_status plan_in_turns(const group *g, unit *u)
+static mpl_status plan_in_turns(const group *self, unit *u)
 {
-    const mpl_bench *b = g->b;
-    uint32_t repeat = b->repeat;
+    const mpl_bench *bench = self->b;
+    uint32_t repeat = bench->repeat;
     int64_t median = 0;
 
-    for (uint32_t i = 0; i < b->n_specs; i++)
-        MPL_PASS(mpl_new_each(b->ctx, repeat, u->cells[i].plan_ns, u->cells[i].self_ns));
+    for (uint32_t i = 0; i < bench->n_specs; i++)
+        MPL_PASS(mpl_new_each(bench->ctx, repeat, u->cells[i].plan_ns, u->cells[i].self_ns));
     for (uint32_t r = 0; r < repeat; r++)
-        for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+        for (uint32_t i = 0; i < bench->n_specs && !mpl_interrupted(); i++) {
             cell *c = &u->cells[i];
 
             if (!wants_run(c))
                 continue;
-            at(g, u, 0, PLANNING, (r + (double)i / b->n_specs) / repeat, c->spec->planner->name);
-            mpl_job_plan_again(b->ctx, &u->options, c->job, c->spec, c->row, &c->plan_ns[r],
+            at(self, u, 0, PLANNING, (r + (double)i / bench->n_specs) / repeat,
+               c->spec->planner->name);
+            mpl_job_plan_again(bench->ctx, &u->options, c->job, c->spec, c->row, &c->plan_ns[r],
                                &c->self_ns[r]);
         }
-    for (uint32_t i = 0; i < b->n_specs; i++) {
+    for (uint32_t i = 0; i < bench->n_specs; i++) {
         cell *c = &u->cells[i];
 
         if (!wants_run(c))
@@ -162,16 +164,16 @@ static mpl_status plan_in_turns(const group *g, unit *u)
 /* ---- executions ---- */
 
 /* Maps an index over all cells, unit by unit, to its unit. */
-static unit *unit_at(const group *g, uint32_t i)
+static unit *unit_at(const group *self, uint32_t i)
 {
-    return &g->unit[i / g->b->n_specs];
+    return &self->unit[i / self->b->n_specs];
 }
 
 /* The cell if it is to be executed; otherwise NULL. */
-static cell *to_run(const group *g, uint32_t i)
+static cell *to_run(const group *self, uint32_t i)
 {
-    const unit *u = unit_at(g, i);
-    cell *c = u->cells != NULL ? &u->cells[i % g->b->n_specs] : NULL;
+    const unit *u = unit_at(self, i);
+    cell *c = u->cells != NULL ? &u->cells[i % self->b->n_specs] : NULL;
 
     return c != NULL && u->job.backend != NULL && u->job.source.graph != NULL && wants_run(c)
                ? c
@@ -179,10 +181,10 @@ static cell *to_run(const group *g, uint32_t i)
 }
 
 /* Runs a unit once without memory sharing. If that fails, all its runs fail. */
-static mpl_status run_reference(const group *g, unit *u)
+static mpl_status run_reference(const group *self, unit *u)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = g->b->ctx;
+    mpl_ctx *ctx = self->b->ctx;
     mpl_worker_task unshared = u->task;
     mpl_worker *worker = NULL;
 
@@ -192,7 +194,7 @@ static mpl_status run_reference(const group *g, unit *u)
         memcpy(u->reference, mpl_worker_outputs(worker), mpl_outputs_bytes(u->job.source.graph));
         goto out;
     }
-    for (uint32_t i = 0; i < g->b->n_specs; i++)
+    for (uint32_t i = 0; i < self->b->n_specs; i++)
         if (wants_run(&u->cells[i]))
             mpl_row_fail(u->cells[i].row, mpl_worker_status(worker), mpl_worker_reason(worker));
 out:
@@ -201,32 +203,33 @@ out:
 }
 
 /* Makes the inputs and the reference outputs. */
-static mpl_status prepare_runs(const group *g, unit *u)
+static mpl_status prepare_runs(const group *self, unit *u)
 {
-    mpl_ctx *ctx = g->b->ctx;
-    const mpl_options *o = &u->options;
+    mpl_ctx *ctx = self->b->ctx;
+    const mpl_options *options = &u->options;
 
-    u->task = (mpl_worker_task){
-        .job = &u->job,
-        .options = &u->exec,
-        .command = o,
-        .inputs = &u->inputs,
-        .n_threads = mpl_job_threads(o, &u->job.machine),
-        .device = o->device,
-        .limit_ns = o->given[MPL_OPT_time_limit] ? mpl_seconds_ns(o->time_limit) : STEP_LIMIT_NS};
-    MPL_PASS(mpl_measure_options(ctx, o, &u->exec));
-    MPL_PASS(mpl_inputs_make(ctx, o, &u->job, &u->inputs));
+    u->task = (mpl_worker_task){.job = &u->job,
+                                .options = &u->exec,
+                                .command = options,
+                                .inputs = &u->inputs,
+                                .n_threads = mpl_job_threads(options, &u->job.machine),
+                                .device = options->device,
+                                .limit_ns = options->given[MPL_OPT_time_limit]
+                                                ? mpl_seconds_ns(options->time_limit)
+                                                : STEP_LIMIT_NS};
+    MPL_PASS(mpl_measure_options(ctx, options, &u->exec));
+    MPL_PASS(mpl_inputs_make(ctx, options, &u->job, &u->inputs));
     if ((u->reference = mpl_alloc(ctx, mpl_outputs_bytes(u->job.source.graph), 1)) == NULL)
         MPL_PASS(MPL_EMEM);
-    at(g, u, PLANNING, PREPARING, 0, "nothing shared");
-    return run_reference(g, u);
+    at(self, u, PLANNING, PREPARING, 0, "nothing shared");
+    return run_reference(self, u);
 }
 
 /* Writes a worker's results into the cell's row. */
-static void finish_run(const group *g, const unit *u, cell *c, uint32_t turns)
+static void finish_run(const group *self, const unit *u, cell *c, uint32_t turns)
 {
-    mpl_bench *b = g->b;
-    const mpl_measured *m = mpl_worker_measured(c->worker);
+    mpl_bench *bench = self->b;
+    const mpl_measured *measured = mpl_worker_measured(c->worker);
     double error;
 
     if (mpl_worker_status(c->worker) != NULL) {
@@ -236,84 +239,85 @@ static void finish_run(const group *g, const unit *u, cell *c, uint32_t turns)
     error = mpl_outputs_error(u->job.source.graph, mpl_worker_outputs(c->worker), u->reference);
     if (error > MPL_REL_TOLERANCE) {
         mpl_row_fail(c->row, "refused", "outputs differ from those of the run that shares nothing");
-    } else if (mpl_measure_check(b->ctx, m) != MPL_OK) {
-        mpl_row_fail(c->row, "refused", b->ctx->message);
+    } else if (mpl_measure_check(bench->ctx, measured) != MPL_OK) {
+        mpl_row_fail(c->row, "refused", bench->ctx->message);
     } else {
-        mpl_measure_fields(m, c->row);
-        if (b->repeat > 0)
-            mpl_record_ints(c->row, MPL_FIELD_run_ns, b->repeat, c->run_ns);
-        if (b->repeat > 0)
+        mpl_measure_fields(measured, c->row);
+        if (bench->repeat > 0)
+            mpl_record_ints(c->row, MPL_FIELD_run_ns, bench->repeat, c->run_ns);
+        if (bench->repeat > 0)
             mpl_record_int(c->row, MPL_FIELD_turns, turns);
-        if (b->repeat > 0 && u->options.workers > 1)
-            mpl_record_ints(c->row, MPL_FIELD_concurrent_ns, b->repeat, c->other_ns);
-        if (b->repeat > 0 && m->facts.two_ways)
-            mpl_record_ints(c->row, MPL_FIELD_replay_ns, b->repeat, c->other_ns);
-        if (b->repeat > 0 && m->malloc_bytes > 0)
-            mpl_record_ints(c->row, MPL_FIELD_malloc_ns, b->repeat, c->other_ns);
+        if (bench->repeat > 0 && u->options.workers > 1)
+            mpl_record_ints(c->row, MPL_FIELD_concurrent_ns, bench->repeat, c->other_ns);
+        if (bench->repeat > 0 && measured->facts.two_ways)
+            mpl_record_ints(c->row, MPL_FIELD_replay_ns, bench->repeat, c->other_ns);
+        if (bench->repeat > 0 && measured->malloc_bytes > 0)
+            mpl_record_ints(c->row, MPL_FIELD_malloc_ns, bench->repeat, c->other_ns);
     }
-    mpl_record_int(c->row, MPL_FIELD_repeat, b->repeat);
+    mpl_record_int(c->row, MPL_FIELD_repeat, bench->repeat);
     mpl_record_text(c->row, MPL_FIELD_outputs, mpl_outputs_word(error));
     mpl_record_real(c->row, MPL_FIELD_max_rel_error, error);
 }
 
-static mpl_status start_worker(const group *g, unit *u, cell *c)
+static mpl_status start_worker(const group *self, unit *u, cell *c)
 {
-    mpl_ctx *ctx = g->b->ctx;
+    mpl_ctx *ctx = self->b->ctx;
     mpl_worker_task task = u->task;
 
     task.plan = c->plan;
     task.job = c->job;
-    MPL_PASS(mpl_new_each(ctx, g->b->repeat, c->run_ns, c->other_ns));
-    at(g, u, PLANNING, PREPARING, (double)(c - u->cells) / g->b->n_specs, c->spec->planner->name);
+    MPL_PASS(mpl_new_each(ctx, self->b->repeat, c->run_ns, c->other_ns));
+    at(self, u, PLANNING, PREPARING, (double)(c - u->cells) / self->b->n_specs,
+       c->spec->planner->name);
     MPL_PASS(mpl_worker_start(ctx, &task, &c->worker));
     mpl_worker_wait(c->worker);
     return MPL_OK;
 }
 
 /* Executes cells first .. end - 1: prepares them in sequence, then interleaves the repeats. */
-static mpl_status run_cells(const group *g, uint32_t first, uint32_t end)
+static mpl_status run_cells(const group *self, uint32_t first, uint32_t end)
 {
     mpl_status st = MPL_OK;
-    uint32_t repeat = g->b->repeat, turns = 0;
+    uint32_t repeat = self->b->repeat, turns = 0;
     cell *c;
 
     for (uint32_t i = first; i < end && !mpl_interrupted(); i++) {
-        if ((c = to_run(g, i)) == NULL)
+        if ((c = to_run(self, i)) == NULL)
             continue;
-        MPL_TRY(start_worker(g, unit_at(g, i), c));
+        MPL_TRY(start_worker(self, unit_at(self, i), c));
         turns += mpl_worker_status(c->worker) == NULL;
     }
     for (uint32_t r = 0; r < repeat && !mpl_interrupted(); r++) {
-        at(g, g->unit, PREPARING, PREPARING + (1 - PREPARING) * g->n, (double)r / repeat,
+        at(self, self->unit, PREPARING, PREPARING + (1 - PREPARING) * self->n, (double)r / repeat,
            "timed runs");
         for (uint32_t i = first; i < end; i++)
-            if ((c = to_run(g, i)) != NULL && c->worker != NULL &&
+            if ((c = to_run(self, i)) != NULL && c->worker != NULL &&
                 mpl_worker_status(c->worker) == NULL) {
                 usleep(SETTLE_US);
                 mpl_worker_run(c->worker, &c->run_ns[r], &c->other_ns[r]);
             }
     }
     for (uint32_t i = first; i < end && !mpl_interrupted(); i++)
-        if ((c = to_run(g, i)) != NULL && c->worker != NULL)
-            finish_run(g, unit_at(g, i), c, turns);
+        if ((c = to_run(self, i)) != NULL && c->worker != NULL)
+            finish_run(self, unit_at(self, i), c, turns);
 out:
     for (uint32_t i = first; i < end; i++) {
-        unit *u = unit_at(g, i);
+        unit *u = unit_at(self, i);
 
         if (u->cells == NULL)
             continue;
-        c = &u->cells[i % g->b->n_specs];
-        mpl_worker_free(g->b->ctx, c->worker);
+        c = &u->cells[i % self->b->n_specs];
+        mpl_worker_free(self->b->ctx, c->worker);
         c->worker = NULL;
     }
     return st;
 }
 
 /* Memory of a worker: weights, counted twice for the library's own copies, and the arena. [byte] */
-static uint64_t worker_bytes(const unit *u, const cell *c)
+static uint64_t worker_bytes(const unit *self, const cell *c)
 {
-    const mpl_graph *g = u->job.source.graph;
-    uint64_t weights = u->job.map->pinned_bytes;
+    const mpl_graph *g = self->job.source.graph;
+    uint64_t weights = self->job.map->pinned_bytes;
 
     for (mpl_value v = 0; v < g->n_values; v++)
         weights += g->value_role[v] == MPL_WEIGHT ? g->value_bytes[v] : 0;
@@ -321,14 +325,14 @@ static uint64_t worker_bytes(const unit *u, const cell *c)
 }
 
 /* End of the range of workers from `first` that together fit half of the memory. */
-static uint32_t fitting(const group *g, uint32_t first)
+static uint32_t fitting(const group *self, uint32_t first)
 {
     uint64_t used = 0;
     uint32_t i = first;
 
-    for (; i < g->n * g->b->n_specs; i++) {
-        const unit *u = unit_at(g, i);
-        const cell *c = to_run(g, i);
+    for (; i < self->n * self->b->n_specs; i++) {
+        const unit *u = unit_at(self, i);
+        const cell *c = to_run(self, i);
 
         if (c == NULL)
             continue;
@@ -339,24 +343,24 @@ static uint32_t fitting(const group *g, uint32_t first)
     return i;
 }
 
-static mpl_status run_units(const group *g)
+static mpl_status run_units(const group *self)
 {
-    uint32_t n = g->n * g->b->n_specs;
+    uint32_t n = self->n * self->b->n_specs;
     const unit *last = NULL;
 
     for (uint32_t i = 0; i < n && !mpl_interrupted(); i++) {
-        if (to_run(g, i) == NULL || unit_at(g, i) == last)
+        if (to_run(self, i) == NULL || unit_at(self, i) == last)
             continue;
-        last = unit_at(g, i);
-        MPL_PASS(prepare_runs(g, unit_at(g, i)));
+        last = unit_at(self, i);
+        MPL_PASS(prepare_runs(self, unit_at(self, i)));
     }
     for (uint32_t i = 0, end; i < n && !mpl_interrupted(); i = end) {
-        end = fitting(g, i);
-        if (end < n && g->n > 1)
-            mpl_progress_line(&g->b->progress,
+        end = fitting(self, i);
+        if (end < n && self->n > 1)
+            mpl_progress_line(&self->b->progress,
                               "%s: not by turns with all: their workers need too much memory",
-                              unit_at(g, end)->graph);
-        MPL_PASS(run_cells(g, i, end));
+                              unit_at(self, end)->graph);
+        MPL_PASS(run_cells(self, i, end));
     }
     return MPL_OK;
 }
@@ -364,35 +368,36 @@ static mpl_status run_units(const group *g)
 /* ---- units ---- */
 
 /* Makes a failure row for each planner of a unit that failed as a whole on this backend. */
-static mpl_status fail_all(const group *g, unit *u, mpl_status how)
+static mpl_status fail_all(const group *self, unit *u, mpl_status how)
 {
     mpl_status st = MPL_OK;
-    mpl_bench *b = g->b;
+    mpl_bench *bench = self->b;
     mpl_record *row = NULL;
 
-    u->job.backend = b->backend[g->backend];
-    for (uint32_t i = 0; i < b->n_specs; i++) {
-        if (!mpl_bench_is_mine(b, u->number, g->backend, i))
+    u->job.backend = bench->backend[self->backend];
+    for (uint32_t i = 0; i < bench->n_specs; i++) {
+        if (!mpl_bench_is_mine(bench, u->number, self->backend, i))
             continue;
-        MPL_TRY(mpl_job_row(b->ctx, &u->options, &u->job, &b->spec[i], &row));
-        mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
+        MPL_TRY(mpl_job_row(bench->ctx, &u->options, &u->job, &bench->spec[i], &row));
+        mpl_record_text(row, MPL_FIELD_suite, bench->suite.name);
         /* no planner ran yet, so the file or the options are wrong */
         mpl_row_fail(row, how == MPL_EINPUT ? "input" : mpl_row_status(how), u->why);
-        MPL_TRY(mpl_bench_finish_row(b, run_of(g, i), &row));
-        mpl_record_free(b->ctx, row);
+        MPL_TRY(mpl_bench_finish_row(bench, run_of(self, i), &row));
+        mpl_record_free(bench->ctx, row);
         row = NULL;
     }
 out:
-    mpl_record_free(b->ctx, row);
+    mpl_record_free(bench->ctx, row);
     return st;
 }
 
 /* Makes the unit's problem for this backend. A separate process asks for workspaces. */
-static mpl_status prepare_problem(const group *g, unit *u)
+static mpl_status prepare_problem(const group *self, unit *u)
 {
-    mpl_ctx *ctx = g->b->ctx;
+    mpl_ctx *ctx = self->b->ctx;
     mpl_status st = MPL_OK;
-    const mpl_backend *backend = u->job.source.problem != NULL ? NULL : g->b->backend[g->backend];
+    const mpl_backend *backend =
+        u->job.source.problem != NULL ? NULL : self->b->backend[self->backend];
     uint64_t *workspaces = NULL;
 
     if (backend != NULL && mpl_backend_absent(backend) != NULL)
@@ -405,12 +410,12 @@ out:
 }
 
 /* Finishes the rows of a unit that was measured or taken from the file. */
-static mpl_status finish_unit(const group *g, unit *u)
+static mpl_status finish_unit(const group *self, unit *u)
 {
-    mpl_bench *b = g->b;
+    mpl_bench *bench = self->b;
     uint32_t ok = 0, there = 0, mine = 0;
 
-    for (uint32_t i = 0; i < b->n_specs && !mpl_interrupted(); i++) {
+    for (uint32_t i = 0; i < bench->n_specs && !mpl_interrupted(); i++) {
         cell *c = &u->cells[i];
 
         there += c->skip && !c->elsewhere;
@@ -418,22 +423,22 @@ static mpl_status finish_unit(const group *g, unit *u)
         if (c->skip)
             continue;
         ok += mpl_record_is(c->row, MPL_FIELD_status, "ok");
-        MPL_PASS(mpl_bench_finish_row(b, run_of(g, i), &c->row));
+        MPL_PASS(mpl_bench_finish_row(bench, run_of(self, i), &c->row));
     }
-    if (!mpl_interrupted() && !b->progress.terminal)
+    if (!mpl_interrupted() && !bench->progress.terminal)
         mpl_progress_line(
-            &b->progress,
+            &bench->progress,
             "%" PRIu32 "/%" PRIu32 "  %s, %s: %" PRIu32 " rows ok, %" PRIu32 " there already",
-            b->progress.done + mine, b->progress.total, u->graph,
+            bench->progress.done + mine, bench->progress.total, u->graph,
             u->job.backend != NULL ? u->job.backend->name : "planned only", ok, there);
     return MPL_OK;
 }
 
-static void cells_fini(const group *g, unit *u)
+static void cells_fini(const group *self, unit *u)
 {
-    mpl_ctx *ctx = g->b->ctx;
+    mpl_ctx *ctx = self->b->ctx;
 
-    for (uint32_t i = 0; u->cells != NULL && i < g->b->n_specs; i++) {
+    for (uint32_t i = 0; u->cells != NULL && i < self->b->n_specs; i++) {
         cell *c = &u->cells[i];
 
         mpl_record_free(ctx, c->row);
@@ -448,119 +453,120 @@ static void cells_fini(const group *g, unit *u)
 }
 
 /* Makes the rows of every unit on the current backend, or takes them from the file. */
-static mpl_status begin_units(const group *g)
+static mpl_status begin_units(const group *self)
 {
     bool missing = false;
 
-    for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
-        unit *u = &g->unit[i];
+    for (uint32_t i = 0; i < self->n && !mpl_interrupted(); i++) {
+        unit *u = &self->unit[i];
         bool list = u->job.source.problem != NULL; /* a list is only planned, and only once */
         mpl_status how = u->opened;
 
-        if (u->absent || (list && g->backend > 0))
+        if (u->absent || (list && self->backend > 0))
             continue;
-        mpl_progress_at(&g->b->progress, 0, 0, u->graph);
-        if (how == MPL_OK && (how = prepare_problem(g, u)) != MPL_OK)
-            snprintf(u->why, sizeof u->why, "%s", g->b->ctx->message);
+        mpl_progress_at(&self->b->progress, 0, 0, u->graph);
+        if (how == MPL_OK && (how = prepare_problem(self, u)) != MPL_OK)
+            snprintf(u->why, sizeof u->why, "%s", self->b->ctx->message);
         if (how == MPL_OK)
-            MPL_PASS(make_rows(g, u, &missing));
+            MPL_PASS(make_rows(self, u, &missing));
         else
-            MPL_PASS(fail_all(g, u, how));
+            MPL_PASS(fail_all(self, u, how));
     }
-    for (uint32_t i = 0; i < g->n; i++)
-        if (g->unit[i].cells != NULL)
-            MPL_PASS(take_rows(g, &g->unit[i], missing));
+    for (uint32_t i = 0; i < self->n; i++)
+        if (self->unit[i].cells != NULL)
+            MPL_PASS(take_rows(self, &self->unit[i], missing));
     return MPL_OK;
 }
 
 /* Measures all units on the current backend. */
-static mpl_status bench_units(const group *g)
+static mpl_status bench_units(const group *self)
 {
     mpl_status st = MPL_OK;
-    mpl_bench *b = g->b;
+    mpl_bench *bench = self->b;
 
-    MPL_TRY(begin_units(g));
-    for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
-        if (g->unit[i].cells == NULL)
+    MPL_TRY(begin_units(self));
+    for (uint32_t i = 0; i < self->n && !mpl_interrupted(); i++) {
+        if (self->unit[i].cells == NULL)
             continue;
-        plan_cells(g, &g->unit[i]);
-        if (b->n_peers > 0 && !mpl_interrupted())
-            MPL_TRY(plan_in_turns(g, &g->unit[i]));
+        plan_cells(self, &self->unit[i]);
+        if (bench->n_peers > 0 && !mpl_interrupted())
+            MPL_TRY(plan_in_turns(self, &self->unit[i]));
     }
-    MPL_TRY(run_units(g));
-    for (uint32_t i = 0; i < g->n && !mpl_interrupted(); i++) {
-        if (g->unit[i].cells != NULL)
-            MPL_TRY(finish_unit(g, &g->unit[i]));
-        for (uint32_t p = 0; p < b->n_specs && !g->unit[i].absent; p++)
-            b->progress.done += mpl_bench_is_mine(b, g->unit[i].number, g->backend, p);
+    MPL_TRY(run_units(self));
+    for (uint32_t i = 0; i < self->n && !mpl_interrupted(); i++) {
+        if (self->unit[i].cells != NULL)
+            MPL_TRY(finish_unit(self, &self->unit[i]));
+        for (uint32_t p = 0; p < bench->n_specs && !self->unit[i].absent; p++)
+            bench->progress.done +=
+                mpl_bench_is_mine(bench, self->unit[i].number, self->backend, p);
     }
 out:
-    for (uint32_t i = 0; i < g->n; i++)
-        cells_fini(g, &g->unit[i]);
+    for (uint32_t i = 0; i < self->n; i++)
+        cells_fini(self, &self->unit[i]);
     return st;
 }
 
 /* Reports a skipped file; a worker tells its parent. */
-static void tell_skip(mpl_bench *b, const char *file)
+static void tell_skip(mpl_bench *bench, const char *file)
 {
-    if (b->crew != NULL)
-        fprintf(b->crew, "skip: no %s here; --data names the folder, scripts/data.sh brings it\n",
-                file);
+    if (bench->crew != NULL)
+        fprintf(bench->crew,
+                "skip: no %s here; --data names the folder, scripts/data.sh brings it\n", file);
     else
-        mpl_progress_line(&b->progress,
+        mpl_progress_line(&bench->progress,
                           "skip: no %s here; --data names the folder, scripts/data.sh brings it",
                           file);
 }
 
 /* Whether the unit's file is absent; reports it once for consecutive units of the file. If absent,
  * takes the path over. */
-static mpl_status skip_absent(mpl_bench *b, unit *u)
+static mpl_status skip_absent(mpl_bench *bench, unit *u)
 {
     mpl_status st = MPL_OK;
     char *file = NULL;
     size_t n = mpl_suite_file_length(u->path);
 
-    MPL_TRY(mpl_new(b->ctx, file, n + 1));
+    MPL_TRY(mpl_new(bench->ctx, file, n + 1));
     memcpy(file, u->path, n);
     u->absent = access(file, R_OK) != 0;
     if (!u->absent)
         goto out;
-    if (b->skipped == NULL || mpl_suite_file_length(b->skipped) != n ||
-        strncmp(b->skipped, file, n) != 0)
-        tell_skip(b, file);
-    mpl_free(b->ctx, b->skipped);
-    b->skipped = u->path;
+    if (bench->skipped == NULL || mpl_suite_file_length(bench->skipped) != n ||
+        strncmp(bench->skipped, file, n) != 0)
+        tell_skip(bench, file);
+    mpl_free(bench->ctx, bench->skipped);
+    bench->skipped = u->path;
     u->path = NULL;
-    b->progress.done += mpl_bench_count_mine(b, u->number);
+    bench->progress.done += mpl_bench_count_mine(bench, u->number);
 out:
-    mpl_free(b->ctx, file);
+    mpl_free(bench->ctx, file);
     return st;
 }
 
-uint32_t mpl_bench_count_mine(const mpl_bench *b, uint32_t number)
+uint32_t mpl_bench_count_mine(const mpl_bench *bench, uint32_t number)
 {
     uint32_t n = 0;
 
-    for (uint32_t k = 0; k < b->n_backends; k++)
-        for (uint32_t p = 0; p < b->n_specs; p++)
-            n += mpl_bench_is_mine(b, number, k, p);
+    for (uint32_t k = 0; k < bench->n_backends; k++)
+        for (uint32_t p = 0; p < bench->n_specs; p++)
+            n += mpl_bench_is_mine(bench, number, k, p);
     return n;
 }
 
-static mpl_status open_unit(mpl_bench *b, uint32_t number, unit *u)
+static mpl_status open_unit(mpl_bench *bench, uint32_t number, unit *u)
 {
-    mpl_ctx *ctx = b->ctx;
-    const char *graph = b->suite.graph.item[number / b->safeties.n];
+    mpl_ctx *ctx = bench->ctx;
+    const char *graph = bench->suite.graph.item[number / bench->safeties.n];
 
     *u = (unit){.number = number, .graph = mpl_suite_graph_name(graph)};
-    u->absent = mpl_bench_count_mine(b, number) == 0;
+    u->absent = mpl_bench_count_mine(bench, number) == 0;
     if (!u->absent)
-        MPL_PASS(mpl_suite_graph_path(b->ctx, b->options, graph, &u->path));
+        MPL_PASS(mpl_suite_graph_path(bench->ctx, bench->options, graph, &u->path));
     if (u->path != NULL)
-        MPL_PASS(skip_absent(b, u));
+        MPL_PASS(skip_absent(bench, u));
     if (u->absent)
         return MPL_OK;
-    MPL_PASS(mpl_bench_unit_options(b, number, &u->options));
+    MPL_PASS(mpl_bench_unit_options(bench, number, &u->options));
     u->opened = mpl_job_open(ctx, &u->options, u->path != NULL ? u->path : u->graph, &u->job);
     u->job.text = u->graph; /* for the rows of a failed unit */
     snprintf(u->why, sizeof u->why, "%s", ctx->message);
@@ -569,21 +575,21 @@ static mpl_status open_unit(mpl_bench *b, uint32_t number, unit *u)
     return MPL_OK;
 }
 
-mpl_status mpl_bench_group(mpl_bench *b, uint32_t first, uint32_t n)
+mpl_status mpl_bench_group(mpl_bench *bench, uint32_t first, uint32_t n)
 {
     mpl_status st = MPL_OK;
-    group g = {.b = b, .n = n};
+    group g = {.b = bench, .n = n};
 
-    MPL_TRY(mpl_new(b->ctx, g.unit, n));
+    MPL_TRY(mpl_new(bench->ctx, g.unit, n));
     for (uint32_t i = 0; i < n && !mpl_interrupted(); i++)
-        MPL_TRY(open_unit(b, first + i, &g.unit[i]));
-    for (; g.backend < b->n_backends && !mpl_interrupted(); g.backend++)
+        MPL_TRY(open_unit(bench, first + i, &g.unit[i]));
+    for (; g.backend < bench->n_backends && !mpl_interrupted(); g.backend++)
         MPL_TRY(bench_units(&g));
 out:
     for (uint32_t i = 0; g.unit != NULL && i < n; i++) {
-        mpl_job_fini(b->ctx, &g.unit[i].job);
-        mpl_free(b->ctx, g.unit[i].path);
+        mpl_job_fini(bench->ctx, &g.unit[i].job);
+        mpl_free(bench->ctx, g.unit[i].path);
     }
-    mpl_free(b->ctx, g.unit);
+    mpl_free(bench->ctx, g.unit);
     return st;
 }

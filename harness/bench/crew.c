@@ -34,7 +34,7 @@ typedef struct state {
 
 /* ---- a worker ---- */
 
-static void work(const state *s, uint32_t index, int fd)
+static void work(const state *self, uint32_t index, int fd)
 {
     mpl_ctx ctx = mpl_ctx_default();
     mpl_status st = MPL_OK;
@@ -43,13 +43,13 @@ static void work(const state *s, uint32_t index, int fd)
 
     if (to == NULL)
         _exit(1);
-    mpl_scratch_tell(s->member[index].scratch);
-    mpl_bind_cores(index, s->crew->n_workers);
+    mpl_scratch_tell(self->member[index].scratch);
+    mpl_bind_cores(index, self->crew->n_workers);
     while (st == MPL_OK && !mpl_interrupted() &&
-           (u = atomic_fetch_add(s->next, 1)) < s->crew->n_units) {
+           (u = atomic_fetch_add(self->next, 1)) < self->crew->n_units) {
         fprintf(to, "@%u\n", u);
         fflush(to);
-        st = s->crew->work(&ctx, s->crew->arg, u, to);
+        st = self->crew->work(&ctx, self->crew->arg, u, to);
         if (st == MPL_OK && !mpl_interrupted())
             fprintf(to, "=%u\n", u);
     }
@@ -60,22 +60,22 @@ static void work(const state *s, uint32_t index, int fd)
 
 /* ---- the parent ---- */
 
-static mpl_status hire(state *s, uint32_t index)
+static mpl_status hire(state *self, uint32_t index)
 {
-    member *m = &s->member[index];
+    member *m = &self->member[index];
     mpl_status st;
     int ends[2];
 
     if (pipe(ends) != 0)
-        return MPL_ERROR(s->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
-    if ((st = mpl_fork(s->ctx, "no worker", &m->pid)) != MPL_OK) {
+        return MPL_ERROR(self->ctx, MPL_EMEM, "no worker: %s", strerror(errno));
+    if ((st = mpl_fork(self->ctx, "no worker", &m->pid)) != MPL_OK) {
         close(ends[0]);
         close(ends[1]);
         return st;
     }
     if (m->pid == 0) {
         close(ends[0]);
-        work(s, index, ends[1]);
+        work(self, index, ends[1]);
     }
     close(ends[1]);
     m->fd = ends[0];
@@ -85,29 +85,29 @@ static mpl_status hire(state *s, uint32_t index)
     return MPL_OK;
 }
 
-static mpl_status take_line(state *s, member *m, char *text, size_t n)
+static mpl_status take_line(state *self, member *m, char *text, size_t n)
 {
     if (text[0] == '@') {
         m->unit = (uint32_t)strtoul(text + 1, NULL, 10);
     } else if (text[0] == '!') {
         snprintf(m->why, sizeof m->why, "%s", text + 1);
     } else if (text[0] == '=') {
-        MPL_PASS(s->crew->over(s->ctx, s->crew->arg, m->unit, NULL));
+        MPL_PASS(self->crew->over(self->ctx, self->crew->arg, m->unit, NULL));
         m->unit = MPL_NONE;
     } else if (m->unit != MPL_NONE) {
-        MPL_PASS(s->crew->line(s->ctx, s->crew->arg, m->unit, text, n));
+        MPL_PASS(self->crew->line(self->ctx, self->crew->arg, m->unit, text, n));
     }
     return MPL_OK;
 }
 
 /* Reads available text and passes on whole lines; *ended: the worker closed its end. */
-static mpl_status listen_to(state *s, member *m, bool *ended)
+static mpl_status listen_to(state *self, member *m, bool *ended)
 {
     char *line, *newline;
     ssize_t got;
 
     *ended = false;
-    MPL_PASS(mpl_reserve(s->ctx, m->text, m->cap, m->n + 65536));
+    MPL_PASS(mpl_reserve(self->ctx, m->text, m->cap, m->n + 65536));
     got = read(m->fd, m->text + m->n, m->cap - m->n);
     if (got <= 0) {
         *ended = got == 0 || errno != EINTR;
@@ -117,7 +117,7 @@ static mpl_status listen_to(state *s, member *m, bool *ended)
     for (line = m->text; (newline = memchr(line, '\n', m->n - (size_t)(line - m->text))) != NULL;
          line = newline + 1) {
         *newline = '\0';
-        MPL_PASS(take_line(s, m, line, (size_t)(newline - line)));
+        MPL_PASS(take_line(self, m, line, (size_t)(newline - line)));
     }
     m->n -= (size_t)(line - m->text);
     memmove(m->text, line, m->n);
@@ -125,17 +125,17 @@ static mpl_status listen_to(state *s, member *m, bool *ended)
 }
 
 /* Reaps a worker that ended or is about to, and removes its folder; returns waitpid's status. */
-static int reap(member *m)
+static int reap(member *self)
 {
-    int how = mpl_reap(m->pid);
+    int how = mpl_reap(self->pid);
 
-    m->pid = 0;
-    mpl_scratch_remove(m->scratch);
+    self->pid = 0;
+    mpl_scratch_remove(self->scratch);
     return how;
 }
 
 /* Handles the end of a worker; the unit under way ends with it. */
-static mpl_status bury(state *s, member *m)
+static mpl_status bury(state *self, member *m)
 {
     int how;
 
@@ -146,30 +146,30 @@ static mpl_status bury(state *s, member *m)
         return MPL_OK;
     if (m->why[0] == '\0')
         mpl_ended_text("the worker", how, sizeof m->why, m->why);
-    MPL_PASS(s->crew->over(s->ctx, s->crew->arg, m->unit, m->why));
+    MPL_PASS(self->crew->over(self->ctx, self->crew->arg, m->unit, m->why));
     m->unit = MPL_NONE;
     return MPL_OK;
 }
 
 /* Waits for output of any worker; *left: workers still running. */
-static mpl_status attend(state *s, struct pollfd *wait, uint32_t *left)
+static mpl_status attend(state *self, struct pollfd *wait, uint32_t *left)
 {
-    uint32_t n = s->crew->n_workers;
+    uint32_t n = self->crew->n_workers;
     bool ended;
 
     for (uint32_t i = 0; i < n; i++)
-        wait[i] = (struct pollfd){.fd = s->member[i].fd, .events = POLLIN};
+        wait[i] = (struct pollfd){.fd = self->member[i].fd, .events = POLLIN};
     if (poll(wait, n, -1) < 0)
         return MPL_OK;
     for (uint32_t i = 0; i < n; i++) {
         if (wait[i].fd < 0 || wait[i].revents == 0)
             continue;
-        MPL_PASS(listen_to(s, &s->member[i], &ended));
+        MPL_PASS(listen_to(self, &self->member[i], &ended));
         if (!ended)
             continue;
-        MPL_PASS(bury(s, &s->member[i]));
-        if (atomic_load(s->next) < s->crew->n_units && !mpl_interrupted())
-            MPL_PASS(hire(s, i));
+        MPL_PASS(bury(self, &self->member[i]));
+        if (atomic_load(self->next) < self->crew->n_units && !mpl_interrupted())
+            MPL_PASS(hire(self, i));
         else
             --*left;
     }

@@ -96,9 +96,9 @@ static mpl_status no_suite(mpl_ctx *ctx, const char *name)
     if (mpl_zoo_find(name, strcspn(name, ":")) != NULL)
         return MPL_REFUSE(
             ctx, "'%.100s' is a graph; a suite is a text that lists graphs, one a line", name);
-    for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++)
-        if (mpl_nearer(name, strlen(name), s->name, &least))
-            near = s->name;
+    for (const mpl_builtin_suite *suite = mpl_builtin_suites; suite->name != NULL; suite++)
+        if (mpl_nearer(name, strlen(name), suite->name, &least))
+            near = suite->name;
     return MPL_REFUSE(
         ctx, "no suite '%.200s'%s%s%s, and no file of that name; see memplan list suites", name,
         near != NULL ? " (is '" : "", near != NULL ? near : "", near != NULL ? "' meant?)" : "");
@@ -147,14 +147,14 @@ static bool is_own(const char *name)
 }
 
 /* "GRAPH --option value ..": a graph with options of its own. */
-static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
+static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *suite)
 {
     char *more = NULL, *own = strstr(line, " --");
 
     for (char *end = own; end != NULL && end >= line && strchr(" \t", *end) != NULL; end--)
         *end = '\0';
     own += own != NULL;
-    MPL_PASS(mpl_strings_add(ctx, &s->graph, line));
+    MPL_PASS(mpl_strings_add(ctx, &suite->graph, line));
     for (char *name = own != NULL ? strtok_r(own, " \t", &more) : NULL; name != NULL;
          name = strtok_r(NULL, " \t", &more)) {
         const char *value = strtok_r(NULL, " \t", &more);
@@ -169,8 +169,8 @@ static mpl_status take_graph(mpl_ctx *ctx, char *line, mpl_suite *s)
                 "with a "
                 "value",
                 name);
-        MPL_PASS(mpl_reserve(ctx, s->own, s->own_cap, (size_t)s->n_own + 1));
-        s->own[s->n_own++] = (mpl_suite_option){s->graph.n - 1, name + 2, value};
+        MPL_PASS(mpl_reserve(ctx, suite->own, suite->own_cap, (size_t)suite->n_own + 1));
+        suite->own[suite->n_own++] = (mpl_suite_option){suite->graph.n - 1, name + 2, value};
     }
     return MPL_OK;
 }

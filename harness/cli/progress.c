@@ -8,21 +8,22 @@
 
 enum { BAR = 28 };
 
-void mpl_progress_begin(mpl_progress *p, uint32_t total, bool quiet)
+void mpl_progress_begin(mpl_progress *progress, uint32_t total, bool quiet)
 {
-    *p = (mpl_progress){.quiet = quiet,
-                        .terminal = isatty(STDERR_FILENO) != 0,
-                        .total = total,
-                        .start_ns = mpl_clock_ns()};
+    *progress = (mpl_progress){.quiet = quiet,
+                               .terminal = isatty(STDERR_FILENO) != 0,
+                               .total = total,
+                               .start_ns = mpl_clock_ns()};
 }
 
-void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, const char *what)
+void mpl_progress_at(const mpl_progress *progress, uint32_t under_way, double share,
+                     const char *what)
 {
-    double part = p->total > 0 ? (p->done + under_way * share) / p->total : 0;
-    int64_t seconds = (mpl_clock_ns() - p->start_ns) / 1000000000;
+    double part = progress->total > 0 ? (progress->done + under_way * share) / progress->total : 0;
+    int64_t seconds = (mpl_clock_ns() - progress->start_ns) / 1000000000;
     int filled = (int)(BAR * part);
 
-    if (p->quiet || !p->terminal)
+    if (progress->quiet || !progress->terminal)
         return;
     fprintf(stderr, "\r\033[K[%.*s%.*s] %3.0f %%  ", filled, "############################",
             BAR - filled, "............................", part * 100);
@@ -34,14 +35,14 @@ void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, co
     fprintf(stderr, "%.44s", mpl_shown(what));
 }
 
-void mpl_progress_line(mpl_progress *p, const char *format, ...)
+void mpl_progress_line(mpl_progress *progress, const char *format, ...)
 {
     va_list args;
     char text[2000];
 
-    if (p->quiet)
+    if (progress->quiet)
         return;
-    if (p->terminal)
+    if (progress->terminal)
         fputs("\r\033[K", stderr);
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -50,8 +51,8 @@ void mpl_progress_line(mpl_progress *p, const char *format, ...)
     fprintf(stderr, "%s\n", text);
 }
 
-void mpl_progress_end(mpl_progress *p)
+void mpl_progress_end(mpl_progress *progress)
 {
-    if (!p->quiet && p->terminal)
+    if (!progress->quiet && progress->terminal)
         fputs("\r\033[K", stderr);
 }

@@ -11,11 +11,12 @@ typedef struct mpl_progress {
     int64_t start_ns;
 } mpl_progress;
 
-void mpl_progress_begin(mpl_progress *p, uint32_t total, bool quiet);
+void mpl_progress_begin(mpl_progress *progress, uint32_t total, bool quiet);
 /* Draws the bar. A `share` (0 to 1) of `under_way` runs is added to those done; `what` names the
  * current job. */
-void mpl_progress_at(const mpl_progress *p, uint32_t under_way, double share, const char *what);
+void mpl_progress_at(const mpl_progress *progress, uint32_t under_way, double share,
+                     const char *what);
 /* Prints a line above the bar. */
-void mpl_progress_line(mpl_progress *p, const char *format, ...)
+void mpl_progress_line(mpl_progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void mpl_progress_end(mpl_progress *p);
+void mpl_progress_end(mpl_progress *progress);

@@ -13,8 +13,9 @@ const mpl_build mpl_this_build = {
 
 void mpl_version_print(FILE *to)
 {
-    const mpl_build *b = &mpl_this_build;
+    const mpl_build *build = &mpl_this_build;
 
-    fprintf(to, "memplan %s (%s%s)\n%s, %s\n", b->version, b->commit ? b->commit : "no commit",
-            b->dirty ? ", changed" : "", b->compiler, b->flags);
+    fprintf(to, "memplan %s (%s%s)\n%s, %s\n", build->version,
+            build->commit ? build->commit : "no commit", build->dirty ? ", changed" : "",
+            build->compiler, build->flags);
 }

@@ -7,34 +7,38 @@
 enum { SCOPE_TEXT = 600 };
 
 /* "FILE:LINE (GRAPH, PLANNER)"; text holds SCOPE_TEXT bytes. */
-static const char *row_text(const mpl_audit *a, uint32_t row, char *text)
+static const char *row_text(const mpl_audit *audit, uint32_t row, char *text)
 {
-    const mpl_audited_row *r = &a->row[row];
+    const mpl_audited_row *r = &audit->row[row];
 
     snprintf(text, SCOPE_TEXT, "%.200s:%" PRIu32 " (%.200s, %.100s)", r->file, r->line, r->graph,
              r->planner);
     return text;
 }
 
-static void print_beaten(const mpl_audit *a, const mpl_beaten *b)
+static void print_beaten(const mpl_audit *audit, const mpl_beaten *beaten)
 {
     char claim[SCOPE_TEXT], plan[SCOPE_TEXT], scope[SCOPE_TEXT];
 
     printf("%s: %s, %" PRIu64 " %s; %s: %s %" PRIu64 "; scope: %s\n",
-           mpl_shown(row_text(a, b->claim.row, claim)), b->claim.what, b->claim.amount,
-           b->claim.unit, mpl_shown(row_text(a, b->plan.row, plan)), b->plan.what, b->plan.amount,
-           mpl_shown(mpl_scope_text(&b->claim.scope, scope, sizeof scope)));
+           mpl_shown(row_text(audit, beaten->claim.row, claim)), beaten->claim.what,
+           beaten->claim.amount, beaten->claim.unit,
+           mpl_shown(row_text(audit, beaten->plan.row, plan)), beaten->plan.what,
+           beaten->plan.amount,
+           mpl_shown(mpl_scope_text(&beaten->claim.scope, scope, sizeof scope)));
 }
 
-static void print_summary(const mpl_audit *a)
+static void print_summary(const mpl_audit *audit)
 {
     printf("audit: %" PRIu32 " of %" PRIu32 " claims compared with %" PRIu32 " of %" PRIu32
            " rows, %" PRIu64 " comparisons: ",
-           a->n_claims_compared, a->claims.n, a->n_rows_compared, a->n_rows, a->n_comparisons);
-    if (a->n_beaten > 0)
-        printf("%" PRIu32 " beaten\n", a->n_beaten);
+           audit->n_claims_compared, audit->claims.n, audit->n_rows_compared, audit->n_rows,
+           audit->n_comparisons);
+    if (audit->n_beaten > 0)
+        printf("%" PRIu32 " beaten\n", audit->n_beaten);
     else
-        printf("%s\n", a->n_comparisons > 0 ? "none is beaten" : "nothing was held to anything");
+        printf("%s\n",
+               audit->n_comparisons > 0 ? "none is beaten" : "nothing was held to anything");
 }
 
 /* ---- as JSON ---- */
@@ -52,45 +56,47 @@ out:
 }
 
 /* A member "claim" or "plan": {"file": .., "line": .., "graph": .., ..}. */
-static mpl_status put_statement(mpl_ctx *ctx, FILE *to, const char *key, const mpl_audit *a,
-                                const mpl_statement *s)
+static mpl_status put_statement(mpl_ctx *ctx, FILE *to, const char *key, const mpl_audit *audit,
+                                const mpl_statement *statement)
 {
-    const mpl_audited_row *r = &a->row[s->row];
+    const mpl_audited_row *row = &audit->row[statement->row];
 
     fprintf(to, "\"%s\": {", key);
-    MPL_PASS(put_quoted(ctx, to, "file", r->file));
-    fprintf(to, ", \"line\": %" PRIu32 ", ", r->line);
-    MPL_PASS(put_quoted(ctx, to, "graph", r->graph));
+    MPL_PASS(put_quoted(ctx, to, "file", row->file));
+    fprintf(to, ", \"line\": %" PRIu32 ", ", row->line);
+    MPL_PASS(put_quoted(ctx, to, "graph", row->graph));
     fprintf(to, ", ");
-    MPL_PASS(put_quoted(ctx, to, "planner", r->planner));
-    fprintf(to, ", \"what\": \"%s\", \"amount\": %" PRIu64 "}", s->what, s->amount);
+    MPL_PASS(put_quoted(ctx, to, "planner", row->planner));
+    fprintf(to, ", \"what\": \"%s\", \"amount\": %" PRIu64 "}", statement->what, statement->amount);
     return MPL_OK;
 }
 
-static mpl_status put_json(mpl_ctx *ctx, FILE *to, const mpl_audit *a)
+static mpl_status put_json(mpl_ctx *ctx, FILE *to, const mpl_audit *audit)
 {
     char scope[SCOPE_TEXT];
 
     fprintf(to,
             "{\"rows\": %" PRIu32 ", \"rows_compared\": %" PRIu32 ", \"claims\": %" PRIu32
             ", \"claims_compared\": %" PRIu32 ", \"comparisons\": %" PRIu64 ", \"beaten\": [",
-            a->n_rows, a->n_rows_compared, a->claims.n, a->n_claims_compared, a->n_comparisons);
-    for (uint32_t i = 0; i < a->n_beaten; i++) {
-        const mpl_beaten *b = &a->beaten[i];
+            audit->n_rows, audit->n_rows_compared, audit->claims.n, audit->n_claims_compared,
+            audit->n_comparisons);
+    for (uint32_t i = 0; i < audit->n_beaten; i++) {
+        const mpl_beaten *beaten = &audit->beaten[i];
 
         fprintf(to, "%s{", i > 0 ? ", " : "");
-        MPL_PASS(put_statement(ctx, to, "claim", a, &b->claim));
+        MPL_PASS(put_statement(ctx, to, "claim", audit, &beaten->claim));
         fprintf(to, ", ");
-        MPL_PASS(put_statement(ctx, to, "plan", a, &b->plan));
+        MPL_PASS(put_statement(ctx, to, "plan", audit, &beaten->plan));
         fprintf(to, ", ");
-        MPL_PASS(put_quoted(ctx, to, "scope", mpl_scope_text(&b->claim.scope, scope, SCOPE_TEXT)));
+        MPL_PASS(
+            put_quoted(ctx, to, "scope", mpl_scope_text(&beaten->claim.scope, scope, SCOPE_TEXT)));
         fprintf(to, "}");
     }
     fprintf(to, "]}");
     return MPL_OK;
 }
 
-static mpl_status keep_json(mpl_ctx *ctx, const mpl_audit *a, mpl_options *options)
+static mpl_status keep_json(mpl_ctx *ctx, const mpl_audit *audit, mpl_options *options)
 {
     mpl_status st = MPL_OK;
     char *text = NULL;
@@ -98,7 +104,7 @@ static mpl_status keep_json(mpl_ctx *ctx, const mpl_audit *a, mpl_options *optio
     FILE *to = open_memstream(&text, &size);
 
     MPL_TRY(to != NULL ? MPL_OK : MPL_EMEM);
-    MPL_TRY(put_json(ctx, to, a));
+    MPL_TRY(put_json(ctx, to, audit));
     MPL_TRY(fflush(to) == 0 ? MPL_OK : MPL_EMEM);
     MPL_TRY(mpl_copy_text(ctx, options->result, text));
 out:
@@ -110,19 +116,19 @@ out:
 
 /* ---- the outcome ---- */
 
-static mpl_status outcome(mpl_ctx *ctx, const mpl_options *options, const mpl_audit *a)
+static mpl_status outcome(mpl_ctx *ctx, const mpl_options *options, const mpl_audit *audit)
 {
-    if (a->n_beaten > 0)
+    if (audit->n_beaten > 0)
         return MPL_ERROR(
             ctx, MPL_EINVALID,
             "audit: %" PRIu32 " of %" PRIu32
             " claims are beaten: what proved them, or what verified the plans, is wrong",
-            a->n_beaten, a->claims.n);
-    if (a->n_comparisons < options->compared)
+            audit->n_beaten, audit->claims.n);
+    if (audit->n_comparisons < options->compared)
         return MPL_ERROR(ctx, MPL_EINVALID,
                          "audit: %" PRIu64 " comparisons where --compared asks for %" PRIu64
                          ": rows of more than one planner, order or option are needed",
-                         a->n_comparisons, options->compared);
+                         audit->n_comparisons, options->compared);
     return MPL_OK;
 }
 

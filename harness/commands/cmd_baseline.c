@@ -32,18 +32,18 @@ static mpl_status add_spec(void *arg, const char *text)
 
 /* Chooses the planners given; by default all that plan one arena with the same bytes on every
  * machine. */
-static mpl_status choose_planners(update *u)
+static mpl_status choose_planners(update *self)
 {
-    for (uint32_t i = 0; i < u->options->planners.n; i++)
-        MPL_PASS(mpl_planner_list(u->ctx, u->options->planners.item[i], add_spec, u));
-    for (uint32_t i = 0; u->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
+    for (uint32_t i = 0; i < self->options->planners.n; i++)
+        MPL_PASS(mpl_planner_list(self->ctx, self->options->planners.item[i], add_spec, self));
+    for (uint32_t i = 0; self->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
         if (mpl_planners[i]->plan != NULL &&
             (mpl_planners[i]->traits & (MPL_ROUNDED | MPL_SPREADS | MPL_PRODUCTION)) == 0)
-            MPL_PASS(add_spec(u, mpl_planners[i]->name));
+            MPL_PASS(add_spec(self, mpl_planners[i]->name));
     return MPL_OK;
 }
 
-static mpl_status record(update *u, const mpl_record *from, uint64_t planned,
+static mpl_status record(update *self, const mpl_record *from, uint64_t planned,
                          const mpl_optimum *optimum)
 {
     static const mpl_field kept[] = {MPL_FIELD_graph, MPL_FIELD_problem_hash, MPL_FIELD_safety,
@@ -53,7 +53,7 @@ static mpl_status record(update *u, const mpl_record *from, uint64_t planned,
     char label[120];
     uint64_t plan_ns;
 
-    MPL_TRY(mpl_record_new(u->ctx, &row));
+    MPL_TRY(mpl_record_new(self->ctx, &row));
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         mpl_record_text(row, kept[i], mpl_record_get_text(from, kept[i]));
     mpl_record_text(row, MPL_FIELD_planner, mpl_planner_label(from, label));
@@ -61,17 +61,17 @@ static mpl_status record(update *u, const mpl_record *from, uint64_t planned,
     mpl_record_int(row, MPL_FIELD_bound_bytes, optimum->bound_bytes);
     if (optimum->proved)
         mpl_record_int(row, MPL_FIELD_optimum_bytes, optimum->best_bytes);
-    if (u->options->times && mpl_record_get_int(from, MPL_FIELD_plan_ns, &plan_ns))
+    if (self->options->times && mpl_record_get_int(from, MPL_FIELD_plan_ns, &plan_ns))
         mpl_record_int(row, MPL_FIELD_plan_ns, plan_ns);
     if (optimum->proved && optimum->best_bytes == planned)
         mpl_record_text(row, MPL_FIELD_claim, "optimal");
-    MPL_TRY(mpl_rows_take(u->ctx, &u->rows, &row));
+    MPL_TRY(mpl_rows_take(self->ctx, &self->rows, &row));
 out:
-    mpl_record_free(u->ctx, row);
+    mpl_record_free(self->ctx, row);
     return st;
 }
 
-static mpl_status add_plan(update *u, const char *path)
+static mpl_status add_plan(update *self, const char *path)
 {
     mpl_status st = MPL_OK;
     mpl_import import = {0};
@@ -80,22 +80,22 @@ static mpl_status add_plan(update *u, const char *path)
     mpl_optimum optimum;
     char name[200];
 
-    MPL_TRY(mpl_gate_open_plan(u->ctx, u->options, NULL, path, name, &import, &row, &job));
-    MPL_TRY(mpl_job_verify_file(u->ctx, &job, import.plan));
-    MPL_TRY(mpl_job_plan_fields(u->ctx, &job, import.plan, row));
-    MPL_TRY(mpl_optimum_find(u->ctx, u->options, &job, &optimum));
+    MPL_TRY(mpl_gate_open_plan(self->ctx, self->options, NULL, path, name, &import, &row, &job));
+    MPL_TRY(mpl_job_verify_file(self->ctx, &job, import.plan));
+    MPL_TRY(mpl_job_plan_fields(self->ctx, &job, import.plan, row));
+    MPL_TRY(mpl_optimum_find(self->ctx, self->options, &job, &optimum));
     optimum.proved = optimum.proved && !import.returns_memory;
     if (import.returns_memory)
         optimum.bound_bytes = job.bound_bytes;
-    MPL_TRY(record(u, row, mpl_gate_bytes(&import, import.plan), &optimum));
+    MPL_TRY(record(self, row, mpl_gate_bytes(&import, import.plan), &optimum));
 out:
-    mpl_job_fini(u->ctx, &job);
-    mpl_record_free(u->ctx, row);
-    mpl_import_fini(u->ctx, &import);
+    mpl_job_fini(self->ctx, &job);
+    mpl_record_free(self->ctx, row);
+    mpl_import_fini(self->ctx, &import);
     return st;
 }
 
-static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_spec *spec,
+static mpl_status add_planned(update *self, const mpl_job *job, const mpl_planner_spec *spec,
                               const char *name, const mpl_optimum *optimum)
 {
     mpl_status st = MPL_OK;
@@ -104,54 +104,54 @@ static mpl_status add_planned(update *u, const mpl_job *job, const mpl_planner_s
     const mpl_job *kept;
     mpl_optimum of_given;
 
-    MPL_TRY(mpl_job_row(u->ctx, u->options, job, spec, &row));
+    MPL_TRY(mpl_job_row(self->ctx, self->options, job, spec, &row));
     mpl_record_text(row, MPL_FIELD_graph, name);
-    st = mpl_job_plan(u->ctx, u->options, job, spec, &row, &plan, &kept);
+    st = mpl_job_plan(self->ctx, self->options, job, spec, &row, &plan, &kept);
     if (st == MPL_EUNAVAIL) { /* the planner cannot take this problem */
         st = MPL_OK;
         goto out;
     }
     MPL_TRY(st);
     if (kept != job) /* another order has another optimum */
-        MPL_TRY(mpl_optimum_find(u->ctx, u->options, kept, &of_given));
-    MPL_TRY(record(u, row, plan->peak_bytes, kept == job ? optimum : &of_given));
+        MPL_TRY(mpl_optimum_find(self->ctx, self->options, kept, &of_given));
+    MPL_TRY(record(self, row, plan->peak_bytes, kept == job ? optimum : &of_given));
 out:
-    mpl_plan_free(u->ctx, plan);
-    mpl_record_free(u->ctx, row);
+    mpl_plan_free(self->ctx, plan);
+    mpl_record_free(self->ctx, row);
     return st;
 }
 
 /* Adds GRAPH under `name`; a file with a plan adds that plan. */
-static mpl_status add_graph(update *u, const char *graph, const char *name)
+static mpl_status add_graph(update *self, const char *graph, const char *name)
 {
     mpl_status st = MPL_OK;
     mpl_job job = {0};
     mpl_optimum optimum;
 
-    if (access(graph, R_OK) == 0 && mpl_plan_format(u->ctx, graph) != NULL)
-        return add_plan(u, graph);
-    MPL_TRY(mpl_job_open(u->ctx, u->options, graph, &job));
-    MPL_TRY(mpl_job_problem(u->ctx, u->options, NULL, NULL, &job));
-    MPL_TRY(mpl_optimum_find(u->ctx, u->options, &job, &optimum));
-    for (uint32_t i = 0; i < u->n_specs; i++)
-        MPL_TRY(add_planned(u, &job, &u->spec[i], name, &optimum));
+    if (access(graph, R_OK) == 0 && mpl_plan_format(self->ctx, graph) != NULL)
+        return add_plan(self, graph);
+    MPL_TRY(mpl_job_open(self->ctx, self->options, graph, &job));
+    MPL_TRY(mpl_job_problem(self->ctx, self->options, NULL, NULL, &job));
+    MPL_TRY(mpl_optimum_find(self->ctx, self->options, &job, &optimum));
+    for (uint32_t i = 0; i < self->n_specs; i++)
+        MPL_TRY(add_planned(self, &job, &self->spec[i], name, &optimum));
 out:
-    mpl_job_fini(u->ctx, &job);
+    mpl_job_fini(self->ctx, &job);
     return st;
 }
 
 /* Adds a suite's graph; reports and skips a file below --data that is absent. */
-static mpl_status add_from_suite(update *u, const char *graph)
+static mpl_status add_from_suite(update *self, const char *graph)
 {
     mpl_status st = MPL_OK;
     char *path = NULL, *file = NULL;
 
-    MPL_TRY(mpl_suite_graph_path(u->ctx, u->options, graph, &path));
+    MPL_TRY(mpl_suite_graph_path(self->ctx, self->options, graph, &path));
     if (path == NULL) {
-        st = add_graph(u, graph, graph);
+        st = add_graph(self, graph, graph);
         goto out;
     }
-    if ((file = mpl_strdup(u->ctx, path)) == NULL) {
+    if ((file = mpl_strdup(self->ctx, path)) == NULL) {
         st = MPL_EMEM;
         goto out;
     }
@@ -160,45 +160,45 @@ static mpl_status add_from_suite(update *u, const char *graph)
         fprintf(stderr, "skip: no %s here; --data names the folder, scripts/data.sh brings it\n",
                 mpl_shown(file));
     else
-        MPL_TRY(add_graph(u, path, mpl_suite_graph_name(graph)));
+        MPL_TRY(add_graph(self, path, mpl_suite_graph_name(graph)));
 out:
-    mpl_free_each(u->ctx, path, file);
+    mpl_free_each(self->ctx, path, file);
     return st;
 }
 
 static bool is_suite(const char *text)
 {
-    const mpl_builtin_suite *s = mpl_builtin_suites;
+    const mpl_builtin_suite *suite = mpl_builtin_suites;
     size_t n = strlen(text);
 
-    while (s->name != NULL && strcmp(s->name, text) != 0)
-        s++;
-    return s->name != NULL || (n > 6 && strcmp(text + n - 6, ".suite") == 0);
+    while (suite->name != NULL && strcmp(suite->name, text) != 0)
+        suite++;
+    return suite->name != NULL || (n > 6 && strcmp(text + n - 6, ".suite") == 0);
 }
 
 /* Adds a suite or a graph. A suite's options also apply to everything after it. */
-static mpl_status add(update *u, const char *text)
+static mpl_status add(update *self, const char *text)
 {
     mpl_suite *suite = NULL;
 
     if (is_suite(text)) {
-        MPL_PASS(mpl_reserve(u->ctx, u->suite, u->suite_cap, (size_t)u->n_suites + 1));
-        suite = &u->suite[u->n_suites];
-        MPL_PASS(mpl_suite_open(u->ctx, text, u->options, suite));
-        u->n_suites++;
+        MPL_PASS(mpl_reserve(self->ctx, self->suite, self->suite_cap, (size_t)self->n_suites + 1));
+        suite = &self->suite[self->n_suites];
+        MPL_PASS(mpl_suite_open(self->ctx, text, self->options, suite));
+        self->n_suites++;
         if (suite->n_own > 0)
             return MPL_REFUSE(
-                u->ctx,
+                self->ctx,
                 "baseline: %.200s has options of single graphs, which a baseline does not "
                 "tell apart",
                 text);
     }
-    if (u->n_specs == 0)
-        MPL_PASS(choose_planners(u));
+    if (self->n_specs == 0)
+        MPL_PASS(choose_planners(self));
     if (suite == NULL)
-        MPL_PASS(add_graph(u, text, text));
+        MPL_PASS(add_graph(self, text, text));
     for (uint32_t i = 0; suite != NULL && i < suite->graph.n; i++)
-        MPL_PASS(add_from_suite(u, suite->graph.item[i]));
+        MPL_PASS(add_from_suite(self, suite->graph.item[i]));
     return MPL_OK;
 }
 

@@ -11,29 +11,29 @@
 
 /* ---- what to run ---- */
 
-static mpl_status add_planner(mpl_bench *b, const char *text, bool peer)
+static mpl_status add_planner(mpl_bench *bench, const char *text, bool peer)
 {
     mpl_status st = MPL_OK;
     mpl_planner_spec spec = {0};
 
     if (peer)
-        MPL_TRY(mpl_planner_spec_peer(b->ctx, text, &spec));
+        MPL_TRY(mpl_planner_spec_peer(bench->ctx, text, &spec));
     else
-        MPL_TRY(mpl_planner_spec_parse(b->ctx, text, &spec));
-    for (uint32_t i = 0; spec.foreign != NULL && i < b->n_specs; i++)
-        if (b->spec[i].foreign != NULL &&
-            strcmp(b->spec[i].planner->name, spec.planner->name) == 0 &&
-            b->spec[i].params.key.n + spec.params.key.n == 0)
-            MPL_FAIL(b->ctx, MPL_EINPUT, "bench: two planners are named %s; %s", spec.planner->name,
-                     strcmp(spec.foreign->kind, "exec") == 0
-                         ? "name them: exec:NAME=COMMAND"
-                         : "their files need names of their own");
-    MPL_TRY(mpl_reserve(b->ctx, b->spec, b->spec_cap, (size_t)b->n_specs + 1));
-    b->spec[b->n_specs++] = spec;
-    b->n_peers += peer;
+        MPL_TRY(mpl_planner_spec_parse(bench->ctx, text, &spec));
+    for (uint32_t i = 0; spec.foreign != NULL && i < bench->n_specs; i++)
+        if (bench->spec[i].foreign != NULL &&
+            strcmp(bench->spec[i].planner->name, spec.planner->name) == 0 &&
+            bench->spec[i].params.key.n + spec.params.key.n == 0)
+            MPL_FAIL(
+                bench->ctx, MPL_EINPUT, "bench: two planners are named %s; %s", spec.planner->name,
+                strcmp(spec.foreign->kind, "exec") == 0 ? "name them: exec:NAME=COMMAND"
+                                                        : "their files need names of their own");
+    MPL_TRY(mpl_reserve(bench->ctx, bench->spec, bench->spec_cap, (size_t)bench->n_specs + 1));
+    bench->spec[bench->n_specs++] = spec;
+    bench->n_peers += peer;
     memset(&spec, 0, sizeof spec);
 out:
-    mpl_planner_spec_fini(b->ctx, &spec);
+    mpl_planner_spec_fini(bench->ctx, &spec);
     return st;
 }
 
@@ -42,121 +42,122 @@ static mpl_status add_own(void *arg, const char *text)
     return add_planner(arg, text, false);
 }
 
-static mpl_status parse_planners(mpl_bench *b)
+static mpl_status parse_planners(mpl_bench *bench)
 {
-    for (uint32_t i = 0; i < b->options->planners.n; i++)
-        MPL_PASS(mpl_planner_list(b->ctx, b->options->planners.item[i], add_own, b));
-    for (uint32_t i = 0; b->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
+    for (uint32_t i = 0; i < bench->options->planners.n; i++)
+        MPL_PASS(mpl_planner_list(bench->ctx, bench->options->planners.item[i], add_own, bench));
+    for (uint32_t i = 0; bench->options->planners.n == 0 && mpl_planners[i] != NULL; i++)
         if ((mpl_planners[i]->traits & (MPL_SPREADS | MPL_PRODUCTION)) == 0)
-            MPL_PASS(add_planner(b, mpl_planners[i]->name, false));
-    for (uint32_t i = 0; i < b->options->peer.n; i++)
-        MPL_PASS(add_planner(b, b->options->peer.item[i], true));
+            MPL_PASS(add_planner(bench, mpl_planners[i]->name, false));
+    for (uint32_t i = 0; i < bench->options->peer.n; i++)
+        MPL_PASS(add_planner(bench, bench->options->peer.item[i], true));
     return MPL_OK;
 }
 
-static mpl_status parse_backends(mpl_bench *b)
+static mpl_status parse_backends(mpl_bench *bench)
 {
-    mpl_ctx *ctx = b->ctx;
+    mpl_ctx *ctx = bench->ctx;
     mpl_status st = MPL_OK;
     mpl_strings parts = {0};
     char *store = NULL;
     bool takes_params = false;
 
-    MPL_TRY(mpl_strings_split(
-        ctx, b->options->backends != NULL ? b->options->backends : mpl_backend_default()->name,
-        "--backends", &store, &parts));
-    MPL_TRY(mpl_new(ctx, b->backend, parts.n));
-    for (; b->n_backends < parts.n; b->n_backends++) {
-        const char *name = parts.item[b->n_backends];
+    MPL_TRY(mpl_strings_split(ctx,
+                              bench->options->backends != NULL ? bench->options->backends
+                                                               : mpl_backend_default()->name,
+                              "--backends", &store, &parts));
+    MPL_TRY(mpl_new(ctx, bench->backend, parts.n));
+    for (; bench->n_backends < parts.n; bench->n_backends++) {
+        const char *name = parts.item[bench->n_backends];
 
         if (strcmp(name, "none") == 0)
             continue;
-        if ((b->backend[b->n_backends] = mpl_backend_find(name)) == NULL)
+        if ((bench->backend[bench->n_backends] = mpl_backend_find(name)) == NULL)
             MPL_FAIL(ctx, MPL_EINPUT, "--backends: no backend '%s'; see memplan list backends",
                      name);
-        takes_params |= b->backend[b->n_backends]->takes_params;
+        takes_params |= bench->backend[bench->n_backends]->takes_params;
     }
-    if (b->options->device != NULL && !takes_params)
+    if (bench->options->device != NULL && !takes_params)
         MPL_FAIL(ctx, MPL_EINPUT, "--device: none of these backends takes it");
 out:
     mpl_free_each(ctx, parts.item, store);
     return st;
 }
 
-static mpl_status parse_safeties(mpl_bench *b)
+static mpl_status parse_safeties(mpl_bench *bench)
 {
-    if (b->options->safeties == NULL)
-        return mpl_strings_add(b->ctx, &b->safeties, NULL);
-    if (b->options->given[MPL_OPT_safety])
-        return MPL_REFUSE(b->ctx, "bench: one of --safety and --safeties, not both");
-    return mpl_strings_split(b->ctx, b->options->safeties, "--safeties", &b->safety_store,
-                             &b->safeties);
+    if (bench->options->safeties == NULL)
+        return mpl_strings_add(bench->ctx, &bench->safeties, NULL);
+    if (bench->options->given[MPL_OPT_safety])
+        return MPL_REFUSE(bench->ctx, "bench: one of --safety and --safeties, not both");
+    return mpl_strings_split(bench->ctx, bench->options->safeties, "--safeties",
+                             &bench->safety_store, &bench->safeties);
 }
 
 /* Workers share the machine, so runs on all cores and interleaved peers cannot be timed. */
-static mpl_status check_jobs(mpl_bench *b)
+static mpl_status check_jobs(mpl_bench *bench)
 {
-    mpl_options *o = b->options;
+    mpl_options *options = bench->options;
     mpl_machine machine;
 
-    if (o->turns < 1 || o->turns > 1000)
-        return MPL_REFUSE(b->ctx, "--turns: %" PRIu64 " is not from 1 to 1000", o->turns);
-    b->repeat = (uint32_t)o->repeat;
-    b->turns = o->turns > 1 ? (uint32_t)o->turns * b->safeties.n : 1;
-    if (o->jobs <= 1)
+    if (options->turns < 1 || options->turns > 1000)
+        return MPL_REFUSE(bench->ctx, "--turns: %" PRIu64 " is not from 1 to 1000", options->turns);
+    bench->repeat = (uint32_t)options->repeat;
+    bench->turns = options->turns > 1 ? (uint32_t)options->turns * bench->safeties.n : 1;
+    if (options->jobs <= 1)
         return MPL_OK;
-    MPL_PASS(mpl_machine_get(b->ctx, &machine));
-    if (o->jobs > machine.n_cores ||
-        mpl_max_u64(o->threads, o->workers) > machine.n_cores / o->jobs)
-        return MPL_REFUSE(b->ctx,
+    MPL_PASS(mpl_machine_get(bench->ctx, &machine));
+    if (options->jobs > machine.n_cores ||
+        mpl_max_u64(options->threads, options->workers) > machine.n_cores / options->jobs)
+        return MPL_REFUSE(bench->ctx,
                           "--jobs: %" PRIu64
                           " workers need a core for each of their threads; there are %" PRIu32,
-                          o->jobs, machine.n_cores);
-    if (o->peer.n > 0)
-        return MPL_REFUSE(b->ctx, "--jobs: with --peer, plans are timed in turns: one worker");
-    b->repeat = 0;
+                          options->jobs, machine.n_cores);
+    if (options->peer.n > 0)
+        return MPL_REFUSE(bench->ctx, "--jobs: with --peer, plans are timed in turns: one worker");
+    bench->repeat = 0;
     return MPL_OK;
 }
 
-uint32_t mpl_bench_units(const mpl_bench *b)
+uint32_t mpl_bench_units(const mpl_bench *bench)
 {
-    return b->suite.graph.n * b->safeties.n;
+    return bench->suite.graph.n * bench->safeties.n;
 }
 
 /* ---- several workers ---- */
 
 static mpl_status worker_unit(mpl_ctx *ctx, void *arg, uint32_t unit, FILE *to)
 {
-    mpl_bench *b = arg;
+    mpl_bench *bench = arg;
 
-    b->ctx = ctx;
-    b->crew = to;
-    b->progress.quiet = true;
-    mpl_row_file_close(&b->file); /* so that the lock ends when the parent closes the file */
-    return mpl_bench_group(b, unit, 1);
+    bench->ctx = ctx;
+    bench->crew = to;
+    bench->progress.quiet = true;
+    mpl_row_file_close(&bench->file); /* so that the lock ends when the parent closes the file */
+    return mpl_bench_group(bench, unit, 1);
 }
 
 static mpl_status take_line(mpl_ctx *ctx, void *arg, uint32_t unit, const char *text, size_t n)
 {
     mpl_status st = MPL_OK;
-    mpl_bench *b = arg;
+    mpl_bench *bench = arg;
     mpl_record *row = NULL;
     uint32_t k = 0, p = 0;
     int old = 0, at = 0;
 
     if (strncmp(text, "skip: ", 6) == 0) {
-        mpl_progress_line(&b->progress, "%s", text);
+        mpl_progress_line(&bench->progress, "%s", text);
         goto out;
     }
     if (sscanf(text, "%" SCNu32 " %" SCNu32 " %d %n", &k, &p, &old, &at) != 3 ||
-        k >= b->n_backends || p >= b->n_specs)
+        k >= bench->n_backends || p >= bench->n_specs)
         MPL_FAIL(ctx, MPL_EINPUT, "a worker said '%.100s'", text);
     MPL_TRY(mpl_record_read(ctx, "a worker's row", text + at, n - (size_t)at, &row));
-    b->seen[((size_t)unit * b->n_backends + k) * b->n_specs + p] = true;
+    bench->seen[((size_t)unit * bench->n_backends + k) * bench->n_specs + p] = true;
     if (old)
-        MPL_TRY(mpl_rows_take(ctx, &b->rows, &row));
+        MPL_TRY(mpl_rows_take(ctx, &bench->rows, &row));
     else
-        MPL_TRY(mpl_bench_keep_row(b, &row));
+        MPL_TRY(mpl_bench_keep_row(bench, &row));
 out:
     mpl_record_free(ctx, row);
     return st;
@@ -166,112 +167,115 @@ out:
 static mpl_status unit_over(mpl_ctx *ctx, void *arg, uint32_t unit, const char *why)
 {
     mpl_status st = MPL_OK;
-    mpl_bench *b = arg;
-    const char *graph = mpl_suite_graph_name(b->suite.graph.item[unit / b->safeties.n]);
+    mpl_bench *bench = arg;
+    const char *graph = mpl_suite_graph_name(bench->suite.graph.item[unit / bench->safeties.n]);
     mpl_options own;
     mpl_job job = {0};
     mpl_record *row = NULL;
 
-    MPL_TRY(mpl_bench_unit_options(b, unit, &own));
+    MPL_TRY(mpl_bench_unit_options(bench, unit, &own));
     job.text = graph;
     MPL_TRY(mpl_machine_get(ctx, &job.machine));
-    for (uint32_t i = 0; why != NULL && i < b->n_backends * b->n_specs; i++) {
-        uint32_t k = i / b->n_specs, p = i % b->n_specs;
+    for (uint32_t i = 0; why != NULL && i < bench->n_backends * bench->n_specs; i++) {
+        uint32_t k = i / bench->n_specs, p = i % bench->n_specs;
 
-        if (!mpl_bench_is_mine(b, unit, k, p) ||
-            b->seen[(size_t)unit * b->n_backends * b->n_specs + i])
+        if (!mpl_bench_is_mine(bench, unit, k, p) ||
+            bench->seen[(size_t)unit * bench->n_backends * bench->n_specs + i])
             continue;
-        job.backend = b->backend[k];
+        job.backend = bench->backend[k];
         job.safety = own.safety;
-        MPL_TRY(mpl_job_row(ctx, &own, &job, &b->spec[p], &row));
-        mpl_record_text(row, MPL_FIELD_suite, b->suite.name);
+        MPL_TRY(mpl_job_row(ctx, &own, &job, &bench->spec[p], &row));
+        mpl_record_text(row, MPL_FIELD_suite, bench->suite.name);
         mpl_row_fail(row, "crash", why);
-        MPL_TRY(mpl_bench_keep_row(b, &row));
+        MPL_TRY(mpl_bench_keep_row(bench, &row));
     }
-    b->progress.done += mpl_bench_count_mine(b, unit);
-    if (!b->progress.terminal)
-        mpl_progress_line(&b->progress, "%" PRIu32 "/%" PRIu32 "  %s", b->progress.done,
-                          b->progress.total, graph);
-    mpl_progress_at(&b->progress, 0, 0, graph);
+    bench->progress.done += mpl_bench_count_mine(bench, unit);
+    if (!bench->progress.terminal)
+        mpl_progress_line(&bench->progress, "%" PRIu32 "/%" PRIu32 "  %s", bench->progress.done,
+                          bench->progress.total, graph);
+    mpl_progress_at(&bench->progress, 0, 0, graph);
 out:
     mpl_record_free(ctx, row);
     return st;
 }
 
-static mpl_status bench_units(mpl_bench *b)
+static mpl_status bench_units(mpl_bench *bench)
 {
-    mpl_crew crew = {.arg = b,
-                     .n_units = mpl_bench_units(b),
-                     .n_workers = (uint32_t)b->options->jobs,
+    mpl_crew crew = {.arg = bench,
+                     .n_units = mpl_bench_units(bench),
+                     .n_workers = (uint32_t)bench->options->jobs,
                      .work = worker_unit,
                      .line = take_line,
                      .over = unit_over};
 
-    if (b->options->jobs <= 1) {
-        for (uint32_t i = 0; i < crew.n_units && !mpl_interrupted(); i += b->turns)
-            MPL_PASS(
-                mpl_bench_group(b, i, b->turns < crew.n_units - i ? b->turns : crew.n_units - i));
+    if (bench->options->jobs <= 1) {
+        for (uint32_t i = 0; i < crew.n_units && !mpl_interrupted(); i += bench->turns)
+            MPL_PASS(mpl_bench_group(
+                bench, i, bench->turns < crew.n_units - i ? bench->turns : crew.n_units - i));
         return MPL_OK;
     }
-    MPL_PASS(mpl_new(b->ctx, b->seen, (size_t)crew.n_units * b->n_backends * b->n_specs));
-    MPL_PASS(mpl_crew_run(b->ctx, &crew));
-    return mpl_rows_sort(b->ctx, &b->rows); /* workers finished in any order */
+    MPL_PASS(mpl_new(bench->ctx, bench->seen,
+                     (size_t)crew.n_units * bench->n_backends * bench->n_specs));
+    MPL_PASS(mpl_crew_run(bench->ctx, &crew));
+    return mpl_rows_sort(bench->ctx, &bench->rows); /* workers finished in any order */
 }
 
 /* ---- the whole ---- */
 
-static mpl_status open_rows(mpl_bench *b)
+static mpl_status open_rows(mpl_bench *bench)
 {
     static const char form[] = "results/raw/%s.jsonl";
-    const char *path = b->options->output;
+    const char *path = bench->options->output;
 
     if (path == NULL) {
-        if ((b->path = mpl_alloc(b->ctx, sizeof form + strlen(b->suite.name), 1)) == NULL)
+        if ((bench->path = mpl_alloc(bench->ctx, sizeof form + strlen(bench->suite.name), 1)) ==
+            NULL)
             MPL_PASS(MPL_EMEM);
-        sprintf(b->path, form, b->suite.name);
-        path = b->path;
+        sprintf(bench->path, form, bench->suite.name);
+        path = bench->path;
     }
-    MPL_PASS(mpl_row_file_open(b->ctx, path, &b->file));
-    if (b->file.dropped_bytes > 0)
-        mpl_progress_line(&b->progress,
+    MPL_PASS(mpl_row_file_open(bench->ctx, path, &bench->file));
+    if (bench->file.dropped_bytes > 0)
+        mpl_progress_line(&bench->progress,
                           "memplan: %s: cut off a torn last line of %" PRIu64 " bytes", path,
-                          b->file.dropped_bytes);
-    if (b->options->resume)
-        MPL_PASS(mpl_bench_read_done(b));
+                          bench->file.dropped_bytes);
+    if (bench->options->resume)
+        MPL_PASS(mpl_bench_read_done(bench));
     return MPL_OK;
 }
 
-static void bench_fini(mpl_bench *b)
+static void bench_fini(mpl_bench *bench)
 {
-    mpl_row_file_close(&b->file);
-    for (uint32_t i = 0; i < b->n_specs; i++)
-        mpl_planner_spec_fini(b->ctx, &b->spec[i]);
-    for (uint32_t i = 0; i < b->n_done; i++)
-        mpl_free(b->ctx, b->done[i]);
-    mpl_free_each(b->ctx, b->spec, b->backend, b->done, b->path, b->skipped, b->seen,
-                  b->safeties.item, b->safety_store);
-    mpl_rows_fini(b->ctx, &b->rows);
-    mpl_rows_fini(b->ctx, &b->old);
-    mpl_suite_fini(b->ctx, &b->suite);
+    mpl_row_file_close(&bench->file);
+    for (uint32_t i = 0; i < bench->n_specs; i++)
+        mpl_planner_spec_fini(bench->ctx, &bench->spec[i]);
+    for (uint32_t i = 0; i < bench->n_done; i++)
+        mpl_free(bench->ctx, bench->done[i]);
+    mpl_free_each(bench->ctx, bench->spec, bench->backend, bench->done, bench->path, bench->skipped,
+                  bench->seen, bench->safeties.item, bench->safety_store);
+    mpl_rows_fini(bench->ctx, &bench->rows);
+    mpl_rows_fini(bench->ctx, &bench->old);
+    mpl_suite_fini(bench->ctx, &bench->suite);
 }
 
 /* The rows are already in their file, so a build without tables says so and succeeds. */
-static mpl_status print_tables(mpl_bench *b)
+static mpl_status print_tables(mpl_bench *bench)
 {
-    bool tsv = b->options->tsv;
+    bool tsv = bench->options->tsv;
     uint32_t n_lines;
     mpl_status st =
-        mpl_table_print(b->ctx, mpl_table_find("runs"), &b->rows, stdout, tsv, &n_lines);
+        mpl_table_print(bench->ctx, mpl_table_find("runs"), &bench->rows, stdout, tsv, &n_lines);
 
     if (st == MPL_EUNAVAIL) {
-        fprintf(stderr, "memplan: bench: %s\n", b->ctx->message);
+        fprintf(stderr, "memplan: bench: %s\n", bench->ctx->message);
         return MPL_OK;
     }
     MPL_TRY(st);
-    if (b->n_peers > 0 && !tsv)
+    if (bench->n_peers > 0 && !tsv)
         fputc('\n', stdout);
-    if (b->n_peers > 0)
-        MPL_TRY(mpl_table_print(b->ctx, mpl_table_find("peers"), &b->rows, stdout, tsv, &n_lines));
+    if (bench->n_peers > 0)
+        MPL_TRY(mpl_table_print(bench->ctx, mpl_table_find("peers"), &bench->rows, stdout, tsv,
+                                &n_lines));
 out:
     return st;
 }

@@ -24,47 +24,48 @@ typedef struct report {
     } kind[16]; /* in order of appearance */
 } report;
 
-static void count(report *r, const char *what)
+static void count(report *self, const char *what)
 {
     int i = 0;
 
-    while (i < r->n_kinds && strcmp(r->kind[i].what, what) != 0)
+    while (i < self->n_kinds && strcmp(self->kind[i].what, what) != 0)
         i++;
-    mpl_assert(i < (int)(sizeof r->kind / sizeof *r->kind));
-    r->n_kinds += i == r->n_kinds;
-    r->kind[i].what = what;
-    r->kind[i].n++;
-    r->n++;
+    mpl_assert(i < (int)(sizeof self->kind / sizeof *self->kind));
+    self->n_kinds += i == self->n_kinds;
+    self->kind[i].what = what;
+    self->kind[i].n++;
+    self->n++;
 }
 
 /* Adds one difference: {"what": .., "of": .., "a": .., "b": ..}; numbers and names as text. */
-static mpl_status differs(report *r, const char *what, const char *of, const char *a, const char *b)
+static mpl_status differs(report *self, const char *what, const char *of, const char *a,
+                          const char *b)
 {
     mpl_status st = MPL_OK;
     const char *text[4] = {what, of, a, b};
     char *quoted[4] = {NULL};
 
-    count(r, what);
-    if (r->quiet && !r->json)
+    count(self, what);
+    if (self->quiet && !self->json)
         goto out;
-    if (!r->json) {
-        fprintf(r->to, "%-10s %s: %s -> %s\n", what, mpl_shown(of), a != NULL ? mpl_shown(a) : "-",
-                b != NULL ? mpl_shown(b) : "-");
+    if (!self->json) {
+        fprintf(self->to, "%-10s %s: %s -> %s\n", what, mpl_shown(of),
+                a != NULL ? mpl_shown(a) : "-", b != NULL ? mpl_shown(b) : "-");
         goto out;
     }
     for (int i = 0; i < 4; i++)
         if (text[i] != NULL)
-            MPL_TRY(mpl_json_quote(r->ctx, text[i], &quoted[i]));
-    fprintf(r->to, "%s{\"what\": %s, \"of\": %s, \"a\": %s, \"b\": %s}", r->n > 1 ? ", " : "",
+            MPL_TRY(mpl_json_quote(self->ctx, text[i], &quoted[i]));
+    fprintf(self->to, "%s{\"what\": %s, \"of\": %s, \"a\": %s, \"b\": %s}", self->n > 1 ? ", " : "",
             quoted[0], quoted[1], quoted[2] != NULL ? quoted[2] : "null",
             quoted[3] != NULL ? quoted[3] : "null");
 out:
     for (int i = 0; i < 4; i++)
-        mpl_free(r->ctx, quoted[i]);
+        mpl_free(self->ctx, quoted[i]);
     return st;
 }
 
-static mpl_status differs_number(report *r, const char *what, const char *of, uint64_t a,
+static mpl_status differs_number(report *self, const char *what, const char *of, uint64_t a,
                                  uint64_t b)
 {
     char x[24], y[24];
@@ -73,7 +74,7 @@ static mpl_status differs_number(report *r, const char *what, const char *of, ui
         return MPL_OK;
     snprintf(x, sizeof x, "%" PRIu64, a);
     snprintf(y, sizeof y, "%" PRIu64, b);
-    return differs(r, what, of, x, y);
+    return differs(self, what, of, x, y);
 }
 
 /* ---- plans ---- */
@@ -105,46 +106,48 @@ static mpl_status name_buffers(mpl_ctx *ctx, const mpl_problem *p, named **out)
     return MPL_OK;
 }
 
-static mpl_status diff_buffer(report *r, const mpl_plan_file *a, const mpl_plan_file *b,
+static mpl_status diff_buffer(report *self, const mpl_plan_file *a, const mpl_plan_file *b,
                               const named *x, const named *y)
 {
     const mpl_problem *p = a->problem, *q = b->problem;
 
-    MPL_PASS(differs_number(r, "bytes", x->name, p->bytes[x->id], q->bytes[y->id]));
-    MPL_PASS(differs_number(r, "align", x->name, p->align[x->id], q->align[y->id]));
-    MPL_PASS(differs_number(r, "birth", x->name, p->birth[x->id], q->birth[y->id]));
-    MPL_PASS(differs_number(r, "death", x->name, p->death[x->id], q->death[y->id]));
-    MPL_PASS(differs_number(r, "moved", x->name, a->plan->offset[x->id], b->plan->offset[y->id]));
+    MPL_PASS(differs_number(self, "bytes", x->name, p->bytes[x->id], q->bytes[y->id]));
+    MPL_PASS(differs_number(self, "align", x->name, p->align[x->id], q->align[y->id]));
+    MPL_PASS(differs_number(self, "birth", x->name, p->birth[x->id], q->birth[y->id]));
+    MPL_PASS(differs_number(self, "death", x->name, p->death[x->id], q->death[y->id]));
+    MPL_PASS(
+        differs_number(self, "moved", x->name, a->plan->offset[x->id], b->plan->offset[y->id]));
     if (a->plan->block != NULL && b->plan->block != NULL)
-        MPL_PASS(differs_number(r, "block", x->name, a->plan->block[x->id], b->plan->block[y->id]));
+        MPL_PASS(
+            differs_number(self, "block", x->name, a->plan->block[x->id], b->plan->block[y->id]));
     return MPL_OK;
 }
 
-static mpl_status diff_buffers(report *r, const mpl_plan_file *a, const mpl_plan_file *b)
+static mpl_status diff_buffers(report *self, const mpl_plan_file *a, const mpl_plan_file *b)
 {
     mpl_status st = MPL_OK;
     uint32_t i = 0, k = 0, n = a->problem->n, m = b->problem->n;
     named *x = NULL, *y = NULL;
     char bytes[24];
 
-    MPL_TRY(name_buffers(r->ctx, a->problem, &x));
-    MPL_TRY(name_buffers(r->ctx, b->problem, &y));
+    MPL_TRY(name_buffers(self->ctx, a->problem, &x));
+    MPL_TRY(name_buffers(self->ctx, b->problem, &y));
     while (i < n || k < m) {
         int order = i == n ? 1 : k == m ? -1 : strcmp(x[i].name, y[k].name);
 
         if (order == 0) {
-            MPL_TRY(diff_buffer(r, a, b, &x[i++], &y[k++]));
+            MPL_TRY(diff_buffer(self, a, b, &x[i++], &y[k++]));
             continue;
         }
         snprintf(bytes, sizeof bytes, "%" PRIu64,
                  order < 0 ? a->problem->bytes[x[i].id] : b->problem->bytes[y[k].id]);
         if (order < 0)
-            MPL_TRY(differs(r, "removed", x[i++].name, bytes, NULL));
+            MPL_TRY(differs(self, "removed", x[i++].name, bytes, NULL));
         else
-            MPL_TRY(differs(r, "added", y[k++].name, NULL, bytes));
+            MPL_TRY(differs(self, "added", y[k++].name, NULL, bytes));
     }
 out:
-    mpl_free_each(r->ctx, x, y);
+    mpl_free_each(self->ctx, x, y);
     return st;
 }
 
@@ -163,31 +166,32 @@ static mpl_status read_plan(mpl_ctx *ctx, const char *path, mpl_plan_file *file)
     return MPL_OK;
 }
 
-static mpl_status diff_plans(report *r, const char *path_a, const char *path_b)
+static mpl_status diff_plans(report *self, const char *path_a, const char *path_b)
 {
     mpl_status st = MPL_OK;
     mpl_plan_file a = {0}, b = {0};
     const char *claim[2];
 
-    MPL_TRY(read_plan(r->ctx, path_a, &a));
-    MPL_TRY(read_plan(r->ctx, path_b, &b));
-    r->planned[0] = a.plan->peak_bytes;
-    r->planned[1] = b.plan->peak_bytes;
+    MPL_TRY(read_plan(self->ctx, path_a, &a));
+    MPL_TRY(read_plan(self->ctx, path_b, &b));
+    self->planned[0] = a.plan->peak_bytes;
+    self->planned[1] = b.plan->peak_bytes;
     claim[0] = mpl_claim_name(a.plan->claim);
     claim[1] = mpl_claim_name(b.plan->claim);
-    MPL_TRY(differs_number(r, "planned", "bytes", a.plan->peak_bytes, b.plan->peak_bytes));
-    MPL_TRY(differs_number(r, "bound", "bytes", a.plan->bound_bytes, b.plan->bound_bytes));
+    MPL_TRY(differs_number(self, "planned", "bytes", a.plan->peak_bytes, b.plan->peak_bytes));
+    MPL_TRY(differs_number(self, "bound", "bytes", a.plan->bound_bytes, b.plan->bound_bytes));
     if (strcmp(claim[0], claim[1]) != 0)
-        MPL_TRY(differs(r, "claim", "plan", claim[0], claim[1]));
+        MPL_TRY(differs(self, "claim", "plan", claim[0], claim[1]));
     if ((a.problem->before == NULL) != (b.problem->before == NULL))
-        MPL_TRY(differs(r, "safety", "plan", a.problem->before == NULL ? "serial" : "parallel",
+        MPL_TRY(differs(self, "safety", "plan", a.problem->before == NULL ? "serial" : "parallel",
                         b.problem->before == NULL ? "serial" : "parallel"));
-    MPL_TRY(diff_buffers(r, &a, &b));
-    if (r->n == 0 && mpl_problem_hash(a.problem) != mpl_problem_hash(b.problem))
-        MPL_TRY(differs(r, "problem", "order, pairs, fixed places or capacity", "one", "another"));
+    MPL_TRY(diff_buffers(self, &a, &b));
+    if (self->n == 0 && mpl_problem_hash(a.problem) != mpl_problem_hash(b.problem))
+        MPL_TRY(
+            differs(self, "problem", "order, pairs, fixed places or capacity", "one", "another"));
 out:
-    mpl_plan_file_fini(r->ctx, &a);
-    mpl_plan_file_fini(r->ctx, &b);
+    mpl_plan_file_fini(self->ctx, &a);
+    mpl_plan_file_fini(self->ctx, &b);
     return st;
 }
 
@@ -214,15 +218,15 @@ typedef struct ratios {
     char largest_of[200];
 } ratios;
 
-static void add_ratio(ratios *r, double a, double b, const char *of)
+static void add_ratio(ratios *self, double a, double b, const char *of)
 {
     if (a <= 0 || b <= 0)
         return;
-    r->n++;
-    r->log_sum += log(b / a);
-    if (r->n == 1 || b / a > r->largest) {
-        r->largest = b / a;
-        snprintf(r->largest_of, sizeof r->largest_of, "%s", of);
+    self->n++;
+    self->log_sum += log(b / a);
+    if (self->n == 1 || b / a > self->largest) {
+        self->largest = b / a;
+        snprintf(self->largest_of, sizeof self->largest_of, "%s", of);
     }
 }
 
@@ -244,7 +248,7 @@ static const char *run_label(const mpl_record *row, char *text)
     return text;
 }
 
-static mpl_status diff_row(report *r, const mpl_record *a, const mpl_record *b, ratios *plan,
+static mpl_status diff_row(report *self, const mpl_record *a, const mpl_record *b, ratios *plan,
                            ratios *run)
 {
     char label[200], of[300], x[200], y[200];
@@ -258,7 +262,7 @@ static mpl_status diff_row(report *r, const mpl_record *a, const mpl_record *b, 
         snprintf(of, sizeof of, "%s of %s", mpl_field_table[i].name, label);
         mpl_record_show(a, (mpl_field)i, x, sizeof x);
         mpl_record_show(b, (mpl_field)i, y, sizeof y);
-        MPL_PASS(differs(r, "changed", of, x, y));
+        MPL_PASS(differs(self, "changed", of, x, y));
     }
     if (mpl_record_get_int(a, MPL_FIELD_plan_ns, &plan_a) &&
         mpl_record_get_int(b, MPL_FIELD_plan_ns, &plan_b))
@@ -300,7 +304,7 @@ static mpl_status read_keys(mpl_ctx *ctx, const char *path, mpl_rows *rows, keye
     return MPL_OK;
 }
 
-static mpl_status match_rows(report *r, const keyed *a, uint32_t n, const keyed *b, uint32_t m,
+static mpl_status match_rows(report *self, const keyed *a, uint32_t n, const keyed *b, uint32_t m,
                              ratios *plan, ratios *run)
 {
     char label[200];
@@ -309,45 +313,45 @@ static mpl_status match_rows(report *r, const keyed *a, uint32_t n, const keyed 
         int order = i == n ? 1 : k == m ? -1 : strcmp(a[i].key, b[k].key);
 
         if (order == 0)
-            MPL_PASS(diff_row(r, a[i++].row, b[k++].row, plan, run));
+            MPL_PASS(diff_row(self, a[i++].row, b[k++].row, plan, run));
         else if (order < 0)
-            MPL_PASS(differs(r, "removed", run_label(a[i++].row, label), "a row", NULL));
+            MPL_PASS(differs(self, "removed", run_label(a[i++].row, label), "a row", NULL));
         else
-            MPL_PASS(differs(r, "added", run_label(b[k++].row, label), NULL, "a row"));
+            MPL_PASS(differs(self, "added", run_label(b[k++].row, label), NULL, "a row"));
     }
     return MPL_OK;
 }
 
-static void print_ratios(const report *r, const char *what, const ratios *t)
+static void print_ratios(const report *self, const char *what, const ratios *t)
 {
-    if (t->n == 0 || (r->quiet && !r->json))
+    if (t->n == 0 || (self->quiet && !self->json))
         return;
-    if (r->json)
-        fprintf(r->to,
+    if (self->json)
+        fprintf(self->to,
                 ", \"%s_time\": {\"n\": %" PRIu32
                 ", \"mean_ratio\": %.4f, \"largest_ratio\": %.4f}",
                 what, t->n, exp(t->log_sum / t->n), t->largest);
     else
-        fprintf(r->to,
+        fprintf(self->to,
                 "%s time: %.3f times, geometric mean of %" PRIu32 "; at most %.3f times (%s)\n",
                 what, exp(t->log_sum / t->n), t->n, t->largest, mpl_shown(t->largest_of));
 }
 
-static mpl_status diff_rows(report *r, const char *path_a, const char *path_b, ratios *plan,
+static mpl_status diff_rows(report *self, const char *path_a, const char *path_b, ratios *plan,
                             ratios *run)
 {
     mpl_status st = MPL_OK;
     mpl_rows a = {0}, b = {0};
     keyed *x = NULL, *y = NULL;
 
-    MPL_TRY(read_keys(r->ctx, path_a, &a, &x));
-    MPL_TRY(read_keys(r->ctx, path_b, &b, &y));
-    MPL_TRY(match_rows(r, x, a.n, y, b.n, plan, run));
+    MPL_TRY(read_keys(self->ctx, path_a, &a, &x));
+    MPL_TRY(read_keys(self->ctx, path_b, &b, &y));
+    MPL_TRY(match_rows(self, x, a.n, y, b.n, plan, run));
 out:
-    free_keys(r->ctx, x, a.n);
-    free_keys(r->ctx, y, b.n);
-    mpl_rows_fini(r->ctx, &a);
-    mpl_rows_fini(r->ctx, &b);
+    free_keys(self->ctx, x, a.n);
+    free_keys(self->ctx, y, b.n);
+    mpl_rows_fini(self->ctx, &a);
+    mpl_rows_fini(self->ctx, &b);
     return st;
 }
 
@@ -378,37 +382,37 @@ out:
 }
 
 /* Prints "A and B: 80 bytes, then 72 (-10.00 %); 3 differences: 1 planned, 2 moved". */
-static void print_summary(const report *r, const char *a, const char *b)
+static void print_summary(const report *self, const char *a, const char *b)
 {
     char gap[32];
 
     printf("%s and %s: ", mpl_shown(a), mpl_shown(b));
-    if (r->n == 0) {
+    if (self->n == 0) {
         printf("the same\n");
         return;
     }
-    if (r->planned[0] != r->planned[1])
-        printf("%" PRIu64 " bytes, then %" PRIu64 " (%s); ", r->planned[0], r->planned[1],
-               mpl_gap_text(r->planned[1], r->planned[0], gap));
-    printf("%" PRIu32 " difference%s", r->n, r->n == 1 ? "" : "s");
-    for (int i = 0; i < r->n_kinds; i++)
-        printf("%s %" PRIu32 " %s%s", i == 0 ? ":" : ",", r->kind[i].n, r->kind[i].what,
-               i + 1 == r->n_kinds ? "\n" : "");
+    if (self->planned[0] != self->planned[1])
+        printf("%" PRIu64 " bytes, then %" PRIu64 " (%s); ", self->planned[0], self->planned[1],
+               mpl_gap_text(self->planned[1], self->planned[0], gap));
+    printf("%" PRIu32 " difference%s", self->n, self->n == 1 ? "" : "s");
+    for (int i = 0; i < self->n_kinds; i++)
+        printf("%s %" PRIu32 " %s%s", i == 0 ? ":" : ",", self->kind[i].n, self->kind[i].what,
+               i + 1 == self->n_kinds ? "\n" : "");
 }
 
-static mpl_status diff_both(report *r, bool plans, const char *a, const char *b)
+static mpl_status diff_both(report *self, bool plans, const char *a, const char *b)
 {
     ratios plan = {0}, run = {0};
 
-    if (r->json)
-        fprintf(r->to, "{\"kind\": \"%s\", \"differences\": [", plans ? "plan" : "rows");
-    MPL_PASS(plans ? diff_plans(r, a, b) : diff_rows(r, a, b, &plan, &run));
-    if (r->json)
-        fprintf(r->to, "]");
-    print_ratios(r, "plan", &plan);
-    print_ratios(r, "run", &run);
-    if (r->json)
-        fprintf(r->to, ", \"same\": %s}", r->n == 0 ? "true" : "false");
+    if (self->json)
+        fprintf(self->to, "{\"kind\": \"%s\", \"differences\": [", plans ? "plan" : "rows");
+    MPL_PASS(plans ? diff_plans(self, a, b) : diff_rows(self, a, b, &plan, &run));
+    if (self->json)
+        fprintf(self->to, "]");
+    print_ratios(self, "plan", &plan);
+    print_ratios(self, "run", &run);
+    if (self->json)
+        fprintf(self->to, ", \"same\": %s}", self->n == 0 ? "true" : "false");
     return MPL_OK;
 }
 

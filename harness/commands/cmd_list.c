@@ -33,31 +33,31 @@ out:
 }
 
 /* Prints "key=default  what it is (what it may be)". */
-static void graph_param(const mpl_zoo_param *p)
+static void graph_param(const mpl_zoo_param *param)
 {
     char text[3][MPL_ZOO_NUMBER];
 
-    printf("%-14s   %s=%s  %s (", "", p->key, mpl_zoo_value_text(p, p->otherwise, text[0]),
-           p->about);
-    if (p->choices == NULL || p->choices == mpl_zoo_hundredths)
-        printf("%s..%s)\n", mpl_zoo_value_text(p, p->min, text[1]),
-               mpl_zoo_value_text(p, p->max, text[2]));
+    printf("%-14s   %s=%s  %s (", "", param->key,
+           mpl_zoo_value_text(param, param->otherwise, text[0]), param->about);
+    if (param->choices == NULL || param->choices == mpl_zoo_hundredths)
+        printf("%s..%s)\n", mpl_zoo_value_text(param, param->min, text[1]),
+               mpl_zoo_value_text(param, param->max, text[2]));
     else
-        for (int64_t i = 0; i <= p->max; i++)
-            printf("%s%s", p->choices[i], i < p->max ? "|" : ")\n");
+        for (int64_t i = 0; i <= param->max; i++)
+            printf("%s%s", param->choices[i], i < param->max ? "|" : ")\n");
 }
 
 static mpl_status list_graphs(mpl_ctx *ctx, bool json)
 {
     for (const mpl_zoo_entry *const *z = mpl_zoo; *z != NULL; z++) {
         MPL_PASS(entry(ctx, json, (*z)->name, (*z)->about, NULL));
-        for (const mpl_zoo_param *p = (*z)->params; !json && p->key != NULL; p++)
-            graph_param(p);
+        for (const mpl_zoo_param *param = (*z)->params; !json && param->key != NULL; param++)
+            graph_param(param);
     }
     if (!json)
         printf("any of them; from update on, to be trained:\n");
-    for (const mpl_zoo_param *p = mpl_zoo_training; !json && p->key != NULL; p++)
-        graph_param(p);
+    for (const mpl_zoo_param *param = mpl_zoo_training; !json && param->key != NULL; param++)
+        graph_param(param);
     return MPL_OK;
 }
 
@@ -139,17 +139,17 @@ static mpl_status list_suites(mpl_ctx *ctx, bool json)
 {
     char about[200];
 
-    for (const mpl_builtin_suite *s = mpl_builtin_suites; s->name != NULL; s++) {
-        mpl_suite_about(s->text, about, sizeof about);
-        MPL_PASS(entry(ctx, json, s->name, about, NULL));
+    for (const mpl_builtin_suite *suite = mpl_builtin_suites; suite->name != NULL; suite++) {
+        mpl_suite_about(suite->text, about, sizeof about);
+        MPL_PASS(entry(ctx, json, suite->name, about, NULL));
     }
     return MPL_OK;
 }
 
 static mpl_status list_tables(mpl_ctx *ctx, bool json)
 {
-    for (const mpl_table_kind *t = mpl_tables; t->name != NULL; t++)
-        MPL_PASS(entry(ctx, json, t->name, t->about, NULL));
+    for (const mpl_table_kind *kind = mpl_tables; kind->name != NULL; kind++)
+        MPL_PASS(entry(ctx, json, kind->name, kind->about, NULL));
     return MPL_OK;
 }
 
@@ -189,12 +189,12 @@ static mpl_status list_operators(mpl_ctx *ctx, bool json)
     char about[300];
 
     for (int i = 0; i < MPL_N_OPS; i++) {
-        const mpl_op_info *o = &mpl_op_table[i];
+        const mpl_op_info *info = &mpl_op_table[i];
 
-        snprintf(about, sizeof about, "%u to %u inputs, %u to %u outputs", o->min_in, o->max_in,
-                 o->min_out, o->max_out);
+        snprintf(about, sizeof about, "%u to %u inputs, %u to %u outputs", info->min_in,
+                 info->max_in, info->min_out, info->max_out);
         if (i != MPL_OP_user)
-            MPL_PASS(entry(ctx, json, o->name, about, NULL));
+            MPL_PASS(entry(ctx, json, info->name, about, NULL));
     }
     for (uint32_t i = 0; (u = mpl_user_at(i)) != NULL; i++) {
         snprintf(about, sizeof about, "yours; %u to %u inputs, %u to %u outputs%s%.150s", u->min_in,

@@ -22,37 +22,37 @@ static mpl_status read_old(mpl_ctx *ctx, const char *path, char **text, size_t *
     return mpl_file_read(ctx, path, text, size);
 }
 
-static void say(press *p, const char *path)
+static void say(press *self, const char *path)
 {
-    printf("%s %s\n", p->check ? "stale:" : "wrote", mpl_shown(path));
-    p->n_stale++;
+    printf("%s %s\n", self->check ? "stale:" : "wrote", mpl_shown(path));
+    self->n_stale++;
 }
 
-static mpl_status settle(press *p, const char *path, const char *text)
+static mpl_status settle(press *self, const char *path, const char *text)
 {
     mpl_status st = MPL_OK;
     mpl_new_file file = {0};
     char *old = NULL;
     size_t size = 0;
 
-    p->n_files++;
-    MPL_TRY(read_old(p->ctx, path, &old, &size));
+    self->n_files++;
+    MPL_TRY(read_old(self->ctx, path, &old, &size));
     if (old != NULL && size == strlen(text) && memcmp(old, text, size) == 0)
         goto out;
-    say(p, path);
-    if (p->check)
+    say(self, path);
+    if (self->check)
         goto out;
-    MPL_TRY(mpl_file_begin(p->ctx, path, &file));
+    MPL_TRY(mpl_file_begin(self->ctx, path, &file));
     fputs(text, file.stream);
-    MPL_TRY(mpl_file_commit(p->ctx, &file));
+    MPL_TRY(mpl_file_commit(self->ctx, &file));
 out:
-    mpl_file_end(p->ctx, &file);
-    mpl_free(p->ctx, old);
+    mpl_file_end(self->ctx, &file);
+    mpl_free(self->ctx, old);
     return st;
 }
 
 /* Draws into `path`; the picture ends in a hash of its inputs. */
-static mpl_status draw(press *p, const char *script, const char *table, uint64_t inputs,
+static mpl_status draw(press *self, const char *script, const char *table, uint64_t inputs,
                        const char *path)
 {
     mpl_status st = MPL_OK;
@@ -69,61 +69,61 @@ static mpl_status draw(press *p, const char *script, const char *table, uint64_t
     fputs("; output=", stream);
     mpl_put_gnuplot(stream, picture);
     MPL_TRY(fflush(stream) == 0 ? MPL_OK : MPL_EMEM);
-    MPL_TRY(mpl_gnuplot(p->ctx, settings, script));
-    MPL_TRY(mpl_file_read(p->ctx, picture, &svg, &size));
-    MPL_TRY(mpl_file_begin(p->ctx, path, &file));
+    MPL_TRY(mpl_gnuplot(self->ctx, settings, script));
+    MPL_TRY(mpl_file_read(self->ctx, picture, &svg, &size));
+    MPL_TRY(mpl_file_begin(self->ctx, path, &file));
     mpl_svg_put(file.stream, svg, size, inputs);
-    MPL_TRY(mpl_file_commit(p->ctx, &file));
+    MPL_TRY(mpl_file_commit(self->ctx, &file));
 out:
     unlink(picture);
     if (stream != NULL)
         fclose(stream);
     free(settings);
-    mpl_file_end(p->ctx, &file);
-    mpl_free(p->ctx, svg);
+    mpl_file_end(self->ctx, &file);
+    mpl_free(self->ctx, svg);
     return st;
 }
 
-static mpl_status settle_figure(press *p, const mpl_paper_item *item, const char *tsv)
+static mpl_status settle_figure(press *self, const mpl_paper_item *item, const char *tsv)
 {
     mpl_status st = MPL_OK;
     char script[300], table[300], path[300], *text[3] = {NULL};
     size_t size[3] = {0};
     uint64_t inputs = mpl_hash(MPL_HASH_SEED, tsv, strlen(tsv));
 
-    p->n_files++;
+    self->n_files++;
     snprintf(script, sizeof script, "scripts/%s", item->script);
     snprintf(table, sizeof table, "results/tables/%s.tsv", item->name);
     snprintf(path, sizeof path, "results/figures/%s.svg", item->name);
-    MPL_TRY(mpl_file_read(p->ctx, script, &text[0], &size[0]));
-    MPL_TRY(mpl_file_read(p->ctx, MPL_STYLE, &text[1], &size[1]));
+    MPL_TRY(mpl_file_read(self->ctx, script, &text[0], &size[0]));
+    MPL_TRY(mpl_file_read(self->ctx, MPL_STYLE, &text[1], &size[1]));
     for (int i = 0; i < 2; i++)
         inputs = mpl_hash(inputs, text[i], size[i]);
-    MPL_TRY(read_old(p->ctx, path, &text[2], &size[2]));
+    MPL_TRY(read_old(self->ctx, path, &text[2], &size[2]));
     if (text[2] != NULL && mpl_svg_fresh(text[2], size[2], inputs))
         goto out;
-    say(p, path);
-    if (!p->check)
-        MPL_TRY(draw(p, script, table, inputs, path));
+    say(self, path);
+    if (!self->check)
+        MPL_TRY(draw(self, script, table, inputs, path));
 out:
     for (int i = 0; i < 3; i++)
-        mpl_free(p->ctx, text[i]);
+        mpl_free(self->ctx, text[i]);
     return st;
 }
 
-static mpl_status settle_item(press *p, const mpl_paper_item *item)
+static mpl_status settle_item(press *self, const mpl_paper_item *item)
 {
     mpl_status st = MPL_OK;
     char path[300], *text = NULL;
 
     snprintf(path, sizeof path, "results/tables/%s.%s", item->name,
              item->script != NULL ? "tsv" : "md");
-    MPL_TRY(mpl_paper_print(p->ctx, item, &text));
-    MPL_TRY(settle(p, path, text));
+    MPL_TRY(mpl_paper_print(self->ctx, item, &text));
+    MPL_TRY(settle(self, path, text));
     if (item->script != NULL)
-        MPL_TRY(settle_figure(p, item, text));
+        MPL_TRY(settle_figure(self, item, text));
 out:
-    mpl_free(p->ctx, text);
+    mpl_free(self->ctx, text);
     return st;
 }
 
@@ -164,17 +164,17 @@ static mpl_status find_texts(mpl_ctx *ctx, const mpl_options *options, pressed *
 }
 
 /* Everything is read and filled before anything is written. */
-static mpl_status settle_all(press *p, const mpl_paper *paper, pressed *texts, uint32_t n)
+static mpl_status settle_all(press *self, const mpl_paper *paper, pressed *texts, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        MPL_PASS(read_text(p->ctx, &texts[i]));
+        MPL_PASS(read_text(self->ctx, &texts[i]));
     for (uint32_t i = 0; i < n; i++)
-        MPL_PASS(mpl_paper_fill(p->ctx, paper, texts[i].path, texts[i].text, &texts[i].filled,
+        MPL_PASS(mpl_paper_fill(self->ctx, paper, texts[i].path, texts[i].text, &texts[i].filled,
                                 &texts[i].faults));
     for (uint32_t i = 0; i < paper->n; i++)
-        MPL_PASS(settle_item(p, &paper->item[i]));
+        MPL_PASS(settle_item(self, &paper->item[i]));
     for (uint32_t i = 0; i < n; i++)
-        MPL_PASS(settle(p, texts[i].path, texts[i].filled));
+        MPL_PASS(settle(self, texts[i].path, texts[i].filled));
     return MPL_OK;
 }
 

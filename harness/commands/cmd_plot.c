@@ -164,31 +164,31 @@ out:
 }
 
 /* Marks the starts of rounds and branches. */
-static void put_marks(FILE *to, const mpl_graph *g, const mpl_unrolled *u)
+static void put_marks(FILE *to, const mpl_graph *g, const mpl_unrolled *unrolled)
 {
-    for (uint32_t i = 0; i < u->n_marks; i++) {
-        const mpl_mark *m = &u->mark[i];
-        bool loop = g->op_kind[g->block_owner[m->block]] == MPL_OP_while;
+    for (uint32_t i = 0; i < unrolled->n_marks; i++) {
+        const mpl_mark *mark = &unrolled->mark[i];
+        bool loop = g->op_kind[g->block_owner[mark->block]] == MPL_OP_while;
         char text[120];
 
         fprintf(to,
                 "set arrow from %" PRIu32 ", graph 0 to %" PRIu32
                 ", graph 1 nohead front dt %d lw 0.8 lc rgb '%s'\n",
-                m->column, m->column, loop ? 3 : 4, loop ? "#404040" : "#009e73");
-        if (u->n_marks > LABELS)
+                mark->column, mark->column, loop ? 3 : 4, loop ? "#404040" : "#009e73");
+        if (unrolled->n_marks > LABELS)
             continue;
-        snprintf(text, sizeof text, "%.60s %s %" PRIu32, g->block_name[m->block],
-                 loop ? "round" : "branch", m->number);
+        snprintf(text, sizeof text, "%.60s %s %" PRIu32, g->block_name[mark->block],
+                 loop ? "round" : "branch", mark->number);
         fprintf(to, "set label ");
         mpl_put_gnuplot(to, text);
         fprintf(to, " at %" PRIu32 ", graph 0.99 rotate by 90 right offset 0.6,0 font ',8' front\n",
-                m->column);
+                mark->column);
     }
 }
 
 /* Draws the boxes, the live bytes as a line, and the bound as a dashed line. */
 static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const mpl_record *row,
-                             const mpl_plan *plan, const mpl_unrolled *u, const char *unit,
+                             const mpl_plan *plan, const mpl_unrolled *unrolled, const char *unit,
                              const char *picture, bool png)
 {
     mpl_status st = MPL_OK;
@@ -199,23 +199,23 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
     char what[64];
 
     MPL_TRY(mpl_new(ctx, live, p->n_steps));
-    MPL_TRY(mpl_new(ctx, across, u->n_columns));
+    MPL_TRY(mpl_new(ctx, across, unrolled->n_columns));
     if (p->before == NULL)
         MPL_TRY(mpl_peak_live(ctx, p, 0, &peak, live, NULL));
-    for (uint32_t i = 0; i < u->n_columns && p->before == NULL; i++)
-        across[i] = live[u->step[i]];
-    put_axes(to, job, row, plan, unit, u->n_columns, png);
-    put_marks(to, job->source.graph, u);
+    for (uint32_t i = 0; i < unrolled->n_columns && p->before == NULL; i++)
+        across[i] = live[unrolled->step[i]];
+    put_axes(to, job, row, plan, unit, unrolled->n_columns, png);
+    put_marks(to, job->source.graph, unrolled);
     fprintf(to, "set output ");
     mpl_put_gnuplot(to, picture);
     fprintf(to, "\n$buffers << EOD\n");
-    for (uint32_t i = 0; i < u->n_boxes; i++)
-        fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", u->box[i].from, u->box[i].to,
-                (double)u->box[i].offset / in.bytes,
-                (double)(u->box[i].offset + u->box[i].bytes) / in.bytes,
-                (double)u->box[i].bytes / in.bytes);
+    for (uint32_t i = 0; i < unrolled->n_boxes; i++)
+        fprintf(to, "%" PRIu32 " %" PRIu32 " %.17g %.17g %.17g\n", unrolled->box[i].from,
+                unrolled->box[i].to, (double)unrolled->box[i].offset / in.bytes,
+                (double)(unrolled->box[i].offset + unrolled->box[i].bytes) / in.bytes,
+                (double)unrolled->box[i].bytes / in.bytes);
     fprintf(to, "EOD\n");
-    few = put_live(to, &in, across, p->before == NULL ? u->n_columns : 0);
+    few = put_live(to, &in, across, p->before == NULL ? unrolled->n_columns : 0);
     snprintf(what, sizeof what, "live bytes");
     if (few > 1)
         snprintf(what, sizeof what, "live bytes, largest of %" PRIu32 " steps", few);
@@ -224,7 +224,7 @@ static mpl_status put_script(mpl_ctx *ctx, FILE *to, const mpl_job *job, const m
             "palette "
             "notitle, "
             "%s%s%s%.17g with lines dt 2 lw 1.5 lc rgb '#000000' title 'bound'\n",
-            u->n_boxes > MANY ? "0.4" : "1",
+            unrolled->n_boxes > MANY ? "0.4" : "1",
             p->before == NULL ? "$live using 1:2 with lines lw 1.2 lc rgb '#d55e00' title '" : "",
             p->before == NULL ? what : "", p->before == NULL ? "', " : "",
             (double)job->bound_bytes / in.bytes);
@@ -247,19 +247,19 @@ static void put_title(FILE *to, const mpl_job *job, const mpl_box *box)
 }
 
 /* Copies the SVG with a title in each box; *n: number of titles. */
-static void put_titles(FILE *to, const char *svg, const mpl_job *job, const mpl_unrolled *u,
+static void put_titles(FILE *to, const char *svg, const mpl_job *job, const mpl_unrolled *unrolled,
                        uint32_t *n)
 {
     const char *at = svg, *plot = strstr(svg, "<g id=\"gnuplot_plot_1\""), *polygon = plot, *end;
 
-    for (*n = 0; polygon != NULL && *n < u->n_boxes; ++*n) {
+    for (*n = 0; polygon != NULL && *n < unrolled->n_boxes; ++*n) {
         polygon = strstr(polygon, "<polygon");
         end = polygon != NULL ? strstr(polygon, "/>") : NULL;
         if (end == NULL)
             break;
         fwrite(at, 1, (size_t)(end - at), to);
         fputs("><title>", to);
-        put_title(to, job, &u->box[*n]);
+        put_title(to, job, &unrolled->box[*n]);
         fputs("</title></polygon>", to);
         at = polygon = end + 2;
     }

@@ -119,29 +119,29 @@ static mpl_status apart_begin(mpl_ctx *ctx, apart *a)
 }
 
 /* Closing the socket ends a process that has got no requests. */
-static void apart_end(apart *a)
+static void apart_end(apart *self)
 {
-    if (a->shared == NULL)
+    if (self->shared == NULL)
         return;
-    if (a->socket >= 0)
-        close(a->socket);
-    a->socket = -1;
-    if (a->pid != 0)
-        mpl_reap(a->pid);
-    a->pid = 0;
-    munmap(a->shared, sizeof *a->shared);
-    a->shared = NULL;
+    if (self->socket >= 0)
+        close(self->socket);
+    self->socket = -1;
+    if (self->pid != 0)
+        mpl_reap(self->pid);
+    self->pid = 0;
+    munmap(self->shared, sizeof *self->shared);
+    self->shared = NULL;
 }
 
-static void play_apart(apart *a, const mpl_request *request, uint32_t n, outcome *out)
+static void play_apart(apart *self, const mpl_request *request, uint32_t n, outcome *out)
 {
     int how;
 
-    if (give(a->socket, &n, sizeof n))
-        give(a->socket, request, n * sizeof *request);
-    how = mpl_reap(a->pid);
-    a->pid = 0;
-    *out = *a->shared;
+    if (give(self->socket, &n, sizeof n))
+        give(self->socket, request, n * sizeof *request);
+    how = mpl_reap(self->pid);
+    self->pid = 0;
+    *out = *self->shared;
     if (how != 0)
         mpl_ended_text("the process of malloc", how, sizeof out->message, out->message);
     out->st = how != 0 ? MPL_EMEM : out->st;
@@ -167,231 +167,234 @@ typedef struct replay {
 } replay;
 
 /* Buffers that share a storage are one request. */
-static mpl_status make_requests(replay *r)
+static mpl_status make_requests(replay *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = r->job.problem;
+    const mpl_problem *p = self->job.problem;
     mpl_problem *hull = NULL;
     uint32_t *into = NULL;
 
     if (p->inside != NULL) {
-        MPL_TRY(mpl_new(r->ctx, into, p->n));
-        MPL_TRY(mpl_problem_hull(r->ctx, p, &hull, into));
+        MPL_TRY(mpl_new(self->ctx, into, p->n));
+        MPL_TRY(mpl_problem_hull(self->ctx, p, &hull, into));
         p = hull;
     }
-    MPL_TRY(mpl_requests_make(r->ctx, p, 0, &r->request, &r->n));
-    if (r->n == 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
+    MPL_TRY(mpl_requests_make(self->ctx, p, 0, &self->request, &self->n));
+    if (self->n == 0)
+        MPL_FAIL(self->ctx, MPL_EINPUT,
                  "%.200s: nothing is allocated; inputs and outputs are with --pin none",
-                 r->job.text);
-    MPL_TRY(mpl_requests_problem(r->ctx, r->request, r->n, &r->problem));
+                 self->job.text);
+    MPL_TRY(mpl_requests_problem(self->ctx, self->request, self->n, &self->problem));
 out:
-    mpl_problem_free(r->ctx, hull);
-    mpl_free(r->ctx, into);
+    mpl_problem_free(self->ctx, hull);
+    mpl_free(self->ctx, into);
     return st;
 }
 
-static mpl_status find_optimum(replay *r)
+static mpl_status find_optimum(replay *self)
 {
-    mpl_job job = r->job;
+    mpl_job job = self->job;
 
-    job.problem = r->problem;
+    job.problem = self->problem;
     job.bound_kind = "peak_live";
-    MPL_PASS(mpl_lower_bound(r->ctx, r->problem, 0, &job.bound_bytes, NULL));
-    return mpl_optimum_find(r->ctx, r->options, &job, &r->optimum);
+    MPL_PASS(mpl_lower_bound(self->ctx, self->problem, 0, &job.bound_bytes, NULL));
+    return mpl_optimum_find(self->ctx, self->options, &job, &self->optimum);
 }
 
 /* Whether it is among the first n. */
-static bool is_named(const replay *r, const char *name, uint32_t n)
+static bool is_named(const replay *self, const char *name, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (strcmp(r->names.item[i], name) == 0)
+        if (strcmp(self->names.item[i], name) == 0)
             return true;
     return false;
 }
 
 /* The names of --allocator, each checked; `all` stands for the list. */
-static mpl_status read_names(replay *r)
+static mpl_status read_names(replay *self)
 {
-    if (strcmp(r->options->allocator, "all") == 0) {
+    if (strcmp(self->options->allocator, "all") == 0) {
         uint32_t n = 0;
 
         while (mpl_allocators[n] != NULL)
             n++;
-        MPL_PASS(mpl_new(r->ctx, r->names.item, n));
-        for (; r->names.n < n; r->names.n++)
-            r->names.item[r->names.n] = mpl_allocators[r->names.n]->name;
+        MPL_PASS(mpl_new(self->ctx, self->names.item, n));
+        for (; self->names.n < n; self->names.n++)
+            self->names.item[self->names.n] = mpl_allocators[self->names.n]->name;
         return MPL_OK;
     }
-    MPL_PASS(mpl_strings_split(r->ctx, r->options->allocator, "--allocator", &r->store, &r->names));
-    for (uint32_t i = 0; i < r->names.n; i++)
-        if (mpl_allocator_find(r->names.item[i]) == NULL)
-            return MPL_REFUSE(r->ctx,
+    MPL_PASS(mpl_strings_split(self->ctx, self->options->allocator, "--allocator", &self->store,
+                               &self->names));
+    for (uint32_t i = 0; i < self->names.n; i++)
+        if (mpl_allocator_find(self->names.item[i]) == NULL)
+            return MPL_REFUSE(self->ctx,
                               "--allocator: no allocator '%.60s'; memplan list allocators "
                               "tells of them, all takes each",
-                              r->names.item[i]);
-        else if (is_named(r, r->names.item[i], i))
-            return MPL_REFUSE(r->ctx, "--allocator: %s stands there twice", r->names.item[i]);
+                              self->names.item[i]);
+        else if (is_named(self, self->names.item[i], i))
+            return MPL_REFUSE(self->ctx, "--allocator: %s stands there twice", self->names.item[i]);
     return MPL_OK;
 }
 
 /* ---- rows and lines ---- */
 
-static mpl_status make_row(replay *r, const char *name, const outcome *o, mpl_record **out)
+static mpl_status make_row(replay *self, const char *name, const outcome *o, mpl_record **out)
 {
-    const mpl_online_facts *f = &o->facts;
+    const mpl_online_facts *facts = &o->facts;
     mpl_record *row = NULL;
     char hash[17];
 
-    MPL_PASS(mpl_job_row(r->ctx, r->options, &r->job, NULL, &row));
-    snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(r->problem));
+    MPL_PASS(mpl_job_row(self->ctx, self->options, &self->job, NULL, &row));
+    snprintf(hash, sizeof hash, "%016" PRIx64, mpl_problem_hash(self->problem));
     mpl_record_text(row, MPL_FIELD_problem_hash, hash);
     mpl_record_text(row, MPL_FIELD_allocator, name);
-    mpl_record_int(row, MPL_FIELD_bound_bytes, r->optimum.bound_bytes);
-    mpl_record_text(row, MPL_FIELD_bound_kind, r->optimum.bound_kind);
-    if (r->optimum.best_bytes != UINT64_MAX)
-        mpl_record_int(row, MPL_FIELD_planned_bytes, r->optimum.best_bytes);
-    if (r->optimum.proved)
-        mpl_record_int(row, MPL_FIELD_optimum_bytes, r->optimum.best_bytes);
+    mpl_record_int(row, MPL_FIELD_bound_bytes, self->optimum.bound_bytes);
+    mpl_record_text(row, MPL_FIELD_bound_kind, self->optimum.bound_kind);
+    if (self->optimum.best_bytes != UINT64_MAX)
+        mpl_record_int(row, MPL_FIELD_planned_bytes, self->optimum.best_bytes);
+    if (self->optimum.proved)
+        mpl_record_int(row, MPL_FIELD_optimum_bytes, self->optimum.best_bytes);
     *out = row;
     if (o->st != MPL_OK) {
         mpl_record_text(row, MPL_FIELD_status, mpl_row_status(o->st));
         mpl_record_text(row, MPL_FIELD_reason, o->message);
         return MPL_OK;
     }
-    mpl_record_int(row, MPL_FIELD_reserved_bytes, f->reserved_bytes);
-    mpl_record_int(row, MPL_FIELD_requested_bytes, f->requested_bytes);
-    mpl_record_int(row, MPL_FIELD_live_peak_bytes, f->live_peak_bytes);
-    mpl_record_real(row, MPL_FIELD_fragmentation, mpl_online_fragmentation(f));
+    mpl_record_int(row, MPL_FIELD_reserved_bytes, facts->reserved_bytes);
+    mpl_record_int(row, MPL_FIELD_requested_bytes, facts->requested_bytes);
+    mpl_record_int(row, MPL_FIELD_live_peak_bytes, facts->live_peak_bytes);
+    mpl_record_real(row, MPL_FIELD_fragmentation, mpl_online_fragmentation(facts));
     mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)o->ns);
     return MPL_OK;
 }
 
-static mpl_status add_line(replay *r, const char *name, const outcome *o)
+static mpl_status add_line(replay *self, const char *name, const outcome *o)
 {
-    uint64_t least = r->optimum.proved ? r->optimum.best_bytes : r->optimum.bound_bytes;
+    uint64_t least = self->optimum.proved ? self->optimum.best_bytes : self->optimum.bound_bytes;
     char gap[32], text[MPL_CELL_TEXT];
 
-    MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "%s", name));
+    MPL_PASS(mpl_grid_cell(self->ctx, &self->grid, "%s", name));
     if (o->st != MPL_OK) {
         for (int i = 0; i < 4; i++)
-            MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "-"));
-        return mpl_grid_cell(r->ctx, &r->grid, "%s", mpl_row_status(o->st));
+            MPL_PASS(mpl_grid_cell(self->ctx, &self->grid, "-"));
+        return mpl_grid_cell(self->ctx, &self->grid, "%s", mpl_row_status(o->st));
     }
-    MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "%" PRIu64, o->facts.reserved_bytes));
-    MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "%s", mpl_mib_text(o->facts.reserved_bytes, text)));
+    MPL_PASS(mpl_grid_cell(self->ctx, &self->grid, "%" PRIu64, o->facts.reserved_bytes));
     MPL_PASS(
-        mpl_grid_cell(r->ctx, &r->grid, "%s", mpl_gap_text(o->facts.reserved_bytes, least, gap)));
-    MPL_PASS(mpl_grid_cell(r->ctx, &r->grid, "%.1f %%", 100 * mpl_online_fragmentation(&o->facts)));
-    return mpl_grid_cell(r->ctx, &r->grid, "%.1f", (double)o->ns / (double)r->n);
+        mpl_grid_cell(self->ctx, &self->grid, "%s", mpl_mib_text(o->facts.reserved_bytes, text)));
+    MPL_PASS(mpl_grid_cell(self->ctx, &self->grid, "%s",
+                           mpl_gap_text(o->facts.reserved_bytes, least, gap)));
+    MPL_PASS(mpl_grid_cell(self->ctx, &self->grid, "%.1f %%",
+                           100 * mpl_online_fragmentation(&o->facts)));
+    return mpl_grid_cell(self->ctx, &self->grid, "%.1f", (double)o->ns / (double)self->n);
 }
 
 /* To the file, the object of --json, the lines. */
-static mpl_status put(replay *r, const char *name, const outcome *o)
+static mpl_status put(replay *self, const char *name, const outcome *o)
 {
     mpl_status st = MPL_OK;
     mpl_record *row = NULL;
     char *json = NULL, *all = NULL;
     size_t size;
 
-    MPL_TRY(make_row(r, name, o, &row));
-    if (r->options->output != NULL)
-        MPL_TRY(mpl_row_file_append(r->ctx, &r->file, row));
-    MPL_TRY(add_line(r, name, o));
-    if (!r->options->json)
+    MPL_TRY(make_row(self, name, o, &row));
+    if (self->options->output != NULL)
+        MPL_TRY(mpl_row_file_append(self->ctx, &self->file, row));
+    MPL_TRY(add_line(self, name, o));
+    if (!self->options->json)
         goto out;
-    MPL_TRY(mpl_record_write(r->ctx, row, &json));
-    size = strlen(json) + (r->json != NULL ? strlen(r->json) : 0) + 2;
-    MPL_TRY(mpl_new(r->ctx, all, size));
-    snprintf(all, size, "%s%s%s", r->json != NULL ? r->json : "", r->json != NULL ? "\n" : "",
-             json);
-    mpl_free(r->ctx, r->json);
-    r->json = all;
+    MPL_TRY(mpl_record_write(self->ctx, row, &json));
+    size = strlen(json) + (self->json != NULL ? strlen(self->json) : 0) + 2;
+    MPL_TRY(mpl_new(self->ctx, all, size));
+    snprintf(all, size, "%s%s%s", self->json != NULL ? self->json : "",
+             self->json != NULL ? "\n" : "", json);
+    mpl_free(self->ctx, self->json);
+    self->json = all;
 out:
-    mpl_free(r->ctx, json);
-    mpl_record_free(r->ctx, row);
+    mpl_free(self->ctx, json);
+    mpl_record_free(self->ctx, row);
     return st;
 }
 
-static void print(const replay *r)
+static void print(const replay *self)
 {
-    const mpl_optimum *o = &r->optimum;
+    const mpl_optimum *optimum = &self->optimum;
     char gap[32];
 
     printf("requests %s: %" PRIu32 " allocations of %" PRIu64 " bytes, at most %" PRIu64
            " bytes (%s) alive\n",
-           mpl_shown(r->job.text), r->problem->n, r->requested_bytes, r->live_peak_bytes,
-           mpl_sized(r->live_peak_bytes).text);
-    if (o->proved)
-        printf("optimum  %12" PRIu64 " bytes  %14s  proved by %s\n", o->best_bytes,
-               mpl_sized(o->best_bytes).text, o->by);
+           mpl_shown(self->job.text), self->problem->n, self->requested_bytes,
+           self->live_peak_bytes, mpl_sized(self->live_peak_bytes).text);
+    if (optimum->proved)
+        printf("optimum  %12" PRIu64 " bytes  %14s  proved by %s\n", optimum->best_bytes,
+               mpl_sized(optimum->best_bytes).text, optimum->by);
     else
         printf("bound    %12" PRIu64 " bytes  %14s  %s; the best plan found has %" PRIu64
                " bytes, %s\n",
-               o->bound_bytes, mpl_sized(o->bound_bytes).text, o->bound_kind, o->best_bytes,
-               mpl_gap_text(o->best_bytes, o->bound_bytes, gap));
-    mpl_grid_print(stdout, &r->grid, false);
-    if (is_named(r, "malloc", r->names.n))
+               optimum->bound_bytes, mpl_sized(optimum->bound_bytes).text, optimum->bound_kind,
+               optimum->best_bytes, mpl_gap_text(optimum->best_bytes, optimum->bound_bytes, gap));
+    mpl_grid_print(stdout, &self->grid, false);
+    if (is_named(self, "malloc", self->names.n))
         printf("malloc   reserved is what mallinfo2 says that a process which does nothing else "
                "holds, looked at after\n         requests of 64 KiB or more and when its heap has "
                "grown\n");
 }
 
 /* Plays all; the first failure of one that was named ends as the command's. */
-static mpl_status play_all(replay *r)
+static mpl_status play_all(replay *self)
 {
     mpl_status st = MPL_OK;
-    bool all = strcmp(r->options->allocator, "all") == 0;
-    char message[sizeof r->ctx->message] = "";
+    bool all = strcmp(self->options->allocator, "all") == 0;
+    char message[sizeof self->ctx->message] = "";
 
-    for (uint32_t i = 0; i < r->names.n; i++) {
-        const mpl_allocator *kind = mpl_allocator_find(r->names.item[i]);
+    for (uint32_t i = 0; i < self->names.n; i++) {
+        const mpl_allocator *kind = mpl_allocator_find(self->names.item[i]);
         outcome o = {0};
 
         if (kind->is_real)
-            play_apart(&r->apart, r->request, r->n, &o);
+            play_apart(&self->apart, self->request, self->n, &o);
         else
-            play(r->ctx, r->request, r->n, kind, r->options->capacity, &o);
-        if (o.st == MPL_OK && o.facts.reserved_bytes > r->options->capacity) {
+            play(self->ctx, self->request, self->n, kind, self->options->capacity, &o);
+        if (o.st == MPL_OK && o.facts.reserved_bytes > self->options->capacity) {
             o.st = MPL_ELIMIT;
             snprintf(o.message, sizeof o.message, "it held %" PRIu64 " bytes; %" PRIu64 " may be",
-                     o.facts.reserved_bytes, r->options->capacity);
+                     o.facts.reserved_bytes, self->options->capacity);
         }
-        MPL_PASS(put(r, kind->name, &o));
+        MPL_PASS(put(self, kind->name, &o));
         if (o.st != MPL_OK && st == MPL_OK && !(all && o.st == MPL_EUNAVAIL)) {
             st = o.st;
             snprintf(message, sizeof message, "%s: %.400s", kind->name, o.message);
         }
         if (o.st == MPL_OK) {
-            r->requested_bytes = o.facts.requested_bytes;
-            r->live_peak_bytes = o.facts.live_peak_bytes;
+            self->requested_bytes = o.facts.requested_bytes;
+            self->live_peak_bytes = o.facts.live_peak_bytes;
         }
     }
-    memcpy(r->ctx->message, message, sizeof message);
+    memcpy(self->ctx->message, message, sizeof message);
     return st;
 }
 
-static mpl_status run(replay *r)
+static mpl_status run(replay *self)
 {
     static const char *const head[] = {"allocator",        "reserved bytes", "MiB",
                                        "over the optimum", "fragmentation",  "ns a request"};
     mpl_status st;
 
-    MPL_PASS(read_names(r));
-    if (is_named(r, "malloc", r->names.n))
-        MPL_PASS(apart_begin(r->ctx, &r->apart));
-    MPL_PASS(mpl_job_open(r->ctx, r->options, r->options->args.item[0], &r->job));
-    MPL_PASS(mpl_job_problem_here(r->ctx, r->options, &r->job));
-    MPL_PASS(make_requests(r));
-    MPL_PASS(find_optimum(r));
-    if (r->options->output != NULL)
-        MPL_PASS(mpl_row_file_open(r->ctx, r->options->output, &r->file));
-    r->grid.n_cols = 6;
-    MPL_PASS(mpl_grid_head(r->ctx, &r->grid, head));
-    st = play_all(r);
-    if (!r->options->json && !r->options->quiet)
-        print(r);
-    r->options->result = r->json, r->json = NULL;
+    MPL_PASS(read_names(self));
+    if (is_named(self, "malloc", self->names.n))
+        MPL_PASS(apart_begin(self->ctx, &self->apart));
+    MPL_PASS(mpl_job_open(self->ctx, self->options, self->options->args.item[0], &self->job));
+    MPL_PASS(mpl_job_problem_here(self->ctx, self->options, &self->job));
+    MPL_PASS(make_requests(self));
+    MPL_PASS(find_optimum(self));
+    if (self->options->output != NULL)
+        MPL_PASS(mpl_row_file_open(self->ctx, self->options->output, &self->file));
+    self->grid.n_cols = 6;
+    MPL_PASS(mpl_grid_head(self->ctx, &self->grid, head));
+    st = play_all(self);
+    if (!self->options->json && !self->options->quiet)
+        print(self);
+    self->options->result = self->json, self->json = NULL;
     return st;
 }
 

@@ -8,23 +8,24 @@
 #include "harness/residency/residency_job.h"
 #include "harness/shapes/template_job.h"
 
-static void print_device(const mpl_measured *m)
+static void print_device(const mpl_measured *measured)
 {
-    const mpl_exec_facts *f = &m->facts;
+    const mpl_exec_facts *facts = &measured->facts;
 
     printf("device    %12" PRIu64 " bytes asked of it, %" PRIu64
            " taken; products of %s, within %.0e of ref\n",
-           f->device_asked, f->device_taken, f->math, f->tolerance);
-    for (uint32_t i = 0; i < f->n_hows; i++)
-        printf("%s%" PRIu32 " %s", i == 0 ? "computes  " : ", ", f->how[i].n, f->how[i].name);
+           facts->device_asked, facts->device_taken, facts->math, facts->tolerance);
+    for (uint32_t i = 0; i < facts->n_hows; i++)
+        printf("%s%" PRIu32 " %s", i == 0 ? "computes  " : ", ", facts->how[i].n,
+               facts->how[i].name);
     printf("\n");
-    if (m->allocators.on_device)
+    if (measured->allocators.on_device)
         printf("requests  %s at once; cudaMalloc %s, cudaMallocAsync %s, a caching "
                "allocator %s\n",
-               mpl_sized(m->allocators.model.live_peak_bytes).text,
-               mpl_sized(m->allocators.own[MPL_REPLAY_PLAIN].peak_bytes).text,
-               mpl_sized(m->allocators.own[MPL_REPLAY_POOL].peak_bytes).text,
-               mpl_sized(m->allocators.model.reserved_bytes).text);
+               mpl_sized(measured->allocators.model.live_peak_bytes).text,
+               mpl_sized(measured->allocators.own[MPL_REPLAY_PLAIN].peak_bytes).text,
+               mpl_sized(measured->allocators.own[MPL_REPLAY_POOL].peak_bytes).text,
+               mpl_sized(measured->allocators.model.reserved_bytes).text);
 }
 
 static void print_workers(const mpl_job *job, const mpl_record *row, uint32_t workers)
@@ -37,7 +38,7 @@ static void print_workers(const mpl_job *job, const mpl_record *row, uint32_t wo
            (double)several / 1e6);
 }
 
-static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_executed *o)
+static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_executed *executed)
 {
     int64_t median = 0;
     uint64_t repeat = 0;
@@ -49,50 +50,52 @@ static void print_outcome(const mpl_job *job, const mpl_record *row, const mpl_e
            strcmp(job->backend->name, "ref") == 0 && mpl_backend_default() == job->backend
                ? "; this build has no faster one"
                : "");
-    if (o->measured.workers > 1)
-        print_workers(job, row, o->measured.workers);
+    if (executed->measured.workers > 1)
+        print_workers(job, row, executed->measured.workers);
     else if (job->problem->before != NULL)
         printf("executed  in order, one operation after the other; that the plan holds in parallel "
                "too is "
                "verified, "
                "not run\n");
-    printf("outputs:  %s to the run that shares nothing", mpl_outputs_word(o->error));
-    if (o->error > 0)
-        printf(" (largest relative error %.3g)", o->error);
+    printf("outputs:  %s to the run that shares nothing", mpl_outputs_word(executed->error));
+    if (executed->error > 0)
+        printf(" (largest relative error %.3g)", executed->error);
     printf("\n");
-    if (o->expected)
+    if (executed->expected)
         printf("expected: %s %.3g (largest relative error %.3g)\n",
-               o->expect_share <= 1 ? "within" : "not within", o->expect_allowed, o->expect_error);
-    if (o->early.text != NULL && o->early.text[0] != '\0')
-        printf("early     %s\n", o->early.text);
+               executed->expect_share <= 1 ? "within" : "not within", executed->expect_allowed,
+               executed->expect_error);
+    if (executed->early.text != NULL && executed->early.text[0] != '\0')
+        printf("early     %s\n", executed->early.text);
     if (job->twice.n_ops > 0)
         printf("again     %u of %u operations, equal to a whole evaluation, bit for bit; %s kept "
                "for it\n",
                job->twice.n_again, job->twice.n_ops, mpl_sized(job->twice.kept_bytes).text);
-    printf("planned   %12" PRIu64 " bytes  %14s\n", o->measured.facts.arena_bytes,
-           mpl_sized(o->measured.facts.arena_bytes).text);
+    printf("planned   %12" PRIu64 " bytes  %14s\n", executed->measured.facts.arena_bytes,
+           mpl_sized(executed->measured.facts.arena_bytes).text);
     printf("measured  %12" PRIu64 " bytes  %14s resident in the arena\n",
-           o->measured.facts.measured_bytes, mpl_sized(o->measured.facts.measured_bytes).text);
+           executed->measured.facts.measured_bytes,
+           mpl_sized(executed->measured.facts.measured_bytes).text);
     printf("workspace %12" PRIu64 " bytes\nweights   %12" PRIu64 " bytes, %" PRIu64
            " more reordered\n",
-           o->measured.facts.workspace_bytes, o->measured.facts.weight_bytes,
-           o->measured.facts.packed_bytes);
-    printf("copied    %12" PRIu64 " bytes in a run", o->measured.facts.copied_bytes);
-    if (o->measured.facts.copied_bytes > 0)
+           executed->measured.facts.workspace_bytes, executed->measured.facts.weight_bytes,
+           executed->measured.facts.packed_bytes);
+    printf("copied    %12" PRIu64 " bytes in a run", executed->measured.facts.copied_bytes);
+    if (executed->measured.facts.copied_bytes > 0)
         printf(", of them %" PRIu64 " carried from round to round",
-               o->measured.facts.loop_carry_bytes);
+               executed->measured.facts.loop_carry_bytes);
     printf("\n");
     printf("process   %12" PRIu64 " bytes  %14s at most, %s before the run was prepared\n",
-           o->measured.rss_bytes, mpl_sized(o->measured.rss_bytes).text,
-           mpl_sized(o->measured.before_bytes).text);
+           executed->measured.rss_bytes, mpl_sized(executed->measured.rss_bytes).text,
+           mpl_sized(executed->measured.before_bytes).text);
     printf("time      %.3f ms (median of %" PRIu64 ")\n", (double)median / 1e6, repeat);
     if (mpl_record_median(row, MPL_FIELD_replay_ns, &median))
         printf("replayed  %.3f ms as a CUDA graph\n", (double)median / 1e6);
     if (mpl_record_median(row, MPL_FIELD_malloc_ns, &median))
         printf("malloc    %.3f ms with one malloc a buffer, %s at once\n", (double)median / 1e6,
-               mpl_sized(o->measured.malloc_bytes).text);
-    if (o->measured.facts.math[0] != '\0')
-        print_device(&o->measured);
+               mpl_sized(executed->measured.malloc_bytes).text);
+    if (executed->measured.facts.math[0] != '\0')
+        print_device(&executed->measured);
 }
 
 /* By a template: one shape, or several that are drawn. */

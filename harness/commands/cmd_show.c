@@ -137,54 +137,55 @@ static void show_passes(const mpl_job *job)
     printf("optimised    %6" PRIu32 " operations became %" PRIu32 "\n", job->n_ops_before,
            job->source.graph->n_ops);
     for (int i = 0; i < MPL_N_PASSES; i++) {
-        const mpl_pass_count *c = &job->passes[i];
+        const mpl_pass_count *count = &job->passes[i];
 
-        if (c->places > 0)
+        if (count->places > 0)
             printf("             %-14s %6" PRIu32 " places, %6" PRIi64 " operations and %14" PRIi64
                    " bytes of results less, outputs %s\n",
-                   mpl_pass_table[i].name, c->places, c->ops_less, c->bytes_less,
+                   mpl_pass_table[i].name, count->places, count->ops_less, count->bytes_less,
                    mpl_pass_table[i].tolerance > 0 ? "rounded anew" : "the same");
     }
 }
 
 /* Prints how much of their tapes loops keep. */
-static void show_tapes(const mpl_recompute_found *f)
+static void show_tapes(const mpl_recompute_found *found)
 {
-    if (f->n_taped == 0)
+    if (found->n_taped == 0)
         return;
     printf("             %" PRIu32 " of %" PRIu32 " loops with a tape: %" PRIu64
            " bytes of states, before %" PRIu64 "; %" PRIu64
            " rounds forward beyond those reversed; outside loops: off\n",
-           f->n_loops, f->n_taped, f->tape_bytes, f->tape_before_bytes, f->forward_rounds);
-    if (f->why[0] != '\0')
-        printf("             %s\n", f->why);
+           found->n_loops, found->n_taped, found->tape_bytes, found->tape_before_bytes,
+           found->forward_rounds);
+    if (found->why[0] != '\0')
+        printf("             %s\n", found->why);
 }
 
 static void show_recomputed(const mpl_job *job)
 {
-    const mpl_recompute_found *f = &job->recomputed;
+    const mpl_recompute_found *found = &job->recomputed;
 
     printf("recomputed   %6" PRIu32
            " operations run again, %.3f of a forward part more; peak live %" PRIu64
            " bytes, before %" PRIu64 " (%.2f times less)\n",
-           f->facts.n_again,
-           (double)f->facts.extra_work / (double)mpl_max_u64(f->facts.forward_work, 1),
-           f->peak_bytes, f->before_bytes,
-           (double)f->before_bytes / (double)mpl_max_u64(f->peak_bytes, 1));
-    show_tapes(f);
-    if (f->claim == MPL_RECOMPUTE_OPTIMAL)
+           found->facts.n_again,
+           (double)found->facts.extra_work / (double)mpl_max_u64(found->facts.forward_work, 1),
+           found->peak_bytes, found->before_bytes,
+           (double)found->before_bytes / (double)mpl_max_u64(found->peak_bytes, 1));
+    show_tapes(found);
+    if (found->claim == MPL_RECOMPUTE_OPTIMAL)
         printf("             no choice of repeats does less work within the budget (proved in "
                "doubles)\n");
-    else if (f->has_bound)
+    else if (found->has_bound)
         printf("             less than %.3f of a forward part is not enough within the budget "
                "(proved in "
                "doubles)\n",
-               (double)f->bound_work / (double)mpl_max_u64(f->facts.forward_work, 1));
-    if (f->n_regions > 0)
+               (double)found->bound_work / (double)mpl_max_u64(found->facts.forward_work, 1));
+    if (found->n_regions > 0)
         printf("             composed of %" PRIu32 " regions, %" PRIu32
                " of them not searched (nothing runs again, or all of them)%s\n",
-               f->n_regions, f->n_plain,
-               f->claim == MPL_RECOMPUTE_REGIONS ? "; no composition does less work" : "");
+               found->n_regions, found->n_plain,
+               found->claim == MPL_RECOMPUTE_REGIONS ? "; no composition does less work" : "");
 }
 
 /* Draws blocks on a UTF-8 terminal, '#' elsewhere. */
@@ -300,13 +301,13 @@ static void show_order(const mpl_options *options, const mpl_job *job)
 }
 
 /* Prints the concats whose operands lie inside their results, and the reason for the choice. */
-static void show_concats(const mpl_concat_found *f)
+static void show_concats(const mpl_concat_found *found)
 {
     printf("concats      %6" PRIu32 " of %" PRIu32
            " that could do so have their operands in place, by %s",
-           f->n_shared, f->n, mpl_concat_by_name(f->by));
-    if (f->by == MPL_CONCAT_BY_EXACT)
-        printf(" (%" PRIu32 " planned, %" PRIu64 " ticks)", f->n_planned, f->ticks);
+           found->n_shared, found->n, mpl_concat_by_name(found->by));
+    if (found->by == MPL_CONCAT_BY_EXACT)
+        printf(" (%" PRIu32 " planned, %" PRIu64 " ticks)", found->n_planned, found->ticks);
     printf("\n");
 }
 

@@ -43,20 +43,21 @@ typedef struct variant {
 } variant;
 
 /* The graph without a layout of its own. */
-static mpl_status open_plain(const tuner *t, mpl_options *options, mpl_job *job)
+static mpl_status open_plain(const tuner *self, mpl_options *options, mpl_job *job)
 {
-    *options = *t->options;
+    *options = *self->options;
     options->layout = MPL_layout_plain;
     options->given[MPL_OPT_op_times] = false; /* of what is measured, not of how this is laid */
-    MPL_PASS(mpl_job_read(t->ctx, options, t->graph, job));
-    MPL_PASS(mpl_job_passes(t->ctx, options, job));
+    MPL_PASS(mpl_job_read(self->ctx, options, self->graph, job));
+    MPL_PASS(mpl_job_passes(self->ctx, options, job));
     if (job->source.graph == NULL)
-        return MPL_REFUSE(t->ctx, "tune: %s is a list of buffers; it has no operations", t->graph);
+        return MPL_REFUSE(self->ctx, "tune: %s is a list of buffers; it has no operations",
+                          self->graph);
     if (!mpl_layouts_open(job->source.graph))
-        return MPL_REFUSE(t->ctx,
+        return MPL_REFUSE(self->ctx,
                           "tune: %s has updates or reorders; layouts are chosen of graphs without "
                           "them",
-                          t->graph);
+                          self->graph);
     return MPL_OK;
 }
 
@@ -69,55 +70,55 @@ static uint32_t n_runs(int64_t run_ns)
 }
 
 /* Runs it once, with its inputs; *n: how often it should be timed. */
-static mpl_status warm_up(const tuner *t, const mpl_job *job, mpl_exec *exec, uint32_t *n)
+static mpl_status warm_up(const tuner *self, const mpl_job *job, mpl_exec *exec, uint32_t *n)
 {
     mpl_status st = MPL_OK;
     mpl_inputs inputs = {0};
     int64_t run_ns;
 
-    MPL_TRY(mpl_inputs_make(t->ctx, t->options, job, &inputs));
+    MPL_TRY(mpl_inputs_make(self->ctx, self->options, job, &inputs));
     for (uint32_t i = 0; i < inputs.n; i++)
         MPL_TRY(mpl_exec_set_input(exec, i, inputs.data[i]));
     MPL_TRY(mpl_exec_run(exec, &run_ns));
     *n = n_runs(run_ns);
 out:
-    mpl_inputs_fini(t->ctx, &inputs);
+    mpl_inputs_fini(self->ctx, &inputs);
     return st;
 }
 
 /* Times every operation outside of blocks: the least of several runs. */
-static mpl_status time_ops(const tuner *t, const mpl_job *job, mpl_exec *exec, uint64_t *ns)
+static mpl_status time_ops(const tuner *self, const mpl_job *job, mpl_exec *exec, uint64_t *ns)
 {
     uint32_t n;
 
-    MPL_PASS(warm_up(t, job, exec, &n));
+    MPL_PASS(warm_up(self, job, exec, &n));
     return mpl_exec_op_times(exec, n, ns);
 }
 
 /* laid NULL: as --layout auto has it. */
-static mpl_status open_variant(const tuner *t, const mpl_laid *laid, variant *v)
+static mpl_status open_variant(const tuner *self, const mpl_laid *laid, variant *v)
 {
     mpl_exec_options how = {.weight_seed = 1};
 
-    MPL_PASS(open_plain(t, &v->options, &v->job));
-    MPL_PASS(laid != NULL ? mpl_graph_lay(t->ctx, &v->job.source.graph, laid)
-                          : mpl_graph_channels_last(t->ctx, &v->job.source.graph));
-    MPL_PASS(mpl_job_order(t->ctx, &v->options, &v->job));
+    MPL_PASS(open_plain(self, &v->options, &v->job));
+    MPL_PASS(laid != NULL ? mpl_graph_lay(self->ctx, &v->job.source.graph, laid)
+                          : mpl_graph_channels_last(self->ctx, &v->job.source.graph));
+    MPL_PASS(mpl_job_order(self->ctx, &v->options, &v->job));
     how.work_limit = v->job.work_limit;
-    return mpl_exec_new(t->ctx, t->backend, t->dev, v->job.source.graph, v->job.order, NULL, NULL,
-                        NULL, &how, &v->exec);
+    return mpl_exec_new(self->ctx, self->backend, self->dev, v->job.source.graph, v->job.order,
+                        NULL, NULL, NULL, &how, &v->exec);
 }
 
-static void close_variant(const tuner *t, variant *v)
+static void close_variant(const tuner *self, variant *v)
 {
-    mpl_exec_free(t->ctx, v->exec);
-    mpl_job_fini(t->ctx, &v->job);
+    mpl_exec_free(self->ctx, v->exec);
+    mpl_job_fini(self->ctx, &v->job);
     *v = (variant){0};
 }
 
 /* Lays plain, or with the preferred implementation, what reference loops would compute otherwise.
  * False: there is no such operation. */
-static bool avoid_loops(tuner *t, const variant *v)
+static bool avoid_loops(tuner *self, const variant *v)
 {
     const mpl_graph *laid = v->job.source.graph;
     bool any = false;
@@ -129,10 +130,10 @@ static bool avoid_loops(tuner *t, const variant *v)
 
         if (laid->op_kind[op] == MPL_OP_reorder)
             continue;
-        as = &t->laid[from];
+        as = &self->laid[from];
         if (as->layout == MPL_PLAIN && as->way == 0)
-            t->slow[from] = loops;
-        else if (loops && !t->slow[from])
+            self->slow[from] = loops;
+        else if (loops && !self->slow[from])
             any = true, *as = (mpl_laid){as->way > 0 ? as->layout : MPL_PLAIN, 0};
         from++;
     }
@@ -140,21 +141,21 @@ static bool avoid_loops(tuner *t, const variant *v)
 }
 
 /* Operations of the laid graph that are not reorders are those of the plain one, in its order. */
-static mpl_status record(tuner *t, const mpl_graph *laid, const mpl_graph *plain,
+static mpl_status record(tuner *self, const mpl_graph *laid, const mpl_graph *plain,
                          const uint64_t *ns, const uint8_t *changed)
 {
     mpl_op from = 0;
 
-    t->whole_ns = 0;
+    self->whole_ns = 0;
     for (mpl_op op = 0; op < laid->n_ops; op++) {
-        t->whole_ns += ns[op];
+        self->whole_ns += ns[op];
         if (laid->op_kind[op] == MPL_OP_reorder)
             continue;
         if (changed[from]) {
-            mpl_op_time time = mpl_op_time_of(plain, from, t->laid[from]);
+            mpl_op_time time = mpl_op_time_of(plain, from, self->laid[from]);
 
             time.ns = ns[op];
-            MPL_PASS(mpl_op_times_put(t->ctx, &t->times, &time));
+            MPL_PASS(mpl_op_times_put(self->ctx, &self->times, &time));
         }
         from++;
     }
@@ -162,7 +163,7 @@ static mpl_status record(tuner *t, const mpl_graph *laid, const mpl_graph *plain
 }
 
 /* Marks operations whose implementation differs from that of the variant before. */
-static uint32_t note_changes(tuner *t, const mpl_graph *laid, mpl_exec *exec, uint8_t way,
+static uint32_t note_changes(tuner *self, const mpl_graph *laid, mpl_exec *exec, uint8_t way,
                              uint8_t *changed)
 {
     uint32_t n = 0;
@@ -175,41 +176,41 @@ static uint32_t note_changes(tuner *t, const mpl_graph *laid, mpl_exec *exec, ui
             continue;
         how = mpl_exec_how(exec, op);
         changed[from] = laid->op_block[op] == 0 &&
-                        (way == 0 || strncmp(how, t->how[from], sizeof *t->how - 1) != 0);
+                        (way == 0 || strncmp(how, self->how[from], sizeof *self->how - 1) != 0);
         n += changed[from];
-        snprintf(t->how[from++], sizeof *t->how, "%s", how);
+        snprintf(self->how[from++], sizeof *self->how, "%s", how);
     }
     return n;
 }
 
-/* Times the graph laid as t->laid; *n: operations with an implementation that is new. */
-static mpl_status time_variant(tuner *t, const mpl_graph *plain, uint8_t way, uint32_t *n)
+/* Times the graph laid as self->laid; *n: operations with an implementation that is new. */
+static mpl_status time_variant(tuner *self, const mpl_graph *plain, uint8_t way, uint32_t *n)
 {
     mpl_status st = MPL_OK;
     variant v = {0};
     uint64_t *ns = NULL;
     uint8_t *changed = NULL;
 
-    MPL_TRY(open_variant(t, t->laid, &v));
-    while (avoid_loops(t, &v)) {
-        close_variant(t, &v);
-        MPL_TRY(open_variant(t, t->laid, &v));
+    MPL_TRY(open_variant(self, self->laid, &v));
+    while (avoid_loops(self, &v)) {
+        close_variant(self, &v);
+        MPL_TRY(open_variant(self, self->laid, &v));
     }
-    MPL_TRY(mpl_new(t->ctx, changed, t->n_ops));
-    *n = note_changes(t, v.job.source.graph, v.exec, way, changed);
+    MPL_TRY(mpl_new(self->ctx, changed, self->n_ops));
+    *n = note_changes(self, v.job.source.graph, v.exec, way, changed);
     if (*n == 0)
         goto out;
-    MPL_TRY(mpl_new(t->ctx, ns, v.job.source.graph->n_ops));
-    MPL_TRY(time_ops(t, &v.job, v.exec, ns));
-    MPL_TRY(record(t, v.job.source.graph, plain, ns, changed));
+    MPL_TRY(mpl_new(self->ctx, ns, v.job.source.graph->n_ops));
+    MPL_TRY(time_ops(self, &v.job, v.exec, ns));
+    MPL_TRY(record(self, v.job.source.graph, plain, ns, changed));
 out:
-    close_variant(t, &v);
-    mpl_free_each(t->ctx, ns, changed);
+    close_variant(self, &v);
+    mpl_free_each(self->ctx, ns, changed);
     return st;
 }
 
 /* All ways of one layout, in turn, until none is new. */
-static mpl_status time_layout(tuner *t, const mpl_graph *g, mpl_layout layout)
+static mpl_status time_layout(tuner *self, const mpl_graph *g, mpl_layout layout)
 {
     static const char *const where[MPL_N_LAYOUTS] = {"first", "last", "in blocks"};
 
@@ -217,19 +218,19 @@ static mpl_status time_layout(tuner *t, const mpl_graph *g, mpl_layout layout)
         uint32_t n;
 
         for (mpl_op op = 0; op < g->n_ops; op++) {
-            mpl_laid *as = &t->laid[op];
+            mpl_laid *as = &self->laid[op];
 
             if (way == 0)
                 as->layout = mpl_op_may_be(g, op, layout) ? (uint8_t)layout : MPL_PLAIN;
             as->way = as->layout == (uint8_t)layout && g->op_block[op] == 0 ? way : 0;
         }
-        MPL_PASS(time_variant(t, g, way, &n));
+        MPL_PASS(time_variant(self, g, way, &n));
         if (n == 0)
             break;
-        if (!t->options->quiet && t->round == 0)
+        if (!self->options->quiet && self->round == 0)
             printf("%s: channels %s, implementation %u: %" PRIu32 " operations timed, %.3f ms a "
                    "run\n",
-                   t->graph, where[layout], way, n, (double)t->whole_ns / 1e6);
+                   self->graph, where[layout], way, n, (double)self->whole_ns / 1e6);
         fflush(stdout);
     }
     return MPL_OK;
@@ -287,7 +288,7 @@ out:
     return st;
 }
 
-static mpl_status time_reorders(tuner *t, const mpl_graph *g)
+static mpl_status time_reorders(tuner *self, const mpl_graph *g)
 {
     mpl_status st = MPL_OK;
     mpl_job job = {.text = "reorders"};
@@ -295,27 +296,27 @@ static mpl_status time_reorders(tuner *t, const mpl_graph *g)
     mpl_exec *exec = NULL;
     uint64_t *ns = NULL;
 
-    MPL_TRY(turning_graph(t->ctx, g, &job.source.graph));
+    MPL_TRY(turning_graph(self->ctx, g, &job.source.graph));
     if (job.source.graph == NULL)
         goto out;
-    MPL_TRY(mpl_new(t->ctx, job.order, job.source.graph->n_ops));
-    MPL_TRY(mpl_order_of(t->ctx, job.source.graph, mpl_order_find("given"), job.order));
-    MPL_TRY(mpl_new(t->ctx, ns, job.source.graph->n_ops));
-    MPL_TRY(mpl_exec_new(t->ctx, t->backend, t->dev, job.source.graph, job.order, NULL, NULL, NULL,
-                         &how, &exec));
-    MPL_TRY(time_ops(t, &job, exec, ns));
+    MPL_TRY(mpl_new(self->ctx, job.order, job.source.graph->n_ops));
+    MPL_TRY(mpl_order_of(self->ctx, job.source.graph, mpl_order_find("given"), job.order));
+    MPL_TRY(mpl_new(self->ctx, ns, job.source.graph->n_ops));
+    MPL_TRY(mpl_exec_new(self->ctx, self->backend, self->dev, job.source.graph, job.order, NULL,
+                         NULL, NULL, &how, &exec));
+    MPL_TRY(time_ops(self, &job, exec, ns));
     for (mpl_op op = 0; op < job.source.graph->n_ops; op++) {
         mpl_value made = mpl_op_output(job.source.graph, op, 0);
         mpl_op_time time = mpl_reorder_time_of(&job.source.graph->value_shape[made],
                                                mpl_layout_of(job.source.graph, made));
 
         time.ns = ns[op];
-        MPL_TRY(mpl_op_times_put(t->ctx, &t->times, &time));
+        MPL_TRY(mpl_op_times_put(self->ctx, &self->times, &time));
     }
 out:
-    mpl_exec_free(t->ctx, exec);
-    mpl_free(t->ctx, ns);
-    mpl_job_fini(t->ctx, &job);
+    mpl_exec_free(self->ctx, exec);
+    mpl_free(self->ctx, ns);
+    mpl_job_fini(self->ctx, &job);
     return st;
 }
 
@@ -323,7 +324,7 @@ out:
 
 /* Times whole runs of the graph as chosen and as --layout auto has it, by turns: the least of each.
  */
-static mpl_status time_whole(tuner *t, const mpl_graph *g)
+static mpl_status time_whole(tuner *self, const mpl_graph *g)
 {
     mpl_status st = MPL_OK;
     variant v[2] = {0};
@@ -331,10 +332,10 @@ static mpl_status time_whole(tuner *t, const mpl_graph *g)
     uint32_t n = 0;
 
     for (uint32_t k = 0; k < 2; k++) {
-        whole[k] = mpl_whole_time_of(g, k == 0 ? t->laid : NULL);
+        whole[k] = mpl_whole_time_of(g, k == 0 ? self->laid : NULL);
         whole[k].ns = INT64_MAX;
-        MPL_TRY(open_variant(t, k == 0 ? t->laid : NULL, &v[k]));
-        MPL_TRY(warm_up(t, &v[k].job, v[k].exec, &n));
+        MPL_TRY(open_variant(self, k == 0 ? self->laid : NULL, &v[k]));
+        MPL_TRY(warm_up(self, &v[k].job, v[k].exec, &n));
     }
     n = n < LEAST_TURNS ? LEAST_TURNS : n;
     for (uint32_t i = 0; i < 4 * n; i++) {
@@ -344,31 +345,33 @@ static mpl_status time_whole(tuner *t, const mpl_graph *g)
         whole[i % 2].ns = mpl_min_u64(whole[i % 2].ns, (uint64_t)ns);
     }
     for (uint32_t k = 0; k < 2; k++)
-        MPL_TRY(mpl_op_times_put(t->ctx, &t->times, &whole[k]));
+        MPL_TRY(mpl_op_times_put(self->ctx, &self->times, &whole[k]));
 out:
     for (uint32_t k = 0; k < 2; k++)
-        close_variant(t, &v[k]);
+        close_variant(self, &v[k]);
     return st;
 }
 
 /* What --layout tuned will make of the times, checked in whole runs. */
-static mpl_status choose(tuner *t, const mpl_graph *g)
+static mpl_status choose(tuner *self, const mpl_graph *g)
 {
     mpl_chosen chosen;
 
-    MPL_PASS(mpl_op_times_write(t->ctx, t->options->op_times, &t->times));
-    MPL_PASS(mpl_tuned_choose(t->ctx, g, &t->times, t->options->op_times, t->laid, &chosen));
-    if (t->backend->lays_channels_last)
-        MPL_PASS(time_whole(t, g));
-    MPL_PASS(mpl_op_times_write(t->ctx, t->options->op_times, &t->times));
-    MPL_PASS(mpl_tuned_choose(t->ctx, g, &t->times, t->options->op_times, t->laid, &chosen));
-    if (t->options->quiet)
+    MPL_PASS(mpl_op_times_write(self->ctx, self->options->op_times, &self->times));
+    MPL_PASS(
+        mpl_tuned_choose(self->ctx, g, &self->times, self->options->op_times, self->laid, &chosen));
+    if (self->backend->lays_channels_last)
+        MPL_PASS(time_whole(self, g));
+    MPL_PASS(mpl_op_times_write(self->ctx, self->options->op_times, &self->times));
+    MPL_PASS(
+        mpl_tuned_choose(self->ctx, g, &self->times, self->options->op_times, self->laid, &chosen));
+    if (self->options->quiet)
         return MPL_OK;
     printf("%s: tuned, %.3f ms, reorders counted; no choice takes less than %.3f ms of these "
            "times\n",
-           t->graph, (double)chosen.ns / 1e6, (double)chosen.bound_ns / 1e6);
+           self->graph, (double)chosen.ns / 1e6, (double)chosen.bound_ns / 1e6);
     if (chosen.whole_ns > 0)
-        printf("%s: whole runs as chosen %.3f ms, as --layout auto has it %.3f ms%s\n", t->graph,
+        printf("%s: whole runs as chosen %.3f ms, as --layout auto has it %.3f ms%s\n", self->graph,
                (double)chosen.whole_ns / 1e6, (double)chosen.auto_ns / 1e6,
                chosen.as_auto ? ": --layout tuned will be auto" : "");
     return MPL_OK;
@@ -376,53 +379,54 @@ static mpl_status choose(tuner *t, const mpl_graph *g)
 
 /* ---- a graph, and all ---- */
 
-static mpl_status time_all(tuner *t, const mpl_graph *g)
+static mpl_status time_all(tuner *self, const mpl_graph *g)
 {
-    MPL_PASS(time_layout(t, g, MPL_PLAIN));
-    if (!t->backend->lays_channels_last)
+    MPL_PASS(time_layout(self, g, MPL_PLAIN));
+    if (!self->backend->lays_channels_last)
         return MPL_OK;
-    MPL_PASS(time_layout(t, g, MPL_LAST));
-    MPL_PASS(time_layout(t, g, MPL_BLOCKED));
-    return time_reorders(t, g);
+    MPL_PASS(time_layout(self, g, MPL_LAST));
+    MPL_PASS(time_layout(self, g, MPL_BLOCKED));
+    return time_reorders(self, g);
 }
 
-static mpl_status tune_graph(tuner *t)
+static mpl_status tune_graph(tuner *self)
 {
     mpl_status st = MPL_OK;
     uint64_t begin = (uint64_t)mpl_clock_ns(), ns = 0;
     mpl_job plain = {0};
     mpl_options options;
 
-    MPL_TRY(open_plain(t, &options, &plain));
-    t->n_ops = plain.source.graph->n_ops;
-    MPL_TRY(mpl_new_each(t->ctx, t->n_ops, t->laid, t->how, t->slow));
-    for (t->round = 0; t->round < MOST_ROUNDS && ns < ROUNDS_NS; t->round++) {
-        MPL_TRY(time_all(t, plain.source.graph));
+    MPL_TRY(open_plain(self, &options, &plain));
+    self->n_ops = plain.source.graph->n_ops;
+    MPL_TRY(mpl_new_each(self->ctx, self->n_ops, self->laid, self->how, self->slow));
+    for (self->round = 0; self->round < MOST_ROUNDS && ns < ROUNDS_NS; self->round++) {
+        MPL_TRY(time_all(self, plain.source.graph));
         ns = (uint64_t)mpl_clock_ns() - begin;
-        ns += ns / (t->round + 1); /* as it would be after one more */
+        ns += ns / (self->round + 1); /* as it would be after one more */
     }
-    MPL_TRY(choose(t, plain.source.graph));
+    MPL_TRY(choose(self, plain.source.graph));
 out:
-    mpl_free_each(t->ctx, t->laid, t->how, t->slow);
-    t->laid = NULL, t->how = NULL, t->slow = NULL;
-    mpl_job_fini(t->ctx, &plain);
+    mpl_free_each(self->ctx, self->laid, self->how, self->slow);
+    self->laid = NULL, self->how = NULL, self->slow = NULL;
+    mpl_job_fini(self->ctx, &plain);
     return st;
 }
 
 /* Reads the file if it is there; its times must be of this machine. */
-static mpl_status begin(tuner *t, const mpl_machine *machine, uint32_t n_threads)
+static mpl_status begin(tuner *self, const mpl_machine *machine, uint32_t n_threads)
 {
-    char origin[sizeof t->times.origin];
+    char origin[sizeof self->times.origin];
 
     snprintf(origin, sizeof origin, "%s; %s; %s; %" PRIu32 " threads", machine->cpu, machine->isa,
-             t->backend->about, n_threads > 0 ? n_threads : machine->n_cores);
-    if (access(t->options->op_times, F_OK) == 0) {
-        MPL_PASS(mpl_op_times_read(t->ctx, t->options->op_times, &t->times));
-        if (strcmp(origin, t->times.origin) != 0)
-            return MPL_REFUSE(t->ctx, "%s: its times are of '%s', this is '%s'; name another file",
-                              t->options->op_times, t->times.origin, origin);
+             self->backend->about, n_threads > 0 ? n_threads : machine->n_cores);
+    if (access(self->options->op_times, F_OK) == 0) {
+        MPL_PASS(mpl_op_times_read(self->ctx, self->options->op_times, &self->times));
+        if (strcmp(origin, self->times.origin) != 0)
+            return MPL_REFUSE(self->ctx,
+                              "%s: its times are of '%s', this is '%s'; name another file",
+                              self->options->op_times, self->times.origin, origin);
     }
-    memcpy(t->times.origin, origin, sizeof origin);
+    memcpy(self->times.origin, origin, sizeof origin);
     return MPL_OK;
 }
 

@@ -42,10 +42,10 @@ typedef struct mpl_eager {
 
 /* Runs all steps, again all of them eagerly, then the last one in turns eagerly and by its plan.
  * MPL_EINVALID: outputs differ from the run that shares nothing, or a step from the first of its
- * program in any bit. After a failure `e` holds the results so far. */
-mpl_status mpl_eager_run(mpl_ctx *ctx, const mpl_options *options, mpl_eager *e);
-void mpl_eager_fini(mpl_ctx *ctx, mpl_eager *e);
+ * program in any bit. After a failure `eager` holds the results so far. */
+mpl_status mpl_eager_run(mpl_ctx *ctx, const mpl_options *options, mpl_eager *eager);
+void mpl_eager_fini(mpl_ctx *ctx, mpl_eager *eager);
 /* Its row. */
-mpl_status mpl_eager_row(mpl_ctx *ctx, const mpl_options *options, const mpl_eager *e,
+mpl_status mpl_eager_row(mpl_ctx *ctx, const mpl_options *options, const mpl_eager *eager,
                          mpl_record **row);
-void mpl_eager_print(const mpl_options *options, const mpl_record *row, const mpl_eager *e);
+void mpl_eager_print(const mpl_options *options, const mpl_record *row, const mpl_eager *eager);

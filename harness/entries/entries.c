@@ -7,29 +7,31 @@
 
 #include <sys/stat.h>
 
-void mpl_entries_fini(mpl_ctx *ctx, mpl_entries *e)
+void mpl_entries_fini(mpl_ctx *ctx, mpl_entries *entries)
 {
-    for (uint32_t i = 0; i < e->n; i++) {
-        mpl_entry *x = &e->entry[i];
+    for (uint32_t i = 0; i < entries->n; i++) {
+        mpl_entry *entry = &entries->entry[i];
 
-        mpl_job_fini(ctx, &x->job);
-        mpl_held_free(ctx, x->held);
-        mpl_free_each(ctx, x->name, x->text, x->state);
+        mpl_job_fini(ctx, &entry->job);
+        mpl_held_free(ctx, entry->held);
+        mpl_free_each(ctx, entry->name, entry->text, entry->state);
     }
-    for (uint32_t s = 0; s < e->n_states; s++)
-        mpl_free(ctx, e->state_name[s]);
-    mpl_free_each(ctx, e->entry, e->state_name, e->state_type, e->state_shape, e->state_bytes);
-    e->entry = NULL, e->state_name = NULL, e->state_type = NULL, e->state_shape = NULL;
-    e->state_bytes = NULL;
-    e->n = e->n_states = 0;
+    for (uint32_t s = 0; s < entries->n_states; s++)
+        mpl_free(ctx, entries->state_name[s]);
+    mpl_free_each(ctx, entries->entry, entries->state_name, entries->state_type,
+                  entries->state_shape, entries->state_bytes);
+    entries->entry = NULL, entries->state_name = NULL, entries->state_type = NULL,
+    entries->state_shape = NULL;
+    entries->state_bytes = NULL;
+    entries->n = entries->n_states = 0;
 }
 
-void mpl_entries_free(mpl_ctx *ctx, mpl_entries *e)
+void mpl_entries_free(mpl_ctx *ctx, mpl_entries *entries)
 {
-    if (e == NULL)
+    if (entries == NULL)
         return;
-    mpl_entries_fini(ctx, e);
-    mpl_free_each(ctx, e->text, e);
+    mpl_entries_fini(ctx, entries);
+    mpl_free_each(ctx, entries->text, entries);
 }
 
 /* ---- which graphs ---- */
@@ -64,9 +66,9 @@ static mpl_status is_asked(mpl_ctx *ctx, const mpl_options *options, uint32_t n,
 }
 
 /* The name of a graph: its file's without folder and ending, or its network's. */
-static mpl_status name_entry(mpl_ctx *ctx, mpl_entries *e, uint32_t i)
+static mpl_status name_entry(mpl_ctx *ctx, mpl_entries *entries, uint32_t i)
 {
-    const char *text = e->entry[i].text, *slash = NULL, *dot;
+    const char *text = entries->entry[i].text, *slash = NULL, *dot;
     size_t n = strcspn(text, ":");
     char name[200];
 
@@ -78,33 +80,33 @@ static mpl_status name_entry(mpl_ctx *ctx, mpl_entries *e, uint32_t i)
     n = dot != NULL && dot > text ? (size_t)(dot - text) : n;
     snprintf(name, sizeof name, "%.*s", (int)mpl_min_u64(n, 150), text);
     for (uint32_t k = 0; k < i; k++)
-        if (strcmp(e->entry[k].name, name) == 0) {
+        if (strcmp(entries->entry[k].name, name) == 0) {
             snprintf(name, sizeof name, "%.*s-%" PRIu32, (int)mpl_min_u64(n, 150), text, i + 1);
             break;
         }
-    return mpl_copy_text(ctx, e->entry[i].name, name);
+    return mpl_copy_text(ctx, entries->entry[i].name, name);
 }
 
-static mpl_status name_texts(mpl_ctx *ctx, mpl_entries *e)
+static mpl_status name_texts(mpl_ctx *ctx, mpl_entries *entries)
 {
     mpl_status st = MPL_OK;
     mpl_text_entries text = {0};
 
-    if (e->is_text)
-        MPL_TRY(mpl_text_entries_read(ctx, e->graph[0], &text));
-    MPL_TRY(mpl_new(ctx, e->entry, e->is_text ? text.n_entries : e->n_graphs));
-    e->n = e->is_text ? text.n_entries : e->n_graphs;
-    for (uint32_t i = 0; i < e->n; i++) {
-        mpl_entry *x = &e->entry[i];
+    if (entries->is_text)
+        MPL_TRY(mpl_text_entries_read(ctx, entries->graph[0], &text));
+    MPL_TRY(mpl_new(ctx, entries->entry, entries->is_text ? text.n_entries : entries->n_graphs));
+    entries->n = entries->is_text ? text.n_entries : entries->n_graphs;
+    for (uint32_t i = 0; i < entries->n; i++) {
+        mpl_entry *entry = &entries->entry[i];
 
-        if (!e->is_text) {
-            MPL_TRY(mpl_copy_text(ctx, x->text, e->graph[i]));
-            MPL_TRY(name_entry(ctx, e, i));
+        if (!entries->is_text) {
+            MPL_TRY(mpl_copy_text(ctx, entry->text, entries->graph[i]));
+            MPL_TRY(name_entry(ctx, entries, i));
             continue;
         }
-        MPL_TRY(mpl_copy_text(ctx, x->name, text.entry[i]));
-        MPL_TRY(mpl_new(ctx, x->text, strlen(e->graph[0]) + strlen(x->name) + 8));
-        sprintf(x->text, "%s:entry=%s", e->graph[0], x->name);
+        MPL_TRY(mpl_copy_text(ctx, entry->name, text.entry[i]));
+        MPL_TRY(mpl_new(ctx, entry->text, strlen(entries->graph[0]) + strlen(entry->name) + 8));
+        sprintf(entry->text, "%s:entry=%s", entries->graph[0], entry->name);
     }
 out:
     mpl_text_entries_fini(ctx, &text);
@@ -113,12 +115,13 @@ out:
 
 /* ---- one entry's problem ---- */
 
-static mpl_status read_entry(mpl_ctx *ctx, const mpl_options *options, mpl_entry *x)
+static mpl_status read_entry(mpl_ctx *ctx, const mpl_options *options, mpl_entry *entry)
 {
-    MPL_PASS(mpl_job_read(ctx, options, x->text, &x->job));
-    if (x->job.source.graph == NULL)
-        return MPL_REFUSE(ctx, "%s: a list of buffers has no inputs and outputs to share", x->text);
-    return mpl_job_passes(ctx, options, &x->job);
+    MPL_PASS(mpl_job_read(ctx, options, entry->text, &entry->job));
+    if (entry->job.source.graph == NULL)
+        return MPL_REFUSE(ctx, "%s: a list of buffers has no inputs and outputs to share",
+                          entry->text);
+    return mpl_job_passes(ctx, options, &entry->job);
 }
 
 /* The order that was searched for, or the given one; its fallback goes. */
@@ -132,32 +135,32 @@ static mpl_status order_entry(mpl_ctx *ctx, const mpl_options *options, mpl_job 
 }
 
 /* Decides what lies in states, in the problem of the order. */
-static mpl_status hold(mpl_ctx *ctx, const mpl_options *options, uint32_t n, mpl_entry *x,
+static mpl_status hold(mpl_ctx *ctx, const mpl_options *options, uint32_t n, mpl_entry *entry,
                        bool *refused)
 {
     const mpl_backend *backend;
 
-    mpl_held_free(ctx, x->held);
-    x->held = NULL;
+    mpl_held_free(ctx, entry->held);
+    entry->held = NULL;
     MPL_PASS(mpl_backend_by_option(ctx, options->backend, &backend));
-    MPL_PASS(mpl_job_problem(ctx, options, backend, NULL, &x->job));
-    MPL_PASS(
-        mpl_held_new(ctx, x->job.source.graph, x->job.order, x->job.map, n, x->state, &x->held));
+    MPL_PASS(mpl_job_problem(ctx, options, backend, NULL, &entry->job));
+    MPL_PASS(mpl_held_new(ctx, entry->job.source.graph, entry->job.order, entry->job.map, n,
+                          entry->state, &entry->held));
     *refused = false;
     for (uint32_t s = 0; s < n; s++)
-        *refused = *refused || x->held->refused[s];
+        *refused = *refused || entry->held->refused[s];
     return MPL_OK;
 }
 
 /* Appends copies of the outputs that cannot be made where their states lie. */
-static mpl_status copy_refused(mpl_ctx *ctx, uint32_t n, mpl_entry *x)
+static mpl_status copy_refused(mpl_ctx *ctx, uint32_t n, mpl_entry *entry)
 {
-    mpl_job *job = &x->job;
+    mpl_job *job = &entry->job;
     uint32_t n_ops = job->source.graph->n_ops;
 
     for (uint32_t s = 0; s < n; s++)
-        x->state[s].copied = x->held->refused[s];
-    MPL_PASS(mpl_graph_keep_state(ctx, &job->source.graph, n, x->state));
+        entry->state[s].copied = entry->held->refused[s];
+    MPL_PASS(mpl_graph_keep_state(ctx, &job->source.graph, n, entry->state));
     MPL_PASS(mpl_realloc_bytes(ctx, (void **)&job->order, n_ops, job->source.graph->n_ops,
                                sizeof *job->order));
     for (mpl_op op = n_ops; op < job->source.graph->n_ops; op++)
@@ -166,74 +169,78 @@ static mpl_status copy_refused(mpl_ctx *ctx, uint32_t n, mpl_entry *x)
     return MPL_OK;
 }
 
-static mpl_status prepare_entry(mpl_ctx *ctx, const mpl_options *options, uint32_t n, mpl_entry *x)
+static mpl_status prepare_entry(mpl_ctx *ctx, const mpl_options *options, uint32_t n,
+                                mpl_entry *entry)
 {
     bool refused;
 
-    MPL_PASS(mpl_graph_keep_state(ctx, &x->job.source.graph, n, x->state));
-    MPL_PASS(order_entry(ctx, options, &x->job));
-    MPL_PASS(hold(ctx, options, n, x, &refused));
+    MPL_PASS(mpl_graph_keep_state(ctx, &entry->job.source.graph, n, entry->state));
+    MPL_PASS(order_entry(ctx, options, &entry->job));
+    MPL_PASS(hold(ctx, options, n, entry, &refused));
     if (refused) {
-        MPL_PASS(copy_refused(ctx, n, x));
-        MPL_PASS(hold(ctx, options, n, x, &refused));
+        MPL_PASS(copy_refused(ctx, n, entry));
+        MPL_PASS(hold(ctx, options, n, entry, &refused));
     }
     for (uint32_t s = 0; s < n && refused; s++)
-        if (x->held->refused[s])
+        if (entry->held->refused[s])
             return MPL_REFUSE(ctx,
                               "%s: what state '%s' holds is needed after it is written: an output "
                               "shows it, or states exchange their contents",
-                              x->name, x->state[s].name);
-    x->job.held = x->held->is_held;
-    return mpl_job_problem_here(ctx, options, &x->job);
+                              entry->name, entry->state[s].name);
+    entry->job.held = entry->held->is_held;
+    return mpl_job_problem_here(ctx, options, &entry->job);
 }
 
 /* ---- all of them ---- */
 
-static mpl_status combine(mpl_ctx *ctx, const mpl_options *options, mpl_entries *e,
+static mpl_status combine(mpl_ctx *ctx, const mpl_options *options, mpl_entries *entries,
                           mpl_problem **list)
 {
     mpl_status st = MPL_OK;
     mpl_entry_part *part = NULL;
     mpl_problem_options po;
 
-    MPL_TRY(mpl_new(ctx, part, e->n));
-    for (uint32_t i = 0; i < e->n; i++)
-        part[i] = (mpl_entry_part){e->entry[i].name, e->entry[i].job.problem, e->entry[i].held, 0};
-    MPL_TRY(mpl_job_problem_options(ctx, options, e->entry[0].job.backend, &e->entry[0].job, &po));
-    MPL_TRY(mpl_problem_of_entries(ctx, e->text, e->n_states, (const char *const *)e->state_name,
-                                   e->state_bytes, po.align, e->n, part, list));
-    for (uint32_t i = 0; i < e->n; i++)
-        e->entry[i].first = part[i].first;
+    MPL_TRY(mpl_new(ctx, part, entries->n));
+    for (uint32_t i = 0; i < entries->n; i++)
+        part[i] = (mpl_entry_part){entries->entry[i].name, entries->entry[i].job.problem,
+                                   entries->entry[i].held, 0};
+    MPL_TRY(mpl_job_problem_options(ctx, options, entries->entry[0].job.backend,
+                                    &entries->entry[0].job, &po));
+    MPL_TRY(mpl_problem_of_entries(ctx, entries->text, entries->n_states,
+                                   (const char *const *)entries->state_name, entries->state_bytes,
+                                   po.align, entries->n, part, list));
+    for (uint32_t i = 0; i < entries->n; i++)
+        entries->entry[i].first = part[i].first;
 out:
     mpl_free(ctx, part);
     return st;
 }
 
-mpl_status mpl_entries_read(mpl_ctx *ctx, const mpl_options *options, mpl_entries *e)
+mpl_status mpl_entries_read(mpl_ctx *ctx, const mpl_options *options, mpl_entries *entries)
 {
     mpl_options own = *options; /* of one graph */
 
     own.opener = NULL;
-    mpl_entries_fini(ctx, e);
-    MPL_PASS(name_texts(ctx, e));
-    for (uint32_t i = 0; i < e->n; i++)
-        MPL_PASS(read_entry(ctx, &own, &e->entry[i]));
-    return mpl_entries_match(ctx, options, e);
+    mpl_entries_fini(ctx, entries);
+    MPL_PASS(name_texts(ctx, entries));
+    for (uint32_t i = 0; i < entries->n; i++)
+        MPL_PASS(read_entry(ctx, &own, &entries->entry[i]));
+    return mpl_entries_match(ctx, options, entries);
 }
 
 static mpl_status open_all(void *arg, mpl_ctx *ctx, const mpl_options *options, mpl_problem **list)
 {
-    mpl_entries *e = arg;
+    mpl_entries *entries = arg;
     mpl_options own = *options; /* of one graph */
 
     own.opener = NULL;
     if (options->safety.kind != MPL_safety_serial)
         return MPL_REFUSE(ctx, "--safety %s: graphs over one memory are planned serially",
                           options->safety.text);
-    MPL_PASS(mpl_entries_read(ctx, options, e));
-    for (uint32_t i = 0; i < e->n; i++)
-        MPL_PASS(prepare_entry(ctx, &own, e->n_states, &e->entry[i]));
-    return combine(ctx, options, e, list);
+    MPL_PASS(mpl_entries_read(ctx, options, entries));
+    for (uint32_t i = 0; i < entries->n; i++)
+        MPL_PASS(prepare_entry(ctx, &own, entries->n_states, &entries->entry[i]));
+    return combine(ctx, options, entries, list);
 }
 
 static mpl_status refuse_alone(mpl_ctx *ctx, const mpl_options *options)
@@ -254,7 +261,7 @@ mpl_status mpl_entries_start(mpl_ctx *ctx, mpl_options *options, uint32_t n, con
                              mpl_entries **out)
 {
     mpl_status st = MPL_OK;
-    mpl_entries *e = NULL;
+    mpl_entries *entries = NULL;
     bool asked = false, is_text = false;
     size_t length = 1;
 
@@ -262,80 +269,82 @@ mpl_status mpl_entries_start(mpl_ctx *ctx, mpl_options *options, uint32_t n, con
     if (!asked)
         goto out;
     MPL_TRY(refuse_alone(ctx, options));
-    MPL_TRY(mpl_new(ctx, e, 1));
-    e->graph = options->args.item;
-    e->n_graphs = n;
-    e->is_text = is_text;
+    MPL_TRY(mpl_new(ctx, entries, 1));
+    entries->graph = options->args.item;
+    entries->n_graphs = n;
+    entries->is_text = is_text;
     for (uint32_t i = 0; i < n; i++)
-        length += strlen(e->graph[i]) + 1;
-    MPL_TRY(mpl_new(ctx, e->text, length));
+        length += strlen(entries->graph[i]) + 1;
+    MPL_TRY(mpl_new(ctx, entries->text, length));
     for (uint32_t i = 0; i < n; i++)
-        sprintf(e->text + strlen(e->text), "%s%s", i > 0 ? " " : "", e->graph[i]);
-    e->opener = (mpl_opener){open_all, e};
-    options->opener = &e->opener;
-    *graph = e->text;
-    *out = e, e = NULL;
+        sprintf(entries->text + strlen(entries->text), "%s%s", i > 0 ? " " : "", entries->graph[i]);
+    entries->opener = (mpl_opener){open_all, entries};
+    options->opener = &entries->opener;
+    *graph = entries->text;
+    *out = entries, entries = NULL;
 out:
-    mpl_entries_free(ctx, e);
+    mpl_entries_free(ctx, entries);
     return st;
 }
 
 /* ---- the plan ---- */
 
-mpl_status mpl_entries_slice(mpl_ctx *ctx, const mpl_entries *e, uint32_t i, const mpl_plan *plan,
-                             mpl_plan **out)
+mpl_status mpl_entries_slice(mpl_ctx *ctx, const mpl_entries *entries, uint32_t i,
+                             const mpl_plan *plan, mpl_plan **out)
 {
     mpl_status st = MPL_OK;
-    const mpl_entry *x = &e->entry[i];
+    const mpl_entry *entry = &entries->entry[i];
     mpl_plan *slice = NULL;
 
     if (plan->spread.n > 0)
         MPL_FAIL(ctx, MPL_EINPUT, "graphs over one memory: a plan over several memories is none");
-    MPL_TRY(mpl_plan_new(ctx, x->job.problem, &slice));
-    memcpy(slice->offset, plan->offset + x->first, slice->n * sizeof *slice->offset);
+    MPL_TRY(mpl_plan_new(ctx, entry->job.problem, &slice));
+    memcpy(slice->offset, plan->offset + entry->first, slice->n * sizeof *slice->offset);
     slice->claim = MPL_FEASIBLE;
-    MPL_TRY(mpl_verify_all(ctx, x->job.source.graph, x->job.map, x->job.problem, slice));
+    MPL_TRY(
+        mpl_verify_all(ctx, entry->job.source.graph, entry->job.map, entry->job.problem, slice));
     *out = slice, slice = NULL;
 out:
     mpl_plan_free(ctx, slice);
     return st;
 }
 
-mpl_status mpl_entries_places(mpl_ctx *ctx, const mpl_entries *e, uint32_t i, const mpl_plan *plan,
-                              uint64_t **held_at)
+mpl_status mpl_entries_places(mpl_ctx *ctx, const mpl_entries *entries, uint32_t i,
+                              const mpl_plan *plan, uint64_t **held_at)
 {
-    const mpl_entry *x = &e->entry[i];
-    uint32_t n = x->job.source.graph->n_values;
+    const mpl_entry *entry = &entries->entry[i];
+    uint32_t n = entry->job.source.graph->n_values;
 
     MPL_PASS(mpl_new(ctx, *held_at, n));
     for (mpl_value v = 0; v < n; v++)
-        (*held_at)[v] = x->held->is_held[v] ? plan->offset[x->held->state[v]] : UINT64_MAX;
+        (*held_at)[v] = entry->held->is_held[v] ? plan->offset[entry->held->state[v]] : UINT64_MAX;
     return MPL_OK;
 }
 
-mpl_status mpl_entries_verify(mpl_ctx *ctx, const mpl_entries *e, const mpl_plan *plan)
+mpl_status mpl_entries_verify(mpl_ctx *ctx, const mpl_entries *entries, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
     mpl_called called = {0};
     mpl_plan *slice = NULL;
     uint64_t *held_at = NULL;
     mpl_value *before = NULL, *after = NULL;
-    mpl_states_at states = {e->n_states, (const char *const *)e->state_name, plan->offset,
-                            e->state_bytes, plan->peak_bytes};
+    mpl_states_at states = {entries->n_states, (const char *const *)entries->state_name,
+                            plan->offset, entries->state_bytes, plan->peak_bytes};
 
-    MPL_TRY(mpl_new_each(ctx, e->n_states, before, after));
-    for (uint32_t i = 0; i < e->n; i++) {
-        const mpl_entry *x = &e->entry[i];
+    MPL_TRY(mpl_new_each(ctx, entries->n_states, before, after));
+    for (uint32_t i = 0; i < entries->n; i++) {
+        const mpl_entry *entry = &entries->entry[i];
 
-        MPL_TRY(mpl_entries_slice(ctx, e, i, plan, &slice));
-        MPL_TRY(mpl_entries_places(ctx, e, i, plan, &held_at));
-        for (uint32_t s = 0; s < e->n_states; s++) {
-            before[s] = x->state[s].before;
-            after[s] = x->state[s].after;
+        MPL_TRY(mpl_entries_slice(ctx, entries, i, plan, &slice));
+        MPL_TRY(mpl_entries_places(ctx, entries, i, plan, &held_at));
+        for (uint32_t s = 0; s < entries->n_states; s++) {
+            before[s] = entry->state[s].before;
+            after[s] = entry->state[s].after;
         }
-        called = (mpl_called){
-            x->name, x->job.source.graph, x->job.map, x->job.problem, slice, before, after,
-            held_at};
+        called = (mpl_called){entry->name,    entry->job.source.graph,
+                              entry->job.map, entry->job.problem,
+                              slice,          before,
+                              after,          held_at};
         MPL_TRY(mpl_verify_calls(ctx, &states, 1, &called));
         mpl_plan_free(ctx, slice);
         mpl_free(ctx, held_at);
@@ -349,30 +358,30 @@ out:
 
 /* ---- what is said of it ---- */
 
-static uint64_t sum_states(const mpl_entries *e)
+static uint64_t sum_states(const mpl_entries *entries)
 {
     uint64_t sum = 0;
 
-    for (uint32_t s = 0; s < e->n_states; s++)
-        sum += e->state_bytes[s];
+    for (uint32_t s = 0; s < entries->n_states; s++)
+        sum += entries->state_bytes[s];
     return sum;
 }
 
-static uint64_t sum_copied(const mpl_entry *x, uint32_t n)
+static uint64_t sum_copied(const mpl_entry *entry, uint32_t n)
 {
     uint64_t sum = 0;
 
     for (uint32_t s = 0; s < n; s++)
-        sum += x->state[s].copied_bytes;
+        sum += entry->state[s].copied_bytes;
     return sum;
 }
 
-static void put_fields(const mpl_options *options, const mpl_entries *e, mpl_record *row)
+static void put_fields(const mpl_options *options, const mpl_entries *entries, mpl_record *row)
 {
     char text[4000] = "";
     uint64_t copied = 0;
 
-    mpl_record_text(row, MPL_FIELD_graph, e->text);
+    mpl_record_text(row, MPL_FIELD_graph, entries->text);
     for (uint32_t i = 0; i < options->shared.n; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i > 0 ? "," : "",
                  options->shared.item[i]);
@@ -381,33 +390,34 @@ static void put_fields(const mpl_options *options, const mpl_entries *e, mpl_rec
                                                           */
         mpl_record_text(row, MPL_FIELD_shared_state, text[0] != '\0' ? text : NULL);
     mpl_record_null(row, MPL_FIELD_entries);
-    for (uint32_t i = 0; i < e->n; i++) {
-        mpl_record_item_bytes(row, MPL_FIELD_entries, e->entry[i].name,
-                              e->entry[i].job.bound_bytes);
-        copied += sum_copied(&e->entry[i], e->n_states);
+    for (uint32_t i = 0; i < entries->n; i++) {
+        mpl_record_item_bytes(row, MPL_FIELD_entries, entries->entry[i].name,
+                              entries->entry[i].job.bound_bytes);
+        copied += sum_copied(&entries->entry[i], entries->n_states);
     }
-    mpl_record_int(row, MPL_FIELD_state_bytes, sum_states(e));
+    mpl_record_int(row, MPL_FIELD_state_bytes, sum_states(entries));
     mpl_record_int(row, MPL_FIELD_state_copied_bytes, copied);
 }
 
-mpl_status mpl_entries_finish(mpl_ctx *ctx, const mpl_options *options, const mpl_entries *e,
+mpl_status mpl_entries_finish(mpl_ctx *ctx, const mpl_options *options, const mpl_entries *entries,
                               mpl_made *made)
 {
-    MPL_PASS(mpl_entries_verify(ctx, e, made->plan));
-    put_fields(options, e, made->row);
+    MPL_PASS(mpl_entries_verify(ctx, entries, made->plan));
+    put_fields(options, entries, made->row);
     return MPL_OK;
 }
 
-void mpl_entries_print(const mpl_entries *e)
+void mpl_entries_print(const mpl_entries *entries)
 {
     printf("state    %12" PRIu64 " bytes  %14s  %" PRIu32 " shared by %" PRIu32 " graphs\n",
-           sum_states(e), mpl_sized(sum_states(e)).text, e->n_states, e->n);
-    for (uint32_t i = 0; i < e->n; i++) {
-        const mpl_entry *x = &e->entry[i];
-        uint64_t copied = sum_copied(x, e->n_states);
+           sum_states(entries), mpl_sized(sum_states(entries)).text, entries->n_states, entries->n);
+    for (uint32_t i = 0; i < entries->n; i++) {
+        const mpl_entry *entry = &entries->entry[i];
+        uint64_t copied = sum_copied(entry, entries->n_states);
 
         printf("entry    %12" PRIu64 " bytes  %14s  at once beside the state: %s",
-               x->job.bound_bytes, mpl_sized(x->job.bound_bytes).text, mpl_shown(x->name));
+               entry->job.bound_bytes, mpl_sized(entry->job.bound_bytes).text,
+               mpl_shown(entry->name));
         if (copied > 0)
             printf("; %" PRIu64 " bytes of state copied a call", copied);
         printf("\n");

@@ -51,70 +51,75 @@ static bool matches(const char *pattern, const char *name, const char **at, size
 }
 
 /* The state with this name, made if there is none. */
-static mpl_status find_state(matcher *m, const char *name, uint32_t *out)
+static mpl_status find_state(matcher *self, const char *name, uint32_t *out)
 {
-    mpl_entries *e = m->e;
+    mpl_entries *entries = self->e;
 
-    for (*out = 0; *out < e->n_states; ++*out)
-        if (strcmp(e->state_name[*out], name) == 0)
+    for (*out = 0; *out < entries->n_states; ++*out)
+        if (strcmp(entries->state_name[*out], name) == 0)
             return MPL_OK;
-    MPL_PASS(mpl_reserve(m->ctx, e->state_name, m->cap[0], (size_t)e->n_states + 1));
-    MPL_PASS(mpl_reserve(m->ctx, e->state_type, m->cap[1], (size_t)e->n_states + 1));
-    MPL_PASS(mpl_reserve(m->ctx, e->state_shape, m->cap[2], (size_t)e->n_states + 1));
-    MPL_PASS(mpl_reserve(m->ctx, e->state_bytes, m->cap[3], (size_t)e->n_states + 1));
-    e->state_type[e->n_states] = MPL_N_TYPES;
-    e->state_shape[e->n_states] = (mpl_shape){0};
-    for (uint32_t i = 0; i < e->n; i++) {
-        mpl_entry *x = &e->entry[i];
+    MPL_PASS(
+        mpl_reserve(self->ctx, entries->state_name, self->cap[0], (size_t)entries->n_states + 1));
+    MPL_PASS(
+        mpl_reserve(self->ctx, entries->state_type, self->cap[1], (size_t)entries->n_states + 1));
+    MPL_PASS(
+        mpl_reserve(self->ctx, entries->state_shape, self->cap[2], (size_t)entries->n_states + 1));
+    MPL_PASS(
+        mpl_reserve(self->ctx, entries->state_bytes, self->cap[3], (size_t)entries->n_states + 1));
+    entries->state_type[entries->n_states] = MPL_N_TYPES;
+    entries->state_shape[entries->n_states] = (mpl_shape){0};
+    for (uint32_t i = 0; i < entries->n; i++) {
+        mpl_entry *entry = &entries->entry[i];
 
-        MPL_PASS(mpl_realloc_bytes(m->ctx, (void **)&x->state, e->n_states, (size_t)e->n_states + 1,
-                                   sizeof *x->state));
-        x->state[e->n_states] = (mpl_kept){.before = MPL_NONE, .after = MPL_NONE};
+        MPL_PASS(mpl_realloc_bytes(self->ctx, (void **)&entry->state, entries->n_states,
+                                   (size_t)entries->n_states + 1, sizeof *entry->state));
+        entry->state[entries->n_states] = (mpl_kept){.before = MPL_NONE, .after = MPL_NONE};
     }
-    MPL_PASS(mpl_copy_text(m->ctx, e->state_name[e->n_states], name));
-    e->n_states++;
+    MPL_PASS(mpl_copy_text(self->ctx, entries->state_name[entries->n_states], name));
+    entries->n_states++;
     return MPL_OK;
 }
 
 /* The state grows to hold v. */
-static mpl_status widen(matcher *m, uint32_t s, const mpl_entry *x, mpl_value v)
+static mpl_status widen(matcher *self, uint32_t s, const mpl_entry *entry, mpl_value v)
 {
-    const mpl_graph *g = x->job.source.graph;
-    mpl_shape *whole = &m->e->state_shape[s];
+    const mpl_graph *g = entry->job.source.graph;
+    mpl_shape *whole = &self->e->state_shape[s];
     const mpl_shape *shape = &g->value_shape[v];
 
-    if (m->e->state_type[s] == MPL_N_TYPES) {
-        m->e->state_type[s] = g->value_type[v];
+    if (self->e->state_type[s] == MPL_N_TYPES) {
+        self->e->state_type[s] = g->value_type[v];
         *whole = *shape;
     }
-    if (m->e->state_type[s] != g->value_type[v])
-        return MPL_REFUSE(m->ctx, "state '%s' has two types: %s, and %s as '%s' of %s",
-                          m->e->state_name[s], mpl_type_name(m->e->state_type[s]),
-                          mpl_type_name(g->value_type[v]), g->value_name[v], x->name);
+    if (self->e->state_type[s] != g->value_type[v])
+        return MPL_REFUSE(self->ctx, "state '%s' has two types: %s, and %s as '%s' of %s",
+                          self->e->state_name[s], mpl_type_name(self->e->state_type[s]),
+                          mpl_type_name(g->value_type[v]), g->value_name[v], entry->name);
     for (uint32_t i = 0; i < whole->rank && whole->rank == shape->rank; i++)
         whole->dim[i] = shape->dim[i] > whole->dim[i] ? shape->dim[i] : whole->dim[i];
     return MPL_OK;
 }
 
-static mpl_status bind_state(matcher *m, mpl_entry *x, uint32_t s, mpl_value v, bool output)
+static mpl_status bind_state(matcher *self, mpl_entry *entry, uint32_t s, mpl_value v, bool output)
 {
-    const mpl_graph *g = x->job.source.graph;
-    mpl_value *to = output ? &x->state[s].after : &x->state[s].before;
+    const mpl_graph *g = entry->job.source.graph;
+    mpl_value *to = output ? &entry->state[s].after : &entry->state[s].before;
 
-    for (uint32_t t = 0; !output && t < m->e->n_states; t++)
-        if (x->state[t].before == v)
-            return MPL_REFUSE(m->ctx, "%s: input '%s' is both state '%s' and state '%s'", x->name,
-                              g->value_name[v], m->e->state_name[t], m->e->state_name[s]);
+    for (uint32_t t = 0; !output && t < self->e->n_states; t++)
+        if (entry->state[t].before == v)
+            return MPL_REFUSE(self->ctx, "%s: input '%s' is both state '%s' and state '%s'",
+                              entry->name, g->value_name[v], self->e->state_name[t],
+                              self->e->state_name[s]);
     if (*to != MPL_NONE)
-        return MPL_REFUSE(m->ctx, "%s: state '%s' is %s '%s' and '%s'; one can be", x->name,
-                          m->e->state_name[s], output ? "written by" : "read by",
+        return MPL_REFUSE(self->ctx, "%s: state '%s' is %s '%s' and '%s'; one can be", entry->name,
+                          self->e->state_name[s], output ? "written by" : "read by",
                           g->value_name[*to], g->value_name[v]);
     *to = v;
-    return widen(m, s, x, v);
+    return widen(self, s, entry, v);
 }
 
 /* Inputs or outputs of all entries that match a pattern. */
-static mpl_status match_side(matcher *m, const rule *r, bool output)
+static mpl_status match_side(matcher *self, const rule *r, bool output)
 {
     const char *pattern = output ? r->out : r->in, *at;
     char name[400];
@@ -122,9 +127,9 @@ static mpl_status match_side(matcher *m, const rule *r, bool output)
     size_t n;
     uint32_t s;
 
-    for (uint32_t i = 0; i < m->e->n; i++) {
-        mpl_entry *x = &m->e->entry[i];
-        const mpl_graph *g = x->job.source.graph;
+    for (uint32_t i = 0; i < self->e->n; i++) {
+        mpl_entry *entry = &self->e->entry[i];
+        const mpl_graph *g = entry->job.source.graph;
 
         for (uint32_t k = 0; k < (output ? g->n_outputs : g->n_inputs); k++) {
             mpl_value v = output ? g->output[k] : g->input[k];
@@ -132,18 +137,18 @@ static mpl_status match_side(matcher *m, const rule *r, bool output)
             if (!matches(pattern, g->value_name[v], &at, &n))
                 continue;
             snprintf(name, sizeof name, "%s%s%.*s", r->name, n > 0 ? "." : "", (int)n, at);
-            MPL_PASS(find_state(m, name, &s));
-            MPL_PASS(bind_state(m, x, s, v, output));
+            MPL_PASS(find_state(self, name, &s));
+            MPL_PASS(bind_state(self, entry, s, v, output));
             any = true;
         }
     }
     if (!any)
-        return MPL_REFUSE(m->ctx, "--shared %s: no graph has an %s '%s'", r->name,
+        return MPL_REFUSE(self->ctx, "--shared %s: no graph has an %s '%s'", r->name,
                           output ? "output" : "input", pattern);
     return MPL_OK;
 }
 
-static mpl_status match_rules(matcher *m, const char *text)
+static mpl_status match_rules(matcher *self, const char *text)
 {
     mpl_status st = MPL_OK;
     rule r = {0};
@@ -151,51 +156,52 @@ static mpl_status match_rules(matcher *m, const char *text)
     for (const char *at = text; at != NULL;) {
         size_t n = strcspn(at, ",");
 
-        MPL_TRY(rule_parse(m->ctx, at, n, &r));
-        MPL_TRY(match_side(m, &r, false));
-        MPL_TRY(match_side(m, &r, true));
-        mpl_free(m->ctx, r.store);
+        MPL_TRY(rule_parse(self->ctx, at, n, &r));
+        MPL_TRY(match_side(self, &r, false));
+        MPL_TRY(match_side(self, &r, true));
+        mpl_free(self->ctx, r.store);
         r.store = NULL;
         at = at[n] == ',' ? at + n + 1 : NULL;
     }
 out:
-    mpl_free(m->ctx, r.store);
+    mpl_free(self->ctx, r.store);
     return st;
 }
 
 /* The states that a text with entries declares. */
-static mpl_status match_text(matcher *m)
+static mpl_status match_text(matcher *self)
 {
     mpl_status st = MPL_OK;
     mpl_text_entries text = {0};
 
-    MPL_TRY(mpl_text_entries_read(m->ctx, m->e->graph[0], &text));
+    MPL_TRY(mpl_text_entries_read(self->ctx, self->e->graph[0], &text));
     for (uint32_t s = 0; s < text.n_states; s++)
         for (uint32_t i = 0, id; i < text.n_entries; i++) {
-            mpl_entry *x = &m->e->entry[i];
+            mpl_entry *entry = &self->e->entry[i];
             const char *update = text.update[i] != NULL ? text.update[i][s] : NULL;
 
-            MPL_TRY(find_state(m, text.state[s], &id));
-            MPL_TRY(
-                bind_state(m, x, id, mpl_graph_find(x->job.source.graph, text.state[s]), false));
+            MPL_TRY(find_state(self, text.state[s], &id));
+            MPL_TRY(bind_state(self, entry, id,
+                               mpl_graph_find(entry->job.source.graph, text.state[s]), false));
             if (update != NULL)
-                MPL_TRY(bind_state(m, x, id, mpl_graph_find(x->job.source.graph, update), true));
+                MPL_TRY(bind_state(self, entry, id, mpl_graph_find(entry->job.source.graph, update),
+                                   true));
         }
 out:
-    mpl_text_entries_fini(m->ctx, &text);
+    mpl_text_entries_fini(self->ctx, &text);
     return st;
 }
 
 /* Inputs and outputs may have fewer rows than the state along one axis, the same for all. */
-static mpl_status check_shape(const matcher *m, uint32_t s, const mpl_entry *x, mpl_value v,
+static mpl_status check_shape(const matcher *self, uint32_t s, const mpl_entry *entry, mpl_value v,
                               uint32_t *axis)
 {
-    const mpl_shape *whole = &m->e->state_shape[s];
+    const mpl_shape *whole = &self->e->state_shape[s];
     char text[2][200];
-    bool fits = v == MPL_NONE || x->job.source.graph->value_shape[v].rank == whole->rank;
+    bool fits = v == MPL_NONE || entry->job.source.graph->value_shape[v].rank == whole->rank;
 
     for (uint32_t i = 0; v != MPL_NONE && fits && i < whole->rank; i++) {
-        if (x->job.source.graph->value_shape[v].dim[i] == whole->dim[i])
+        if (entry->job.source.graph->value_shape[v].dim[i] == whole->dim[i])
             continue;
         fits = *axis == MPL_NONE || *axis == i;
         *axis = i;
@@ -203,40 +209,41 @@ static mpl_status check_shape(const matcher *m, uint32_t s, const mpl_entry *x, 
     if (fits)
         return MPL_OK;
     return MPL_REFUSE(
-        m->ctx,
+        self->ctx,
         "state '%s' has two shapes: '%s' of %s is %s, others reach %s; along one axis "
         "they may differ",
-        m->e->state_name[s], x->job.source.graph->value_name[v], x->name,
-        mpl_shape_text(&x->job.source.graph->value_shape[v], text[0]),
+        self->e->state_name[s], entry->job.source.graph->value_name[v], entry->name,
+        mpl_shape_text(&entry->job.source.graph->value_shape[v], text[0]),
         mpl_shape_text(whole, text[1]));
 }
 
-mpl_status mpl_entries_match(mpl_ctx *ctx, const mpl_options *options, mpl_entries *e)
+mpl_status mpl_entries_match(mpl_ctx *ctx, const mpl_options *options, mpl_entries *entries)
 {
-    matcher m = {.ctx = ctx, .e = e};
+    matcher m = {.ctx = ctx, .e = entries};
     uint64_t count;
 
     for (uint32_t i = 0; i < options->shared.n; i++)
         MPL_PASS(match_rules(&m, options->shared.item[i]));
-    if (e->is_text)
+    if (entries->is_text)
         MPL_PASS(match_text(&m));
-    for (uint32_t s = 0; s < e->n_states; s++) {
+    for (uint32_t s = 0; s < entries->n_states; s++) {
         uint32_t axis = MPL_NONE;
 
-        for (uint32_t i = 0; i < e->n; i++) {
-            mpl_kept *kept = &e->entry[i].state[s];
+        for (uint32_t i = 0; i < entries->n; i++) {
+            mpl_kept *kept = &entries->entry[i].state[s];
 
-            MPL_PASS(check_shape(&m, s, &e->entry[i], kept->before, &axis));
-            MPL_PASS(check_shape(&m, s, &e->entry[i], kept->after, &axis));
-            kept->name = e->state_name[s];
-            kept->shape = e->state_shape[s];
+            MPL_PASS(check_shape(&m, s, &entries->entry[i], kept->before, &axis));
+            MPL_PASS(check_shape(&m, s, &entries->entry[i], kept->after, &axis));
+            kept->name = entries->state_name[s];
+            kept->shape = entries->state_shape[s];
         }
-        if (axis != MPL_NONE && mpl_type_bits(e->state_type[s]) < 8)
+        if (axis != MPL_NONE && mpl_type_bits(entries->state_type[s]) < 8)
             return MPL_REFUSE(ctx, "state '%s' of %s must have one shape: its rows share bytes",
-                              e->state_name[s], mpl_type_name(e->state_type[s]));
-        if (!mpl_shape_count(&e->state_shape[s], &count) || count == 0 ||
-            !mpl_type_size(e->state_type[s], count, &e->state_bytes[s]))
-            return MPL_REFUSE(ctx, "state '%s' has no bytes, or more than 2^63", e->state_name[s]);
+                              entries->state_name[s], mpl_type_name(entries->state_type[s]));
+        if (!mpl_shape_count(&entries->state_shape[s], &count) || count == 0 ||
+            !mpl_type_size(entries->state_type[s], count, &entries->state_bytes[s]))
+            return MPL_REFUSE(ctx, "state '%s' has no bytes, or more than 2^63",
+                              entries->state_name[s]);
     }
     return MPL_OK;
 }

@@ -77,116 +77,118 @@ typedef struct lister {
 } lister;
 
 /* Adds an unchanged copy of the present options. */
-static mpl_status begin(lister *l, mpl_advice_kind kind, uint8_t late, mpl_change **out)
+static mpl_status begin(lister *self, mpl_advice_kind kind, uint8_t late, mpl_change **out)
 {
-    mpl_changes *to = l->to;
+    mpl_changes *to = self->to;
 
-    MPL_PASS(mpl_reserve(l->ctx, to->change, to->cap, (size_t)to->n + 1));
+    MPL_PASS(mpl_reserve(self->ctx, to->change, to->cap, (size_t)to->n + 1));
     *out = &to->change[to->n++];
     **out = (mpl_change){.kind = kind,
                          .command = MPL_CMD_plan,
                          .late = late,
-                         .options = *l->present,
-                         .graph = l->job->text,
+                         .options = *self->present,
+                         .graph = self->job->text,
                          .pass = MPL_N_PASSES};
     return MPL_OK;
 }
 
 /* Sets an option, which the command line may have given. */
-static mpl_status set(lister *l, mpl_change *c, mpl_option_id id, const char *value)
+static mpl_status set(lister *self, mpl_change *change, mpl_option_id id, const char *value)
 {
     if (value == NULL)
         return MPL_OK;
-    c->options.given[id] = false;
-    return mpl_options_default(l->ctx, MPL_CMD_plan, mpl_option_table[id].name, value, &c->options);
+    change->options.given[id] = false;
+    return mpl_options_default(self->ctx, MPL_CMD_plan, mpl_option_table[id].name, value,
+                               &change->options);
 }
 
 /* Drops the last change if it is what the present options say, or plans weights that are pinned:
  * these need memory all the time. */
-static mpl_status drop_vain(lister *l)
+static mpl_status drop_vain(lister *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_change *c = &l->to->change[l->to->n - 1];
+    const mpl_change *change = &self->to->change[self->to->n - 1];
     char *now = NULL, *then = NULL;
 
-    MPL_TRY(mpl_command_line(l->ctx, MPL_CMD_plan, l->job->text, l->present, &now));
-    MPL_TRY(mpl_command_line(l->ctx, c->command, c->graph, &c->options, &then));
-    if (strcmp(now, then) == 0 || (l->present->pin & ~c->options.pin & PIN_WEIGHTS) != 0)
-        l->to->n--;
+    MPL_TRY(mpl_command_line(self->ctx, MPL_CMD_plan, self->job->text, self->present, &now));
+    MPL_TRY(mpl_command_line(self->ctx, change->command, change->graph, &change->options, &then));
+    if (strcmp(now, then) == 0 || (self->present->pin & ~change->options.pin & PIN_WEIGHTS) != 0)
+        self->to->n--;
 out:
-    mpl_free_each(l->ctx, now, then);
+    mpl_free_each(self->ctx, now, then);
     return st;
 }
 
 /* For graphs only: workspaces that are planned, of a backend that may have a choice. */
-static bool applies(const lister *l, const row *r)
+static bool applies(const lister *self, const row *r)
 {
-    if (l->job->source.graph == NULL)
+    if (self->job->source.graph == NULL)
         return r->list;
     if (r->kind == MPL_ADVICE_workspaces)
-        return l->present->workspaces == MPL_workspaces_plan;
+        return self->present->workspaces == MPL_workspaces_plan;
     if (r->id == MPL_OPT_loop)
-        return mpl_graph_has_loop(l->job->source.graph);
-    return r->id != MPL_OPT_ssa || l->job->is_program;
+        return mpl_graph_has_loop(self->job->source.graph);
+    return r->id != MPL_OPT_ssa || self->job->is_program;
 }
 
-static mpl_status add_rows(lister *l)
+static mpl_status add_rows(lister *self)
 {
-    mpl_change *c;
+    mpl_change *change;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
 
-        if (!applies(l, r))
+        if (!applies(self, r))
             continue;
-        MPL_PASS(begin(l, r->kind, r->late, &c));
-        MPL_PASS(set(l, c, r->id, r->value));
-        if ((l->present->pin & ~c->options.pin) != 0) /* to plan more seldom lowers a plan */
-            c->late = LATEST;
-        MPL_PASS(set(l, c, MPL_OPT_in_place, r->in_place));
-        MPL_PASS(set(l, c, MPL_OPT_views, r->views));
-        MPL_PASS(set(l, c, MPL_OPT_order, r->order));
-        MPL_PASS(set(l, c, MPL_OPT_planner, r->planner));
-        MPL_PASS(drop_vain(l));
+        MPL_PASS(begin(self, r->kind, r->late, &change));
+        MPL_PASS(set(self, change, r->id, r->value));
+        if ((self->present->pin & ~change->options.pin) != 0) /* to plan more seldom lowers a plan
+                                                               */
+            change->late = LATEST;
+        MPL_PASS(set(self, change, MPL_OPT_in_place, r->in_place));
+        MPL_PASS(set(self, change, MPL_OPT_views, r->views));
+        MPL_PASS(set(self, change, MPL_OPT_order, r->order));
+        MPL_PASS(set(self, change, MPL_OPT_planner, r->planner));
+        MPL_PASS(drop_vain(self));
     }
     return MPL_OK;
 }
 
 /* ---- fusion: all passes, and each pass alone ---- */
 
-static mpl_status add_passes(lister *l, const char *names, uint8_t late, mpl_pass_id pass)
+static mpl_status add_passes(lister *self, const char *names, uint8_t late, mpl_pass_id pass)
 {
-    const char *now = l->present->optimise;
+    const char *now = self->present->optimise;
     size_t room = strlen(now) + strlen(names) + 2;
     bool none = strcmp(now, "none") == 0;
-    mpl_change *c;
+    mpl_change *change;
 
-    MPL_PASS(begin(l, MPL_ADVICE_fusion, late, &c));
-    c->pass = pass;
-    MPL_PASS((c->store = mpl_alloc(l->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
-    snprintf(c->store, room, "%s%s%s", none ? "" : now, none ? "" : ",", names);
-    c->options.optimise = c->store;
+    MPL_PASS(begin(self, MPL_ADVICE_fusion, late, &change));
+    change->pass = pass;
+    MPL_PASS((change->store = mpl_alloc(self->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    snprintf(change->store, room, "%s%s%s", none ? "" : now, none ? "" : ",", names);
+    change->options.optimise = change->store;
     return MPL_OK;
 }
 
 /* Passes that compute with weights are tried with all others only: they take as long alone. */
-static mpl_status add_fusions(lister *l)
+static mpl_status add_fusions(lister *self)
 {
     mpl_pass_set now, all;
     bool some = false;
 
-    MPL_PASS(mpl_pass_set_parse(l->ctx, l->present->optimise, &now));
-    MPL_PASS(mpl_pass_set_parse(l->ctx, "all", &all));
+    MPL_PASS(mpl_pass_set_parse(self->ctx, self->present->optimise, &now));
+    MPL_PASS(mpl_pass_set_parse(self->ctx, "all", &all));
     for (mpl_pass_id k = 0; k < MPL_N_PASSES; k++)
         some |= all.on[k] && !now.on[k];
     if (some)
-        MPL_PASS(add_passes(l, "all", 1, MPL_N_PASSES));
+        MPL_PASS(add_passes(self, "all", 1, MPL_N_PASSES));
     for (mpl_pass_id k = 0; k < MPL_N_PASSES; k++) {
         mpl_pass_set alone = {.on = {false}};
 
         alone.on[k] = true;
         if (!now.on[k] && (!mpl_pass_set_reads_weights(&alone) || k == MPL_PASS_bn_fma))
-            MPL_PASS(add_passes(l, mpl_pass_table[k].name, 1, k));
+            MPL_PASS(add_passes(self, mpl_pass_table[k].name, 1, k));
     }
     return MPL_OK;
 }
@@ -209,50 +211,50 @@ static bool find_number(const char *text, const char *key, size_t *at, size_t *n
     return false;
 }
 
-static mpl_status add_batch(lister *l, uint64_t batch)
+static mpl_status add_batch(lister *self, uint64_t batch)
 {
-    const char *text = l->job->text;
+    const char *text = self->job->text;
     size_t at, n, room = strlen(text) + 40;
     bool given = find_number(text, "batch", &at, &n);
-    mpl_change *c;
+    mpl_change *change;
 
-    MPL_PASS(begin(l, MPL_ADVICE_batch, 0, &c));
-    MPL_PASS((c->store = mpl_alloc(l->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
-    snprintf(c->store, room, "%.*s%s%" PRIu64 "%s", (int)at, text,
+    MPL_PASS(begin(self, MPL_ADVICE_batch, 0, &change));
+    MPL_PASS((change->store = mpl_alloc(self->ctx, room, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    snprintf(change->store, room, "%.*s%s%" PRIu64 "%s", (int)at, text,
              given                       ? ""
              : strchr(text, ':') != NULL ? ",batch="
                                          : ":batch=",
              batch, text + at + n);
-    c->graph = c->store;
+    change->graph = change->store;
     return MPL_OK;
 }
 
-static mpl_status add_batches(lister *l)
+static mpl_status add_batches(lister *self)
 {
-    const char *text = l->job->text;
+    const char *text = self->job->text;
     const mpl_zoo_entry *entry = mpl_zoo_find(text, strcspn(text, ":"));
     size_t at, n;
     uint64_t batch = 1;
 
-    if (l->job->source.file_bytes > 0 || l->job->source.graph == NULL || entry == NULL)
+    if (self->job->source.file_bytes > 0 || self->job->source.graph == NULL || entry == NULL)
         return MPL_OK;
-    for (const mpl_zoo_param *p = entry->params; p->key != NULL; p++)
-        batch = strcmp(p->key, "batch") == 0 ? (uint64_t)p->otherwise : batch;
+    for (const mpl_zoo_param *param = entry->params; param->key != NULL; param++)
+        batch = strcmp(param->key, "batch") == 0 ? (uint64_t)param->otherwise : batch;
     if (find_number(text, "batch", &at, &n) && n > 0)
         batch = strtoull(text + at, NULL, 10);
     for (int k = 0; k < HALVES && batch > 1; k++)
-        MPL_PASS(add_batch(l, batch /= 2));
+        MPL_PASS(add_batch(self, batch /= 2));
     return MPL_OK;
 }
 
 /* ---- another planner ---- */
 
-static mpl_status add_planners(lister *l, const mpl_plan *plan)
+static mpl_status add_planners(lister *self, const mpl_plan *plan)
 {
-    const char *now = l->present->planner != NULL ? l->present->planner : "portfolio";
-    mpl_change *c;
+    const char *now = self->present->planner != NULL ? self->present->planner : "portfolio";
+    mpl_change *change;
 
-    if (plan->claim == MPL_OPTIMAL || plan->peak_bytes == l->job->bound_bytes)
+    if (plan->claim == MPL_OPTIMAL || plan->peak_bytes == self->job->bound_bytes)
         return MPL_OK;
     for (int slow = 0; slow <= 1; slow++)
         for (int i = 0; i < 4; i++) {
@@ -260,24 +262,24 @@ static mpl_status add_planners(lister *l, const mpl_plan *plan)
 
             if (strcmp(name, now) == 0)
                 continue;
-            MPL_PASS(begin(l, MPL_ADVICE_planner, (uint8_t)slow, &c));
-            c->options.planner = name;
+            MPL_PASS(begin(self, MPL_ADVICE_planner, (uint8_t)slow, &change));
+            change->options.planner = name;
         }
     return MPL_OK;
 }
 
 /* The least memory over all orders, sharing and placement, and over passes too. */
-static mpl_status add_least(lister *l, const char *freedoms, uint8_t late)
+static mpl_status add_least(lister *self, const char *freedoms, uint8_t late)
 {
     const mpl_option_id chosen[] = {MPL_OPT_in_place, MPL_OPT_views, MPL_OPT_concat, MPL_OPT_loop};
-    mpl_change *c;
+    mpl_change *change;
 
-    MPL_PASS(begin(l, MPL_ADVICE_least, late, &c));
-    c->command = MPL_CMD_least;
-    mpl_options_for(MPL_CMD_least, l->present, &c->options);
+    MPL_PASS(begin(self, MPL_ADVICE_least, late, &change));
+    change->command = MPL_CMD_least;
+    mpl_options_for(MPL_CMD_least, self->present, &change->options);
     for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++)
-        mpl_options_reset(l->ctx, chosen[i], &c->options);
-    c->options.free = freedoms;
+        mpl_options_reset(self->ctx, chosen[i], &change->options);
+    change->options.free = freedoms;
     return MPL_OK;
 }
 

@@ -218,12 +218,12 @@ static mpl_status work_out(mpl_ctx *ctx, const mpl_trial_limit *limit, bool boxe
 }
 
 /* Whether another change of the kind gives the same bytes and is tried before. */
-static bool is_repeated(const mpl_explained *e, uint32_t i)
+static bool is_repeated(const mpl_explained *explained, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++)
-        if (e->changes.change[k].kind == e->changes.change[i].kind &&
-            e->trial[k].state == MPL_TRIAL_PLANNED &&
-            e->trial[k].planned_bytes == e->trial[i].planned_bytes)
+        if (explained->changes.change[k].kind == explained->changes.change[i].kind &&
+            explained->trial[k].state == MPL_TRIAL_PLANNED &&
+            explained->trial[k].planned_bytes == explained->trial[i].planned_bytes)
             return true;
     return false;
 }
@@ -231,54 +231,58 @@ static bool is_repeated(const mpl_explained *e, uint32_t i)
 /* Lower first; ties by the change. */
 static int lower_first(const void *x, const void *y)
 {
-    const mpl_advice *a = x, *b = y;
+    const mpl_advice *advice = x, *b = y;
 
-    return a->planned_bytes != b->planned_bytes
-               ? (a->planned_bytes > b->planned_bytes) - (a->planned_bytes < b->planned_bytes)
-               : (a->trial > b->trial) - (a->trial < b->trial);
+    return advice->planned_bytes != b->planned_bytes
+               ? (advice->planned_bytes > b->planned_bytes) -
+                     (advice->planned_bytes < b->planned_bytes)
+               : (advice->trial > b->trial) - (advice->trial < b->trial);
 }
 
-static mpl_status command_of(mpl_ctx *ctx, const mpl_explained *e, uint32_t i, char **out)
+static mpl_status command_of(mpl_ctx *ctx, const mpl_explained *explained, uint32_t i, char **out)
 {
-    const mpl_change *c = &e->changes.change[i];
+    const mpl_change *change = &explained->changes.change[i];
 
-    return mpl_command_line(ctx, c->command, c->graph, &c->options, out);
+    return mpl_command_line(ctx, change->command, change->graph, &change->options, out);
 }
 
-static mpl_status rank(mpl_ctx *ctx, mpl_explained *e)
+static mpl_status rank(mpl_ctx *ctx, mpl_explained *explained)
 {
-    MPL_PASS(mpl_new(ctx, e->advice, e->changes.n));
-    for (uint32_t i = 0; i < e->changes.n; i++) {
-        const mpl_trial *t = &e->trial[i];
+    MPL_PASS(mpl_new(ctx, explained->advice, explained->changes.n));
+    for (uint32_t i = 0; i < explained->changes.n; i++) {
+        const mpl_trial *trial = &explained->trial[i];
 
-        if (t->state != MPL_TRIAL_PLANNED || t->planned_bytes >= e->made.plan->peak_bytes ||
-            is_repeated(e, i))
+        if (trial->state != MPL_TRIAL_PLANNED ||
+            trial->planned_bytes >= explained->made.plan->peak_bytes || is_repeated(explained, i))
             continue;
-        e->advice[e->n_advice] = (mpl_advice){.kind = e->changes.change[i].kind,
-                                              .trial = i,
-                                              .planned_bytes = t->planned_bytes,
-                                              .pinned_bytes = t->pinned_bytes,
-                                              .what = t->what};
-        MPL_PASS(command_of(ctx, e, i, &e->advice[e->n_advice++].command));
+        explained->advice[explained->n_advice] =
+            (mpl_advice){.kind = explained->changes.change[i].kind,
+                         .trial = i,
+                         .planned_bytes = trial->planned_bytes,
+                         .pinned_bytes = trial->pinned_bytes,
+                         .what = trial->what};
+        MPL_PASS(command_of(ctx, explained, i, &explained->advice[explained->n_advice++].command));
     }
-    qsort(e->advice, e->n_advice, sizeof *e->advice, lower_first);
+    qsort(explained->advice, explained->n_advice, sizeof *explained->advice, lower_first);
     return MPL_OK;
 }
 
 /* The lowest plan of one kind, of all that were tried. */
-static mpl_status find_price(mpl_ctx *ctx, const mpl_explained *e, mpl_advice_kind kind,
+static mpl_status find_price(mpl_ctx *ctx, const mpl_explained *explained, mpl_advice_kind kind,
                              mpl_price *out)
 {
-    uint32_t best = e->changes.n;
+    uint32_t best = explained->changes.n;
 
-    for (uint32_t i = 0; i < e->changes.n; i++)
-        if (e->changes.change[i].kind == kind && e->trial[i].state == MPL_TRIAL_PLANNED &&
-            (best == e->changes.n || e->trial[i].planned_bytes < e->trial[best].planned_bytes))
+    for (uint32_t i = 0; i < explained->changes.n; i++)
+        if (explained->changes.change[i].kind == kind &&
+            explained->trial[i].state == MPL_TRIAL_PLANNED &&
+            (best == explained->changes.n ||
+             explained->trial[i].planned_bytes < explained->trial[best].planned_bytes))
             best = i;
-    if (best == e->changes.n)
+    if (best == explained->changes.n)
         return MPL_OK;
-    MPL_PASS(command_of(ctx, e, best, &out->command));
-    out->planned_bytes = e->trial[best].planned_bytes;
+    MPL_PASS(command_of(ctx, explained, best, &out->command));
+    out->planned_bytes = explained->trial[best].planned_bytes;
     out->known = true;
     return MPL_OK;
 }
@@ -311,21 +315,21 @@ mpl_status mpl_explain(mpl_ctx *ctx, mpl_options *options, bool boxes, mpl_expla
     return find_price(ctx, out, MPL_ADVICE_order, &out->order);
 }
 
-void mpl_explained_fini(mpl_ctx *ctx, mpl_explained *e)
+void mpl_explained_fini(mpl_ctx *ctx, mpl_explained *explained)
 {
-    for (uint32_t i = 0; i < e->n_advice; i++)
-        mpl_free(ctx, e->advice[i].command);
-    mpl_free_each(ctx, e->advice, e->safety.command, e->order.command);
-    mpl_changes_fini(ctx, &e->changes);
-    if (e->trial != NULL)
-        munmap(e->trial, e->trial_bytes);
-    if (e->box != NULL)
-        munmap(e->box, e->box_bytes);
-    mpl_free(ctx, e->height.buffer);
-    for (uint32_t k = 0; k < e->n_arenas; k++)
-        mpl_highest_fini(ctx, &e->highest[k]);
-    mpl_free_each(ctx, e->highest, e->keeper, e->planner);
-    mpl_made_fini(ctx, &e->made);
-    mpl_free(ctx, e->named);
-    *e = (mpl_explained){0};
+    for (uint32_t i = 0; i < explained->n_advice; i++)
+        mpl_free(ctx, explained->advice[i].command);
+    mpl_free_each(ctx, explained->advice, explained->safety.command, explained->order.command);
+    mpl_changes_fini(ctx, &explained->changes);
+    if (explained->trial != NULL)
+        munmap(explained->trial, explained->trial_bytes);
+    if (explained->box != NULL)
+        munmap(explained->box, explained->box_bytes);
+    mpl_free(ctx, explained->height.buffer);
+    for (uint32_t k = 0; k < explained->n_arenas; k++)
+        mpl_highest_fini(ctx, &explained->highest[k]);
+    mpl_free_each(ctx, explained->highest, explained->keeper, explained->planner);
+    mpl_made_fini(ctx, &explained->made);
+    mpl_free(ctx, explained->named);
+    *explained = (mpl_explained){0};
 }

@@ -20,14 +20,14 @@ typedef struct seeker {
     uint8_t *chosen; /* [n] needed at the highest point */
 } seeker;
 
-static uint64_t end_of(const seeker *s, mpl_buffer b)
+static uint64_t end_of(const seeker *self, mpl_buffer b)
 {
-    return s->plan->offset[b] + s->p->bytes[b];
+    return self->plan->offset[b] + self->p->bytes[b];
 }
 
-static bool is_here(const seeker *s, mpl_buffer b)
+static bool is_here(const seeker *self, mpl_buffer b)
 {
-    return mpl_plan_arena(s->p, s->plan, b) == s->arena;
+    return mpl_plan_arena(self->p, self->plan, b) == self->arena;
 }
 
 /* ---- serial: a step ---- */
@@ -45,23 +45,23 @@ static void add_over(const mpl_problem *p, mpl_buffer b, uint64_t bytes, uint64_
 }
 
 /* Chooses the buffers needed at the step. */
-static mpl_status choose_step(seeker *s, uint32_t *step)
+static mpl_status choose_step(seeker *self, uint32_t *step)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     uint64_t *live = NULL, *tops = NULL, most = 0, sum = 0, n_tops = 0;
 
-    MPL_TRY(mpl_new_each(s->ctx, (size_t)p->n_steps + 1, live, tops));
+    MPL_TRY(mpl_new_each(self->ctx, (size_t)p->n_steps + 1, live, tops));
     for (mpl_buffer b = 0; b < p->n; b++) {
-        if (is_here(s, b))
+        if (is_here(self, b))
             add_over(p, b, p->bytes[b], live);
-        if (is_here(s, b) && end_of(s, b) == s->top)
+        if (is_here(self, b) && end_of(self, b) == self->top)
             add_over(p, b, 1, tops);
     }
     for (uint32_t k = 0; k < p->n_in_place; k++) {
         mpl_buffer in = p->in_place_in[k], out = p->in_place_out[k];
 
-        if (is_here(s, out) && s->plan->offset[in] == s->plan->offset[out]) {
+        if (is_here(self, out) && self->plan->offset[in] == self->plan->offset[out]) {
             live[p->in_place_step[k]] -= p->bytes[out]; /* the same bytes */
             live[p->in_place_step[k] + 1] += p->bytes[out];
         }
@@ -76,9 +76,9 @@ static mpl_status choose_step(seeker *s, uint32_t *step)
         }
     }
     for (mpl_buffer b = 0; b < p->n; b++)
-        s->chosen[b] = is_here(s, b) && mpl_needed_at(p, b, *step);
+        self->chosen[b] = is_here(self, b) && mpl_needed_at(p, b, *step);
 out:
-    mpl_free_each(s->ctx, live, tops);
+    mpl_free_each(self->ctx, live, tops);
     return st;
 }
 
@@ -95,32 +95,32 @@ static int larger_first(const void *x, const void *y, void *problem)
 }
 
 /* Chooses the witness of the bound, if one of its buffers ends the arena. */
-static mpl_status choose_witness(seeker *s, uint32_t pool, bool *chosen)
+static mpl_status choose_witness(seeker *self, uint32_t pool, bool *chosen)
 {
     uint64_t bytes;
 
     *chosen = false;
-    MPL_PASS(mpl_lower_bound(s->ctx, s->p, pool, &bytes, s->chosen));
-    for (mpl_buffer b = 0; b < s->p->n; b++)
-        *chosen |= s->chosen[b] && end_of(s, b) == s->top;
+    MPL_PASS(mpl_lower_bound(self->ctx, self->p, pool, &bytes, self->chosen));
+    for (mpl_buffer b = 0; b < self->p->n; b++)
+        *chosen |= self->chosen[b] && end_of(self, b) == self->top;
     if (!*chosen)
-        memset(s->chosen, 0, s->p->n);
+        memset(self->chosen, 0, self->p->n);
     return MPL_OK;
 }
 
 /* Chooses the first buffer that ends the arena, then each that conflicts with all so far. */
-static mpl_status choose_greedily(seeker *s)
+static mpl_status choose_greedily(seeker *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     mpl_buffer *order = NULL, *set = NULL;
     uint32_t n = 0, n_set = 0;
 
-    MPL_TRY(mpl_new_each(s->ctx, p->n, order, set));
+    MPL_TRY(mpl_new_each(self->ctx, p->n, order, set));
     for (mpl_buffer b = 0; b < p->n; b++) {
-        if (is_here(s, b) && end_of(s, b) == s->top && n_set == 0)
+        if (is_here(self, b) && end_of(self, b) == self->top && n_set == 0)
             set[n_set++] = b;
-        else if (is_here(s, b))
+        else if (is_here(self, b))
             order[n++] = b;
     }
     qsort_r(order, n, sizeof *order, larger_first, (void *)(uintptr_t)p);
@@ -133,20 +133,20 @@ static mpl_status choose_greedily(seeker *s)
             set[n_set++] = order[i];
     }
     for (uint32_t k = 0; k < n_set; k++)
-        s->chosen[set[k]] = 1;
+        self->chosen[set[k]] = 1;
 out:
-    mpl_free_each(s->ctx, order, set);
+    mpl_free_each(self->ctx, order, set);
     return st;
 }
 
-static mpl_status choose_set(seeker *s, uint32_t pool)
+static mpl_status choose_set(seeker *self, uint32_t pool)
 {
     bool chosen = false;
 
-    if (pool > 0 || s->plan->spread.n == 0)
-        MPL_PASS(choose_witness(s, pool, &chosen));
+    if (pool > 0 || self->plan->spread.n == 0)
+        MPL_PASS(choose_witness(self, pool, &chosen));
     if (!chosen)
-        MPL_PASS(choose_greedily(s));
+        MPL_PASS(choose_greedily(self));
     return MPL_OK;
 }
 
@@ -174,23 +174,23 @@ static void add(mpl_highest *to, mpl_portion_kind kind, mpl_buffer b, uint64_t f
 }
 
 /* Cuts the arena into the bytes of the chosen buffers and what lies between them. */
-static mpl_status cut(const seeker *s, const uint8_t *kind, mpl_highest *to)
+static mpl_status cut(const seeker *self, const uint8_t *kind, mpl_highest *to)
 {
     mpl_status st = MPL_OK;
     placed *item = NULL;
     uint32_t n = 0;
     uint64_t at = 0;
 
-    MPL_TRY(mpl_new(s->ctx, item, s->p->n));
-    for (mpl_buffer b = 0; b < s->p->n; b++)
-        if (s->chosen[b])
-            item[n++] = (placed){s->plan->offset[b], end_of(s, b), b};
+    MPL_TRY(mpl_new(self->ctx, item, self->p->n));
+    for (mpl_buffer b = 0; b < self->p->n; b++)
+        if (self->chosen[b])
+            item[n++] = (placed){self->plan->offset[b], end_of(self, b), b};
     qsort(item, n, sizeof *item, lower_first);
-    MPL_TRY(mpl_new(s->ctx, to->portion, 3 * (size_t)n));
+    MPL_TRY(mpl_new(self->ctx, to->portion, 3 * (size_t)n));
     for (uint32_t i = 0; i < n; i++) {
         mpl_buffer b = item[i].buffer;
         uint64_t from = mpl_max_u64(at, item[i].offset);
-        uint64_t aligned = mpl_min_u64(mpl_align_up(at, s->p->align[b]), from);
+        uint64_t aligned = mpl_min_u64(mpl_align_up(at, self->p->align[b]), from);
 
         add(to, MPL_PORTION_alignment, b, at, aligned);
         add(to, MPL_PORTION_hole, b, aligned, from);
@@ -199,7 +199,7 @@ static mpl_status cut(const seeker *s, const uint8_t *kind, mpl_highest *to)
     }
     mpl_assert(at == to->arena_bytes);
 out:
-    mpl_free(s->ctx, item);
+    mpl_free(self->ctx, item);
     return st;
 }
 

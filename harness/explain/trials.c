@@ -73,75 +73,76 @@ static void tell_passes(const mpl_job *job, char *what)
         }
 }
 
-static void tell(const mpl_change *c, const mpl_job *job, mpl_trial *t)
+static void tell(const mpl_change *change, const mpl_job *job, mpl_trial *trial)
 {
-    if (c->kind == MPL_ADVICE_recompute)
-        tell_again(job, t->what);
-    else if (c->kind == MPL_ADVICE_fusion)
-        tell_passes(job, t->what);
-    else if (c->kind == MPL_ADVICE_order && job->order_found.ns > 0)
-        snprintf(t->what, sizeof t->what, "%s over %s", mpl_order_proof(job),
+    if (change->kind == MPL_ADVICE_recompute)
+        tell_again(job, trial->what);
+    else if (change->kind == MPL_ADVICE_fusion)
+        tell_passes(job, trial->what);
+    else if (change->kind == MPL_ADVICE_order && job->order_found.ns > 0)
+        snprintf(trial->what, sizeof trial->what, "%s over %s", mpl_order_proof(job),
                  job->order_found.scope);
-    else if (c->kind == MPL_ADVICE_pin)
-        snprintf(t->what, sizeof t->what, "%" PRIu64 " bytes are pinned then", t->pinned_bytes);
-    else if (c->kind == MPL_ADVICE_safety && c->options.safety.kind == MPL_safety_serial)
-        snprintf(t->what, sizeof t->what, "right for this order only");
+    else if (change->kind == MPL_ADVICE_pin)
+        snprintf(trial->what, sizeof trial->what, "%" PRIu64 " bytes are pinned then",
+                 trial->pinned_bytes);
+    else if (change->kind == MPL_ADVICE_safety && change->options.safety.kind == MPL_safety_serial)
+        snprintf(trial->what, sizeof trial->what, "right for this order only");
 }
 
 /* ---- in the process ---- */
 
 /* Keeps the rectangles of pool 0. */
-static void keep_boxes(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_trial *t,
+static void keep_boxes(mpl_ctx *ctx, const mpl_job *job, const mpl_plan *plan, mpl_trial *trial,
                        mpl_viewer_box *box)
 {
     const mpl_problem *p = job->problem;
     mpl_spans_across across = {0};
 
     if (mpl_across(ctx, p, &across) == MPL_OK) {
-        t->n_steps = across.n_steps;
-        for (mpl_buffer b = 0; b < p->n && t->n_boxes < MPL_AFTER_MOST; b++)
+        trial->n_steps = across.n_steps;
+        for (mpl_buffer b = 0; b < p->n && trial->n_boxes < MPL_AFTER_MOST; b++)
             if (p->pool[b] == 0)
-                box[t->n_boxes++] =
+                box[trial->n_boxes++] =
                     (mpl_viewer_box){across.from[b], across.to[b], plan->offset[b], p->bytes[b]};
     }
     mpl_across_fini(ctx, &across);
 }
 
 /* Whether changes of two kinds that `together` joins lower the plan, each alone. */
-static bool is_joined(const task *t)
+static bool is_joined(const task *self)
 {
     uint32_t kinds = 0;
 
-    for (uint32_t i = 0; i < t->changes->n; i++)
-        if (t->trial[i].state == MPL_TRIAL_PLANNED &&
-            t->trial[i].planned_bytes < t->changes->present_bytes)
-            kinds |= 1u << t->changes->change[i].kind;
+    for (uint32_t i = 0; i < self->changes->n; i++)
+        if (self->trial[i].state == MPL_TRIAL_PLANNED &&
+            self->trial[i].planned_bytes < self->changes->present_bytes)
+            kinds |= 1u << self->changes->change[i].kind;
     kinds &= 1u << MPL_ADVICE_order | 1u << MPL_ADVICE_sharing | 1u << MPL_ADVICE_fusion |
              1u << MPL_ADVICE_planner;
     return (kinds & (kinds - 1)) != 0;
 }
 
 /* Whether what is known of earlier trials says that this one gives nothing. */
-static bool is_vain(const task *t, const mpl_change *c)
+static bool is_vain(const task *self, const mpl_change *change)
 {
-    const board *b = t->board;
+    const board *b = self->board;
 
-    return (c->kind == MPL_ADVICE_recompute && b->no_training) ||
-           (c->kind == MPL_ADVICE_together && !is_joined(t)) ||
-           (c->pass < MPL_N_PASSES && b->fused && c->pass != MPL_PASS_bn_fma &&
-            b->places[c->pass] == 0);
+    return (change->kind == MPL_ADVICE_recompute && b->no_training) ||
+           (change->kind == MPL_ADVICE_together && !is_joined(self)) ||
+           (change->pass < MPL_N_PASSES && b->fused && change->pass != MPL_PASS_bn_fma &&
+            b->places[change->pass] == 0);
 }
 
-static void learn(board *b, const mpl_change *c, mpl_status st, const mpl_job *job)
+static void learn(board *self, const mpl_change *change, mpl_status st, const mpl_job *job)
 {
-    if (c->kind == MPL_ADVICE_recompute && st == MPL_EINPUT &&
-        strcmp(c->options.recompute, "sqrt") == 0)
-        b->no_training = true;
-    if (c->kind != MPL_ADVICE_fusion || c->pass != MPL_N_PASSES || st != MPL_OK)
+    if (change->kind == MPL_ADVICE_recompute && st == MPL_EINPUT &&
+        strcmp(change->options.recompute, "sqrt") == 0)
+        self->no_training = true;
+    if (change->kind != MPL_ADVICE_fusion || change->pass != MPL_N_PASSES || st != MPL_OK)
         return;
-    b->fused = true;
+    self->fused = true;
     for (int k = 0; k < MPL_N_PASSES; k++)
-        b->places[k] = job->passes[k].places;
+        self->places[k] = job->passes[k].places;
 }
 
 /* Keeps what the plan after change i comes to. */
@@ -158,12 +159,12 @@ static void keep(mpl_ctx *ctx, const task *t, uint32_t i, const mpl_job *job, co
 
 static mpl_status try_plan(mpl_ctx *ctx, const task *t, uint32_t i)
 {
-    const mpl_change *c = &t->changes->change[i];
-    mpl_options options = c->options;
+    const mpl_change *change = &t->changes->change[i];
+    mpl_options options = change->options;
     mpl_made made = {0};
-    mpl_status st = mpl_make(ctx, &options, c->graph, MPL_TO_PLAN, &made);
+    mpl_status st = mpl_make(ctx, &options, change->graph, MPL_TO_PLAN, &made);
 
-    learn(t->board, c, st, &made.job);
+    learn(t->board, change, st, &made.job);
     if (st == MPL_OK)
         keep(ctx, t, i, &made.job, made.plan);
     mpl_made_fini(ctx, &made);
@@ -172,9 +173,9 @@ static mpl_status try_plan(mpl_ctx *ctx, const task *t, uint32_t i)
 
 static mpl_status try_least(mpl_ctx *ctx, const task *t, uint32_t i)
 {
-    const mpl_change *c = &t->changes->change[i];
+    const mpl_change *change = &t->changes->change[i];
     mpl_lowest lowest = {0};
-    mpl_status st = mpl_lowest_find(ctx, &c->options, c->graph, &lowest);
+    mpl_status st = mpl_lowest_find(ctx, &change->options, change->graph, &lowest);
 
     if (st == MPL_OK)
         keep(ctx, t, i, &lowest.job, lowest.plan);
@@ -182,13 +183,13 @@ static mpl_status try_least(mpl_ctx *ctx, const task *t, uint32_t i)
     return st;
 }
 
-static void try_one(const task *t, uint32_t i)
+static void try_one(const task *self, uint32_t i)
 {
-    bool least = t->changes->change[i].command == MPL_CMD_least;
+    bool least = self->changes->change[i].command == MPL_CMD_least;
     mpl_ctx ctx = mpl_ctx_default();
-    mpl_status st = least ? try_least(&ctx, t, i) : try_plan(&ctx, t, i);
+    mpl_status st = least ? try_least(&ctx, self, i) : try_plan(&ctx, self, i);
 
-    t->trial[i].state = st == MPL_OK ? MPL_TRIAL_PLANNED : MPL_TRIAL_NONE;
+    self->trial[i].state = st == MPL_OK ? MPL_TRIAL_PLANNED : MPL_TRIAL_NONE;
 }
 
 static int64_t processor_ns(void)
@@ -201,13 +202,13 @@ static int64_t processor_ns(void)
 
 /* Lets a signal end this process once half of what is left of the processor's time is used, so
  * that one long search leaves time for other changes. Load of the machine thus cuts nothing. */
-static void limit_turn(board *b, int64_t left_ns)
+static void limit_turn(board *self, int64_t left_ns)
 {
     struct itimerval turn = {0};
 
-    b->turn_ns = left_ns / 2 > LEAST_TURN_NS ? left_ns / 2 : LEAST_TURN_NS;
-    turn.it_value.tv_sec = b->turn_ns / 1000000000;
-    turn.it_value.tv_usec = b->turn_ns % 1000000000 / 1000 + 1;
+    self->turn_ns = left_ns / 2 > LEAST_TURN_NS ? left_ns / 2 : LEAST_TURN_NS;
+    turn.it_value.tv_sec = self->turn_ns / 1000000000;
+    turn.it_value.tv_usec = self->turn_ns % 1000000000 / 1000 + 1;
     signal(SIGPROF, SIG_DFL);
     setitimer(ITIMER_PROF, &turn, NULL);
 }
@@ -246,13 +247,13 @@ static void order_turns(const mpl_changes *changes, uint32_t *turn)
 }
 
 /* Goes on after the change in whose turn the process died, which may have been its limit. */
-static void pass_over(task *t, const mpl_ending *ending)
+static void pass_over(task *self, const mpl_ending *ending)
 {
-    board *b = t->board;
+    board *b = self->board;
 
-    if (b->next == t->changes->n || b->spent_ns >= t->limit->processor_ns)
+    if (b->next == self->changes->n || b->spent_ns >= self->limit->processor_ns)
         return;
-    t->trial[t->turn[b->next++]].state =
+    self->trial[self->turn[b->next++]].state =
         ending->signal == SIGPROF ? MPL_TRIAL_OPEN : MPL_TRIAL_NONE;
     b->spent_ns += b->turn_ns;
 }

@@ -69,12 +69,12 @@ static mpl_status check(mpl_run *run, const mpl_problem *p, const uint64_t *offs
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
-    const mpl_foreign *f = (const mpl_foreign *)run->planner;
+    const mpl_foreign *foreign = (const mpl_foreign *)run->planner;
     uint64_t *offset = NULL, bound_bytes = 0;
 
     MPL_TRY(mpl_new(run->ctx, offset, p->n));
     memset(offset, 0xff, p->n * sizeof *offset); /* MPL_UNPLACED */
-    MPL_TRY(f->ask(run, p, offset, &bound_bytes));
+    MPL_TRY(foreign->ask(run, p, offset, &bound_bytes));
     MPL_TRY(check(run, p, offset));
     memcpy(out->offset, offset, p->n * sizeof *offset);
     out->claim = MPL_FEASIBLE; /* memplan proves optimality itself */
@@ -88,26 +88,26 @@ static mpl_status make(mpl_ctx *ctx, const char *kind, const char *name, const c
                        size_t n, mpl_foreign **out)
 {
     mpl_status st = MPL_OK;
-    mpl_foreign *f = NULL;
+    mpl_foreign *foreign = NULL;
     bool library = strcmp(kind, "so") == 0;
 
-    MPL_TRY(mpl_new(ctx, f, 1));
-    f->kind = kind;
-    MPL_TRY(mpl_new(ctx, f->name, NAME_ROOM + 8));
-    snprintf(f->name, NAME_ROOM + 8, "%s:%s", kind, name);
-    MPL_TRY(mpl_new(ctx, f->target, n + 1));
-    memcpy(f->target, target, n);
-    f->planner = (mpl_planner){
-        .name = f->name,
+    MPL_TRY(mpl_new(ctx, foreign, 1));
+    foreign->kind = kind;
+    MPL_TRY(mpl_new(ctx, foreign->name, NAME_ROOM + 8));
+    snprintf(foreign->name, NAME_ROOM + 8, "%s:%s", kind, name);
+    MPL_TRY(mpl_new(ctx, foreign->target, n + 1));
+    memcpy(foreign->target, target, n);
+    foreign->planner = (mpl_planner){
+        .name = foreign->name,
         .about = library ? "a library from outside" : "a command from outside",
         .source = "its own",
         .traits = MPL_FOREIGN | (library ? 0 : MPL_SERIAL_ONLY),
         .plan = plan,
     };
-    f->ask = library ? mpl_foreign_so_ask : mpl_foreign_exec_ask;
-    *out = f, f = NULL;
+    foreign->ask = library ? mpl_foreign_so_ask : mpl_foreign_exec_ask;
+    *out = foreign, foreign = NULL;
 out:
-    mpl_foreign_free(ctx, f);
+    mpl_foreign_free(ctx, foreign);
     return st;
 }
 
@@ -115,19 +115,19 @@ static mpl_status new_library(mpl_ctx *ctx, const char *text, mpl_foreign **out,
                               const char **params)
 {
     mpl_status st = MPL_OK;
-    mpl_foreign *f = NULL;
+    mpl_foreign *foreign = NULL;
     size_t n = strcspn(text, ":");
     char name[NAME_ROOM];
 
     base_name(text, n, ".so", name);
-    MPL_TRY(make(ctx, "so", name, text, n, &f));
-    if (access(f->target, R_OK) != 0)
+    MPL_TRY(make(ctx, "so", name, text, n, &foreign));
+    if (access(foreign->target, R_OK) != 0)
         MPL_FAIL(ctx, MPL_EINPUT, "so:%.200s: %s; the path of a shared library is needed",
-                 f->target, strerror(errno));
+                 foreign->target, strerror(errno));
     *params = text[n] == ':' ? text + n + 1 : NULL;
-    *out = f, f = NULL;
+    *out = foreign, foreign = NULL;
 out:
-    mpl_foreign_free(ctx, f);
+    mpl_foreign_free(ctx, foreign);
     return st;
 }
 
@@ -200,9 +200,9 @@ out:
     return st;
 }
 
-void mpl_foreign_free(mpl_ctx *ctx, mpl_foreign *f)
+void mpl_foreign_free(mpl_ctx *ctx, mpl_foreign *foreign)
 {
-    if (f == NULL)
+    if (foreign == NULL)
         return;
-    mpl_free_each(ctx, f->name, f->target, f);
+    mpl_free_each(ctx, foreign->name, foreign->target, foreign);
 }

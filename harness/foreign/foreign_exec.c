@@ -34,39 +34,39 @@ typedef struct call {
 
 /* ---- files ---- */
 
-static mpl_status make_folder(call *c)
+static mpl_status make_folder(call *self)
 {
-    MPL_PASS(mpl_scratch_new(c->run->ctx, c->folder));
-    snprintf(c->in, sizeof c->in, "%s/in.csv", c->folder);
-    snprintf(c->out, sizeof c->out, "%s/out.csv", c->folder);
-    snprintf(c->log, sizeof c->log, "%s/log", c->folder);
+    MPL_PASS(mpl_scratch_new(self->run->ctx, self->folder));
+    snprintf(self->in, sizeof self->in, "%s/in.csv", self->folder);
+    snprintf(self->out, sizeof self->out, "%s/out.csv", self->folder);
+    snprintf(self->log, sizeof self->log, "%s/log", self->folder);
     return MPL_OK;
 }
 
-static mpl_status write_list(call *c)
+static mpl_status write_list(call *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = c->problem;
+    const mpl_problem *p = self->problem;
     bool aligned = false;
-    FILE *f = fopen(c->in, "w");
+    FILE *f = fopen(self->in, "w");
 
     for (mpl_buffer b = 0; b < p->n; b++)
-        aligned |= p->pool[b] == c->pool && p->align[b] != 1;
+        aligned |= p->pool[b] == self->pool && p->align[b] != 1;
     if (f == NULL)
-        MPL_FAIL(c->run->ctx, MPL_EINPUT, "%s: %s", c->in, strerror(errno));
+        MPL_FAIL(self->run->ctx, MPL_EINPUT, "%s: %s", self->in, strerror(errno));
     fprintf(f, "id,lower,upper,size%s\n", aligned ? ",alignment" : "");
     for (mpl_buffer b = 0; b < p->n; b++) {
-        if (p->pool[b] != c->pool)
+        if (p->pool[b] != self->pool)
             continue;
         fprintf(f, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64, b, p->birth[b], p->death[b],
                 p->bytes[b]);
         if (aligned)
             fprintf(f, ",%" PRIu32, p->align[b]);
         fputc('\n', f);
-        c->n++;
+        self->n++;
     }
     if (ferror(f) || fflush(f) != 0)
-        MPL_FAIL(c->run->ctx, MPL_EINPUT, "%s: %s", c->in, strerror(errno));
+        MPL_FAIL(self->run->ctx, MPL_EINPUT, "%s: %s", self->in, strerror(errno));
 out:
     if (f != NULL)
         fclose(f);
@@ -74,9 +74,9 @@ out:
 }
 
 /* Reads the last line of the log that is not blank, without its newline. */
-static void read_last_line(call *c)
+static void read_last_line(call *self)
 {
-    int fd = open(c->log, O_RDONLY | O_CLOEXEC);
+    int fd = open(self->log, O_RDONLY | O_CLOEXEC);
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
     char text[LOG_TAIL];
     off_t from = size > LOG_TAIL - 1 ? size - (LOG_TAIL - 1) : 0;
@@ -89,35 +89,35 @@ static void read_last_line(call *c)
         n--;
     for (begin = n > 0 ? n : 0; begin > 0 && text[begin - 1] != '\n';)
         begin--;
-    snprintf(c->last, sizeof c->last, "%.*s", n > begin ? (int)(n - begin) : 0, text + begin);
+    snprintf(self->last, sizeof self->last, "%.*s", n > begin ? (int)(n - begin) : 0, text + begin);
 }
 
 /* ---- the command ---- */
 
-static mpl_status append(call *c, size_t *n, const char *text, size_t length)
+static mpl_status append(call *self, size_t *n, const char *text, size_t length)
 {
-    MPL_PASS(mpl_reserve(c->run->ctx, c->command, c->command_cap, *n + length + 1));
-    memcpy(c->command + *n, text, length);
+    MPL_PASS(mpl_reserve(self->run->ctx, self->command, self->command_cap, *n + length + 1));
+    memcpy(self->command + *n, text, length);
     *n += length;
-    c->command[*n] = '\0';
+    self->command[*n] = '\0';
     return MPL_OK;
 }
 
 /* Replacement of {key}; text holds PATH_ROOM. NULL: unknown key. */
-static const char *value_of(call *c, const char *key, size_t n, char *text)
+static const char *value_of(call *self, const char *key, size_t n, char *text)
 {
-    const mpl_run *run = c->run;
-    uint64_t capacity = c->problem->pool_capacity[c->pool];
+    const mpl_run *run = self->run;
+    uint64_t capacity = self->problem->pool_capacity[self->pool];
 
 #define IS(word) (n == sizeof word - 1 && memcmp(key, word, n) == 0)
     if (IS("in"))
-        return c->has_in = true, c->in;
+        return self->has_in = true, self->in;
     if (IS("out"))
-        return c->has_out = true, c->out;
+        return self->has_out = true, self->out;
     if (IS("capacity"))
         snprintf(text, PATH_ROOM, "%" PRIu64, capacity);
     else if (IS("time_limit"))
-        snprintf(text, PATH_ROOM, "%.3f", 0.9 * (double)c->limit_ns / 1e9);
+        snprintf(text, PATH_ROOM, "%.3f", 0.9 * (double)self->limit_ns / 1e9);
     else if (IS("threads"))
         snprintf(text, PATH_ROOM, "%" PRIu32, run->n_threads);
     else if (IS("seed"))
@@ -128,18 +128,19 @@ static const char *value_of(call *c, const char *key, size_t n, char *text)
     return text;
 }
 
-static mpl_status make_command(call *c)
+static mpl_status make_command(call *self)
 {
     mpl_status st = MPL_OK;
-    const char *at = c->foreign->target;
+    const char *at = self->foreign->target;
     char text[PATH_ROOM];
     size_t n = 0;
 
-    if (strstr(at, "{capacity}") != NULL && c->problem->pool_capacity[c->pool] == MPL_NO_CAPACITY) {
+    if (strstr(at, "{capacity}") != NULL &&
+        self->problem->pool_capacity[self->pool] == MPL_NO_CAPACITY) {
         st = mpl_foreign_fail(
-            c->run, MPL_EUNAVAIL, "unavailable",
+            self->run, MPL_EUNAVAIL, "unavailable",
             "the command asks for {capacity}, and pool '%s' has none; give --capacity",
-            c->problem->pool_name[c->pool]);
+            self->problem->pool_name[self->pool]);
         goto out;
     }
     while (*at != '\0') {
@@ -147,12 +148,12 @@ static mpl_status make_command(call *c)
         const char *value = NULL;
 
         if (at[0] == '{' && at[1 + length] == '}')
-            value = value_of(c, at + 1, length, text);
+            value = value_of(self, at + 1, length, text);
         if (value != NULL) {
-            MPL_TRY(append(c, &n, value, strlen(value)));
+            MPL_TRY(append(self, &n, value, strlen(value)));
             at += length + 2;
         } else {
-            MPL_TRY(append(c, &n, at, 1)); /* ordinary text, or a brace of the shell */
+            MPL_TRY(append(self, &n, at, 1)); /* ordinary text, or a brace of the shell */
             at++;
         }
     }
@@ -176,93 +177,95 @@ static void in_child(void *arg)
     _exit(126);
 }
 
-static mpl_status ended_badly(call *c, const mpl_ending *ending)
+static mpl_status ended_badly(call *self, const mpl_ending *ending)
 {
     int status = ending->exit_status;
-    mpl_status st = mpl_foreign_ended(c->run, ending, c->limit_ns);
+    mpl_status st = mpl_foreign_ended(self->run, ending, self->limit_ns);
 
     if (st != MPL_OK || status == 0)
         return st;
     if (status == 126 || status == 127)
-        return mpl_foreign_fail(c->run, MPL_EUNAVAIL, "unavailable",
-                                "the command cannot be run: %.380s", c->last);
-    return mpl_foreign_fail(c->run, MPL_EINVALID, "crash", "exit status %d%s%.370s", status,
-                            c->last[0] != '\0' ? ": " : "", c->last);
+        return mpl_foreign_fail(self->run, MPL_EUNAVAIL, "unavailable",
+                                "the command cannot be run: %.380s", self->last);
+    return mpl_foreign_fail(self->run, MPL_EINVALID, "crash", "exit status %d%s%.370s", status,
+                            self->last[0] != '\0' ? ": " : "", self->last);
 }
 
 /* ---- its answer ---- */
 
 /* Sets *b to the buffer of this pool with that id. */
-static bool buffer_of(const call *c, const char *id, mpl_buffer *b)
+static bool buffer_of(const call *self, const char *id, mpl_buffer *b)
 {
     uint64_t value = 0;
 
     for (const char *d = id; *d != '\0'; d++) {
-        if (*d < '0' || *d > '9' || value >= c->problem->n)
+        if (*d < '0' || *d > '9' || value >= self->problem->n)
             return false;
         value = 10 * value + (uint64_t)(*d - '0');
     }
     *b = (mpl_buffer)value;
-    return value < c->problem->n && c->problem->pool[value] == c->pool &&
+    return value < self->problem->n && self->problem->pool[value] == self->pool &&
            (id[0] != '0' || id[1] == '\0');
 }
 
-static mpl_status garbage(call *c, const char *format, const char *what)
+static mpl_status garbage(call *self, const char *format, const char *what)
 {
     char text[400];
 
     snprintf(text, sizeof text, format, what);
-    return mpl_foreign_fail(c->run, MPL_EINVALID, "garbage", "%s", text);
+    return mpl_foreign_fail(self->run, MPL_EINVALID, "garbage", "%s", text);
 }
 
-static mpl_status take_offsets(call *c, const mpl_problem *answer, const uint64_t *offset,
+static mpl_status take_offsets(call *self, const mpl_problem *answer, const uint64_t *offset,
                                uint64_t *to)
 {
     mpl_buffer b;
 
     for (uint32_t i = 0; i < answer->n; i++) {
-        if (!buffer_of(c, answer->buffer_name[i], &b))
-            return garbage(c, "its output has the id '%.60s', which it was not given",
+        if (!buffer_of(self, answer->buffer_name[i], &b))
+            return garbage(self, "its output has the id '%.60s', which it was not given",
                            answer->buffer_name[i]);
-        if (answer->birth[i] != c->problem->birth[b] || answer->death[i] != c->problem->death[b] ||
-            answer->bytes[i] != c->problem->bytes[b])
-            return garbage(c, "its output changes the lifetime or size of id %.60s",
+        if (answer->birth[i] != self->problem->birth[b] ||
+            answer->death[i] != self->problem->death[b] ||
+            answer->bytes[i] != self->problem->bytes[b])
+            return garbage(self, "its output changes the lifetime or size of id %.60s",
                            answer->buffer_name[i]);
         to[b] = offset[i];
     }
     return MPL_OK;
 }
 
-static mpl_status read_answer(call *c, uint64_t *to)
+static mpl_status read_answer(call *self, uint64_t *to)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = c->run->ctx;
+    mpl_ctx *ctx = self->run->ctx;
     mpl_problem *answer = NULL;
     uint64_t *offset = NULL;
     struct stat info;
     char text[24];
 
-    if (lstat(c->out, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
-        MPL_TRY(garbage(c, "it ended well, but wrote nothing%s", c->has_out ? " to {out}" : ""));
-    if ((uint64_t)info.st_size > 65536 + UINT64_C(4096) * c->n)
-        MPL_TRY(garbage(c, "its output is far larger than %s list could be", "any"));
-    st = mpl_csv_read(ctx, c->out, &answer, &offset);
+    if (lstat(self->out, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
+        MPL_TRY(
+            garbage(self, "it ended well, but wrote nothing%s", self->has_out ? " to {out}" : ""));
+    if ((uint64_t)info.st_size > 65536 + UINT64_C(4096) * self->n)
+        MPL_TRY(garbage(self, "its output is far larger than %s list could be", "any"));
+    st = mpl_csv_read(ctx, self->out, &answer, &offset);
     if (st == MPL_EINPUT) {
         const char *name = strstr(ctx->message, "out.csv:");
         char said[sizeof ctx->message];
 
         snprintf(said, sizeof said, "%.300s",
                  name != NULL ? name + strlen("out.csv:") : ctx->message);
-        MPL_TRY(garbage(c, "its output, line %.300s", said));
+        MPL_TRY(garbage(self, "its output, line %.300s", said));
     }
     MPL_TRY(st);
     if (offset == NULL)
-        MPL_TRY(garbage(c, "its output has no column '%s'", "offset"));
-    MPL_TRY(take_offsets(c, answer, offset, to));
-    for (mpl_buffer b = 0; b < c->problem->n; b++)
-        if (c->problem->pool[b] == c->pool && to[b] == MPL_UNPLACED)
-            MPL_TRY(garbage(c, "buffer '%.100s' has no row in its output",
-                            mpl_buffer_label(c->problem, b, text)));
+        MPL_TRY(garbage(self, "its output has no column '%s'", "offset"));
+    MPL_TRY(take_offsets(self, answer, offset, to));
+    for (mpl_buffer b = 0; b < self->problem->n; b++)
+        if (self->problem->pool[b] == self->pool && to[b] == MPL_UNPLACED)
+            MPL_TRY(garbage(self, "buffer '%.100s' has no row in its output",
+                            mpl_buffer_label(self->problem, b, text)));
 out:
     mpl_problem_free(ctx, answer);
     mpl_free(ctx, offset);
@@ -270,32 +273,33 @@ out:
 }
 
 /* Takes the command's own time, if its last line is only a number of seconds. */
-static void take_self_time(call *c)
+static void take_self_time(call *self)
 {
     char *end = NULL;
-    double seconds = strtod(c->last, &end);
+    double seconds = strtod(self->last, &end);
 
-    if (c->last[0] >= '0' && c->last[0] <= '9' && *end == '\0' && seconds >= 0 && seconds < 1e9)
-        c->run->self_ns += (int64_t)(seconds * 1e9);
+    if (self->last[0] >= '0' && self->last[0] <= '9' && *end == '\0' && seconds >= 0 &&
+        seconds < 1e9)
+        self->run->self_ns += (int64_t)(seconds * 1e9);
 }
 
-static mpl_status plan_pool(call *c, uint64_t *to)
+static mpl_status plan_pool(call *self, uint64_t *to)
 {
     mpl_status st = MPL_OK;
     mpl_ending ending;
 
-    MPL_TRY(make_folder(c));
-    MPL_TRY(write_list(c));
-    MPL_TRY(make_command(c));
-    MPL_TRY(mpl_isolate(c->run->ctx, in_child, c, mpl_clock_ns() + c->limit_ns, &ending));
-    c->run->plan_ns += ending.wall_ns;
-    read_last_line(c);
-    MPL_TRY(ended_badly(c, &ending));
-    take_self_time(c);
-    MPL_TRY(read_answer(c, to));
+    MPL_TRY(make_folder(self));
+    MPL_TRY(write_list(self));
+    MPL_TRY(make_command(self));
+    MPL_TRY(mpl_isolate(self->run->ctx, in_child, self, mpl_clock_ns() + self->limit_ns, &ending));
+    self->run->plan_ns += ending.wall_ns;
+    read_last_line(self);
+    MPL_TRY(ended_badly(self, &ending));
+    take_self_time(self);
+    MPL_TRY(read_answer(self, to));
 out:
-    mpl_scratch_remove(c->folder);
-    mpl_free(c->run->ctx, c->command);
+    mpl_scratch_remove(self->folder);
+    mpl_free(self->run->ctx, self->command);
     return st;
 }
 

@@ -29,15 +29,15 @@ typedef struct call {
     uint64_t *offset; /* [n] after the answer */
 } call;
 
-static void __attribute__((format(printf, 2, 3))) unusable(answer *a, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) unusable(answer *self, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    vsnprintf(a->message, sizeof a->message, format, args);
+    vsnprintf(self->message, sizeof self->message, format, args);
     va_end(args);
-    a->code = -1;
-    a->done = DONE;
+    self->code = -1;
+    self->done = DONE;
 }
 
 /* Loads the library's entry; NULL: the answer holds the reason. */
@@ -171,15 +171,17 @@ mpl_status mpl_foreign_so_ask(mpl_run *run, const mpl_problem *p, uint64_t *offs
                               uint64_t *bound_bytes)
 {
     mpl_status st = MPL_OK;
-    const mpl_foreign *f = (const mpl_foreign *)run->planner;
+    const mpl_foreign *foreign = (const mpl_foreign *)run->planner;
     size_t bytes = ANSWER_ROOM + p->n * sizeof(uint64_t);
     int64_t limit_ns = mpl_foreign_limit(run);
-    call c = {
-        .run = run, .problem = p, .path = f->target, .time_limit_s = 0.9 * (double)limit_ns / 1e9};
+    call c = {.run = run,
+              .problem = p,
+              .path = foreign->target,
+              .time_limit_s = 0.9 * (double)limit_ns / 1e9};
     mpl_ending ending;
 
     if ((c.answer = mpl_share(bytes)) == NULL)
-        MPL_FAIL(run->ctx, MPL_EMEM, "planner %s: no memory to share with it", f->name);
+        MPL_FAIL(run->ctx, MPL_EMEM, "planner %s: no memory to share with it", foreign->name);
     c.offset = (uint64_t *)(void *)((char *)c.answer + ANSWER_ROOM);
     memcpy(c.offset, offset, p->n * sizeof *offset);
     MPL_TRY(mpl_isolate(run->ctx, in_child, &c, mpl_clock_ns() + limit_ns, &ending));

@@ -27,7 +27,7 @@ static mpl_status look_up(mpl_ctx *ctx, const char *text, const mpl_record *row,
     mpl_rows rows = {0};
     const mpl_record *was;
     const char *hash = mpl_record_get_text(row, MPL_FIELD_problem_hash);
-    mpl_optimum *o = &out->optimum;
+    mpl_optimum *optimum = &out->optimum;
     char path[400];
 
     MPL_TRY(baseline_path(ctx, text, path));
@@ -39,13 +39,13 @@ static mpl_status look_up(mpl_ctx *ctx, const char *text, const mpl_record *row,
             path, label, hash);
     mpl_record_get_int(was, MPL_FIELD_planned_bytes, &out->planned_bytes);
     mpl_record_get_int(was, MPL_FIELD_plan_ns, &out->plan_ns);
-    mpl_record_get_int(was, MPL_FIELD_bound_bytes, &o->bound_bytes);
-    o->bound_kind = "baseline";
-    o->best_bytes = UINT64_MAX;
-    o->proved = mpl_record_get_int(was, MPL_FIELD_optimum_bytes, &o->best_bytes);
-    if (o->proved)
-        o->bound_bytes = o->best_bytes;
-    o->by = "the baseline";
+    mpl_record_get_int(was, MPL_FIELD_bound_bytes, &optimum->bound_bytes);
+    optimum->bound_kind = "baseline";
+    optimum->best_bytes = UINT64_MAX;
+    optimum->proved = mpl_record_get_int(was, MPL_FIELD_optimum_bytes, &optimum->best_bytes);
+    if (optimum->proved)
+        optimum->bound_bytes = optimum->best_bytes;
+    optimum->by = "the baseline";
     out->searched = true;
 out:
     mpl_rows_fini(ctx, &rows);

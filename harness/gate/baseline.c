@@ -75,11 +75,11 @@ out:
 
 static int by_key(const void *a, const void *b)
 {
-    const mpl_record *x = *(mpl_record *const *)a, *y = *(mpl_record *const *)b;
+    const mpl_record *record = *(mpl_record *const *)a, *y = *(mpl_record *const *)b;
     int order = 0;
 
     for (int i = 0; i < N_KEYS && order == 0; i++)
-        order = strcmp(mpl_record_text_or(x, keys[i], ""), mpl_record_text_or(y, keys[i], ""));
+        order = strcmp(mpl_record_text_or(record, keys[i], ""), mpl_record_text_or(y, keys[i], ""));
     return order; /* equal keys: one is dropped, either has the same plan */
 }
 

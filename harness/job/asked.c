@@ -191,14 +191,15 @@ static mpl_status ask_reserved(mpl_ctx *ctx, const mpl_strings *list, mpl_reserv
     return MPL_OK;
 }
 
-bool mpl_asks_constraints(const mpl_options *o)
+bool mpl_asks_constraints(const mpl_options *options)
 {
-    return o->fix.n + o->reserve.n + o->apart.n + o->together.n > 0 || o->given[MPL_OPT_chunk];
+    return options->fix.n + options->reserve.n + options->apart.n + options->together.n > 0 ||
+           options->given[MPL_OPT_chunk];
 }
 
 mpl_status mpl_asked_constraints(mpl_ctx *ctx, const mpl_options *options, mpl_problem *p)
 {
-    mpl_constraints *c = NULL;
+    mpl_constraints *constraints = NULL;
 
     if (!mpl_asks_constraints(options))
         return MPL_OK;
@@ -207,20 +208,20 @@ mpl_status mpl_asked_constraints(mpl_ctx *ctx, const mpl_options *options, mpl_p
     MPL_PASS(ask_fixed(ctx, &options->fix, p));
     if (options->reserve.n + options->apart.n + options->together.n > 0 ||
         options->given[MPL_OPT_chunk]) {
-        MPL_PASS(mpl_new(ctx, c, 1));
-        p->constraints = c;
-        c->chunk_bytes = options->chunk;
-        if (options->given[MPL_OPT_chunk] && c->chunk_bytes == 0)
+        MPL_PASS(mpl_new(ctx, constraints, 1));
+        p->constraints = constraints;
+        constraints->chunk_bytes = options->chunk;
+        if (options->given[MPL_OPT_chunk] && constraints->chunk_bytes == 0)
             return MPL_REFUSE(ctx, "--chunk 0: at least one byte is needed");
-        MPL_PASS(mpl_new(ctx, c->reserved, options->reserve.n));
-        MPL_PASS(mpl_new(ctx, c->apart, options->apart.n));
-        MPL_PASS(mpl_new(ctx, c->together, options->together.n));
-        MPL_PASS(ask_reserved(ctx, &options->reserve, c->reserved));
-        MPL_PASS(ask_pairs(ctx, "apart", &options->apart, p, c->apart));
-        MPL_PASS(ask_pairs(ctx, "together", &options->together, p, c->together));
-        c->n_reserved = options->reserve.n;
-        c->n_apart = options->apart.n;
-        c->n_together = options->together.n;
+        MPL_PASS(mpl_new(ctx, constraints->reserved, options->reserve.n));
+        MPL_PASS(mpl_new(ctx, constraints->apart, options->apart.n));
+        MPL_PASS(mpl_new(ctx, constraints->together, options->together.n));
+        MPL_PASS(ask_reserved(ctx, &options->reserve, constraints->reserved));
+        MPL_PASS(ask_pairs(ctx, "apart", &options->apart, p, constraints->apart));
+        MPL_PASS(ask_pairs(ctx, "together", &options->together, p, constraints->together));
+        constraints->n_reserved = options->reserve.n;
+        constraints->n_apart = options->apart.n;
+        constraints->n_together = options->together.n;
     }
     return mpl_problem_check(ctx, p);
 }

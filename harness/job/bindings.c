@@ -16,7 +16,7 @@ static char *read_allowed(const char *text, double *out)
 }
 
 /* Cuts ":REL[,ABS]" off a file's name, unless there is a file of the whole name. */
-static void take_allowed(char *file, mpl_binding *b)
+static void take_allowed(char *file, mpl_binding *binding)
 {
     char *colon = strrchr(file, ':'), *end;
     double relative, absolute;
@@ -30,11 +30,11 @@ static void take_allowed(char *file, mpl_binding *b)
     if (end == NULL || *end != '\0')
         return;
     *colon = '\0';
-    b->relative = relative, b->absolute = absolute;
+    binding->relative = relative, binding->absolute = absolute;
 }
 
 /* Fills one binding. A text with '=' that names an existing file is that file. */
-static mpl_status read_one(mpl_ctx *ctx, const char *what, const char *text, mpl_binding *b)
+static mpl_status read_one(mpl_ctx *ctx, const char *what, const char *text, mpl_binding *binding)
 {
     mpl_status st = MPL_OK;
     char *file = NULL;
@@ -42,22 +42,23 @@ static mpl_status read_one(mpl_ctx *ctx, const char *what, const char *text, mpl
     uint64_t index = 0;
 
     if (cut != NULL && access(text, F_OK) != 0) {
-        MPL_TRY(mpl_copy_text(ctx, b->name, text));
-        b->name[cut - text] = '\0';
+        MPL_TRY(mpl_copy_text(ctx, binding->name, text));
+        binding->name[cut - text] = '\0';
         index = MPL_NONE;
-        if (b->name[0] != '\0' && strspn(b->name, "0123456789") == strlen(b->name))
-            MPL_TRY(mpl_parse_count(ctx, what, b->name, 0, UINT32_MAX - 1, &index));
+        if (binding->name[0] != '\0' &&
+            strspn(binding->name, "0123456789") == strlen(binding->name))
+            MPL_TRY(mpl_parse_count(ctx, what, binding->name, 0, UINT32_MAX - 1, &index));
     }
-    b->index = (uint32_t)index;
-    b->relative = MPL_REL_TOLERANCE, b->absolute = MPL_ABS_TOLERANCE;
-    MPL_TRY(mpl_copy_text(ctx, file, b->name != NULL ? cut + 1 : text));
-    if (*file == '\0' || (b->name != NULL && b->name[0] == '\0'))
+    binding->index = (uint32_t)index;
+    binding->relative = MPL_REL_TOLERANCE, binding->absolute = MPL_ABS_TOLERANCE;
+    MPL_TRY(mpl_copy_text(ctx, file, binding->name != NULL ? cut + 1 : text));
+    if (*file == '\0' || (binding->name != NULL && binding->name[0] == '\0'))
         MPL_FAIL(ctx, MPL_EINPUT, "%s %s: it takes [NAME|INDEX=]FILE", what, text);
-    b->ramp = strcmp(file, "ramp") == 0;
+    binding->ramp = strcmp(file, "ramp") == 0;
     if (strcmp(what, "--expect") == 0)
-        take_allowed(file, b);
-    if (!b->ramp)
-        MPL_TRY(mpl_tensor_read(ctx, file, &b->tensor));
+        take_allowed(file, binding);
+    if (!binding->ramp)
+        MPL_TRY(mpl_tensor_read(ctx, file, &binding->tensor));
 out:
     mpl_free(ctx, file);
     return st;

@@ -49,17 +49,17 @@ bool mpl_plan_of_kind(mpl_ctx *ctx, const char *path, const char *kind)
 }
 
 /* Adopts the words of a SET listed in a row. */
-static void adopt_set(mpl_options *o, mpl_option_id id, const mpl_record *row, mpl_field field,
-                      uint32_t *set)
+static void adopt_set(mpl_options *options, mpl_option_id id, const mpl_record *row,
+                      mpl_field field, uint32_t *set)
 {
     mpl_word word;
 
-    for (uint32_t k = 0; !o->given[id] && (word = mpl_option_word(id, k)) < MPL_N_WORDS; k++)
+    for (uint32_t k = 0; !options->given[id] && (word = mpl_option_word(id, k)) < MPL_N_WORDS; k++)
         *set = (*set & ~(1u << k)) |
                (mpl_record_has_item(row, field, mpl_word_text[word]) ? 1u << k : 0);
 }
 
-mpl_status mpl_job_adopt(mpl_ctx *ctx, mpl_options *o, bool in_place, const mpl_record *row)
+mpl_status mpl_job_adopt(mpl_ctx *ctx, mpl_options *options, bool in_place, const mpl_record *row)
 {
     static const struct {
         mpl_option_id option;
@@ -76,22 +76,23 @@ mpl_status mpl_job_adopt(mpl_ctx *ctx, mpl_options *o, bool in_place, const mpl_
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        MPL_PASS(
-            mpl_options_adopt(ctx, texts[i].option, mpl_record_get_text(row, texts[i].field), o));
+        MPL_PASS(mpl_options_adopt(ctx, texts[i].option, mpl_record_get_text(row, texts[i].field),
+                                   options));
     /* The plan is of the given order and not of the searched one, or the file has its order. */
-    if (!o->given[MPL_OPT_order] && (mpl_record_is(row, MPL_FIELD_order_kept, "given") ||
-                                     mpl_record_is(row, MPL_FIELD_order, MPL_ORDER_LEAST)))
-        o->order = "given";
-    if (!o->given[MPL_OPT_in_place])
-        o->in_place = in_place;
-    if (!o->given[MPL_OPT_seed]) /* seed of a random order */
-        mpl_record_get_int(row, MPL_FIELD_seed, &o->seed);
-    if (!o->given[MPL_OPT_views])
-        mpl_record_get_bool(row, MPL_FIELD_views, &o->views);
-    if (!o->given[MPL_OPT_capacity])
-        o->given[MPL_OPT_capacity] = mpl_record_get_int(row, MPL_FIELD_capacity, &o->capacity);
-    adopt_set(o, MPL_OPT_pin, row, MPL_FIELD_pinned, &o->pin);
-    adopt_set(o, MPL_OPT_pools, row, MPL_FIELD_own_pools, &o->pools);
+    if (!options->given[MPL_OPT_order] && (mpl_record_is(row, MPL_FIELD_order_kept, "given") ||
+                                           mpl_record_is(row, MPL_FIELD_order, MPL_ORDER_LEAST)))
+        options->order = "given";
+    if (!options->given[MPL_OPT_in_place])
+        options->in_place = in_place;
+    if (!options->given[MPL_OPT_seed]) /* seed of a random order */
+        mpl_record_get_int(row, MPL_FIELD_seed, &options->seed);
+    if (!options->given[MPL_OPT_views])
+        mpl_record_get_bool(row, MPL_FIELD_views, &options->views);
+    if (!options->given[MPL_OPT_capacity])
+        options->given[MPL_OPT_capacity] =
+            mpl_record_get_int(row, MPL_FIELD_capacity, &options->capacity);
+    adopt_set(options, MPL_OPT_pin, row, MPL_FIELD_pinned, &options->pin);
+    adopt_set(options, MPL_OPT_pools, row, MPL_FIELD_own_pools, &options->pools);
     return MPL_OK;
 }
 

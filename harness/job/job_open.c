@@ -12,23 +12,23 @@ typedef struct input_store {
     mpl_tensor *tensor;
 } input_store;
 
-static mpl_status fill_inputs(mpl_ctx *ctx, const mpl_bindings *inputs, input_store *s,
+static mpl_status fill_inputs(mpl_ctx *ctx, const mpl_bindings *inputs, input_store *store,
                               mpl_read_options *read)
 {
     uint32_t n = 0;
 
-    MPL_PASS(mpl_new_each(ctx, inputs->n, s->name, s->index, s->tensor));
+    MPL_PASS(mpl_new_each(ctx, inputs->n, store->name, store->index, store->tensor));
     for (uint32_t i = 0; i < inputs->n; i++) {
         if (inputs->item[i].ramp)
             continue;
-        s->name[n] = inputs->item[i].name;
-        s->index[n] = inputs->item[i].index;
-        s->tensor[n++] = inputs->item[i].tensor;
+        store->name[n] = inputs->item[i].name;
+        store->index[n] = inputs->item[i].index;
+        store->tensor[n++] = inputs->item[i].tensor;
     }
     read->n_inputs = n;
-    read->input_name = s->name;
-    read->input_index = s->index;
-    read->input_tensor = s->tensor;
+    read->input_name = store->name;
+    read->input_index = store->index;
+    read->input_tensor = store->tensor;
     return MPL_OK;
 }
 

@@ -8,28 +8,28 @@
 
 static void put_build(mpl_record *row)
 {
-    const mpl_build *b = &mpl_this_build;
+    const mpl_build *build = &mpl_this_build;
 
     mpl_record_null(row, MPL_FIELD_memplan);
-    mpl_record_member_text(row, MPL_FIELD_memplan, "version", b->version);
-    mpl_record_member_text(row, MPL_FIELD_memplan, "commit", b->commit);
-    mpl_record_member_bool(row, MPL_FIELD_memplan, "dirty", b->dirty);
-    mpl_record_member_text(row, MPL_FIELD_memplan, "compiler", b->compiler);
-    mpl_record_member_text(row, MPL_FIELD_memplan, "flags", b->flags);
+    mpl_record_member_text(row, MPL_FIELD_memplan, "version", build->version);
+    mpl_record_member_text(row, MPL_FIELD_memplan, "commit", build->commit);
+    mpl_record_member_bool(row, MPL_FIELD_memplan, "dirty", build->dirty);
+    mpl_record_member_text(row, MPL_FIELD_memplan, "compiler", build->compiler);
+    mpl_record_member_text(row, MPL_FIELD_memplan, "flags", build->flags);
 }
 
-static void put_machine(const mpl_machine *m, mpl_record *row)
+static void put_machine(const mpl_machine *machine, mpl_record *row)
 {
     mpl_record_null(row, MPL_FIELD_machine);
-    mpl_record_member_text(row, MPL_FIELD_machine, "host", m->host);
-    mpl_record_member_text(row, MPL_FIELD_machine, "cpu", m->cpu);
-    mpl_record_member_text(row, MPL_FIELD_machine, "isa", m->isa);
-    mpl_record_member_text(row, MPL_FIELD_machine, "os", m->os);
-    mpl_record_member_int(row, MPL_FIELD_machine, "cores", m->n_cores);
-    mpl_record_member_int(row, MPL_FIELD_machine, "threads", m->n_threads);
-    mpl_record_member_int(row, MPL_FIELD_machine, "numa_nodes", m->n_nodes);
-    mpl_record_member_int(row, MPL_FIELD_machine, "memory_bytes", m->memory_bytes);
-    mpl_record_member_int(row, MPL_FIELD_machine, "page_bytes", m->page_bytes);
+    mpl_record_member_text(row, MPL_FIELD_machine, "host", machine->host);
+    mpl_record_member_text(row, MPL_FIELD_machine, "cpu", machine->cpu);
+    mpl_record_member_text(row, MPL_FIELD_machine, "isa", machine->isa);
+    mpl_record_member_text(row, MPL_FIELD_machine, "os", machine->os);
+    mpl_record_member_int(row, MPL_FIELD_machine, "cores", machine->n_cores);
+    mpl_record_member_int(row, MPL_FIELD_machine, "threads", machine->n_threads);
+    mpl_record_member_int(row, MPL_FIELD_machine, "numa_nodes", machine->n_nodes);
+    mpl_record_member_int(row, MPL_FIELD_machine, "memory_bytes", machine->memory_bytes);
+    mpl_record_member_int(row, MPL_FIELD_machine, "page_bytes", machine->page_bytes);
 }
 
 void mpl_row_build(const mpl_machine *machine, mpl_record *row)
@@ -40,9 +40,10 @@ void mpl_row_build(const mpl_machine *machine, mpl_record *row)
 }
 
 /* The options as given, as far as they fit. */
-static void put_constraints(const mpl_options *o, mpl_record *row)
+static void put_constraints(const mpl_options *options, mpl_record *row)
 {
-    const mpl_strings *lists[] = {&o->fix, &o->reserve, &o->apart, &o->together};
+    const mpl_strings *lists[] = {&options->fix, &options->reserve, &options->apart,
+                                  &options->together};
     static const char *const names[] = {"fix", "reserve", "apart", "together"};
     char text[1000] = "";
     size_t n = 0;
@@ -51,67 +52,69 @@ static void put_constraints(const mpl_options *o, mpl_record *row)
         for (uint32_t i = 0; i < lists[k]->n && n < sizeof text; i++)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %s", n > 0 ? "; " : "", names[k],
                                   lists[k]->item[i]);
-    if (o->given[MPL_OPT_chunk] && n < sizeof text)
+    if (options->given[MPL_OPT_chunk] && n < sizeof text)
         n += (size_t)snprintf(text + n, sizeof text - n, "%schunk %" PRIu64, n > 0 ? "; " : "",
-                              o->chunk);
+                              options->chunk);
     mpl_record_text(row, MPL_FIELD_constraints, n > 0 ? text : NULL);
 }
 
-static void put_recomputed(const mpl_options *o, const mpl_job *job, mpl_record *row)
+static void put_recomputed(const mpl_options *options, const mpl_job *job, mpl_record *row)
 {
-    const mpl_recompute_found *f = &job->recomputed;
+    const mpl_recompute_found *found = &job->recomputed;
 
     if (job->recompute_ns == 0)
         return;
-    mpl_record_text(row, MPL_FIELD_recompute, o->recompute);
-    mpl_record_int(row, MPL_FIELD_recompute_before_bytes, f->before_bytes);
-    mpl_record_int(row, MPL_FIELD_recompute_ops, f->facts.n_again);
+    mpl_record_text(row, MPL_FIELD_recompute, options->recompute);
+    mpl_record_int(row, MPL_FIELD_recompute_before_bytes, found->before_bytes);
+    mpl_record_int(row, MPL_FIELD_recompute_ops, found->facts.n_again);
     mpl_record_int(row, MPL_FIELD_recompute_ns, (uint64_t)job->recompute_ns);
-    mpl_record_int(row, MPL_FIELD_forward_work, f->facts.forward_work);
-    mpl_record_int(row, MPL_FIELD_all_work, f->facts.all_work);
-    mpl_record_int(row, MPL_FIELD_extra_work, f->facts.extra_work);
-    if (f->n_taped > 0) {
-        mpl_record_int(row, MPL_FIELD_forward_rounds, f->forward_rounds);
-        mpl_record_int(row, MPL_FIELD_tape_bytes, f->tape_bytes);
-        mpl_record_int(row, MPL_FIELD_tape_before_bytes, f->tape_before_bytes);
+    mpl_record_int(row, MPL_FIELD_forward_work, found->facts.forward_work);
+    mpl_record_int(row, MPL_FIELD_all_work, found->facts.all_work);
+    mpl_record_int(row, MPL_FIELD_extra_work, found->facts.extra_work);
+    if (found->n_taped > 0) {
+        mpl_record_int(row, MPL_FIELD_forward_rounds, found->forward_rounds);
+        mpl_record_int(row, MPL_FIELD_tape_bytes, found->tape_bytes);
+        mpl_record_int(row, MPL_FIELD_tape_before_bytes, found->tape_before_bytes);
     }
-    if (f->has_bound)
-        mpl_record_int(row, MPL_FIELD_extra_work_bound, f->bound_work);
+    if (found->has_bound)
+        mpl_record_int(row, MPL_FIELD_extra_work_bound, found->bound_work);
     mpl_record_text(row, MPL_FIELD_recompute_claim,
-                    f->claim == MPL_RECOMPUTE_OPTIMAL   ? "optimal"
-                    : f->claim == MPL_RECOMPUTE_REGIONS ? "regions"
-                                                        : "feasible");
-    if (f->n_regions > 0) {
-        mpl_record_int(row, MPL_FIELD_recompute_regions, f->n_regions);
-        mpl_record_int(row, MPL_FIELD_recompute_plain, f->n_plain);
+                    found->claim == MPL_RECOMPUTE_OPTIMAL   ? "optimal"
+                    : found->claim == MPL_RECOMPUTE_REGIONS ? "regions"
+                                                            : "feasible");
+    if (found->n_regions > 0) {
+        mpl_record_int(row, MPL_FIELD_recompute_regions, found->n_regions);
+        mpl_record_int(row, MPL_FIELD_recompute_plain, found->n_plain);
     }
 }
 
-static void put_changed(const mpl_options *o, const mpl_job *job, mpl_record *row)
+static void put_changed(const mpl_options *options, const mpl_job *job, mpl_record *row)
 {
     if (job->twice.n_ops == 0)
         return;
-    mpl_record_text(row, MPL_FIELD_changed, o->changed);
+    mpl_record_text(row, MPL_FIELD_changed, options->changed);
     mpl_record_int(row, MPL_FIELD_changed_ops, job->twice.n_again);
     mpl_record_int(row, MPL_FIELD_all_ops, job->twice.n_ops);
     mpl_record_int(row, MPL_FIELD_kept_bytes, job->twice.kept_bytes);
 }
 
-static void put_layout(const mpl_options *o, const mpl_job *job, bool ordered, mpl_record *row)
+static void put_layout(const mpl_options *options, const mpl_job *job, bool ordered,
+                       mpl_record *row)
 {
     mpl_record_text(row, MPL_FIELD_layout,
-                    ordered && o->layout != MPL_layout_plain ? mpl_word_text[o->layout] : NULL);
-    if (o->layout != MPL_layout_tuned)
+                    ordered && options->layout != MPL_layout_plain ? mpl_word_text[options->layout]
+                                                                   : NULL);
+    if (options->layout != MPL_layout_tuned)
         return;
-    mpl_record_text(row, MPL_FIELD_op_times, o->op_times);
+    mpl_record_text(row, MPL_FIELD_op_times, options->op_times);
     mpl_record_int(row, MPL_FIELD_tuned_ns, job->tuned_ns);
 }
 
 /* Writes the options of the problem. */
-static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *row)
+static void put_options(const mpl_options *options, const mpl_job *job, mpl_record *row)
 {
     const mpl_graph *g = job->source.graph;
-    bool ordered = g != NULL || o->opener != NULL; /* one graph, or several as one list */
+    bool ordered = g != NULL || options->opener != NULL; /* one graph, or several as one list */
     char name[200];
 
     mpl_record_text(row, MPL_FIELD_safety, job->safety.text);
@@ -119,7 +122,7 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_simulated_ns, job->simulated_ns);
         mpl_record_text(row, MPL_FIELD_simulated_by, "work");
     }
-    mpl_record_text(row, MPL_FIELD_order, ordered ? o->order : NULL);
+    mpl_record_text(row, MPL_FIELD_order, ordered ? options->order : NULL);
     if (job->order_found.ns > 0) {
         mpl_record_int(row, MPL_FIELD_order_live_bytes, job->order_found.live_bytes);
         mpl_record_int(row, MPL_FIELD_order_bound_bytes, job->order_found.bound_bytes);
@@ -130,54 +133,56 @@ static void put_options(const mpl_options *o, const mpl_job *job, mpl_record *ro
         mpl_record_int(row, MPL_FIELD_order_ticks, job->order_found.ticks);
         mpl_record_int(row, MPL_FIELD_order_ns, (uint64_t)job->order_found.ns);
     }
-    mpl_record_bool(row, MPL_FIELD_in_place, o->in_place);
-    mpl_record_bool(row, MPL_FIELD_views, o->views);
+    mpl_record_bool(row, MPL_FIELD_in_place, options->in_place);
+    mpl_record_bool(row, MPL_FIELD_views, options->views);
     mpl_record_text(row, MPL_FIELD_concat,
-                    !ordered   ? NULL
-                    : o->views ? mpl_word_text[o->concat]
-                               : "copy");
-    mpl_record_text(
-        row, MPL_FIELD_loop,
-        (g != NULL && mpl_graph_has_loop(g)) || o->opener != NULL ? mpl_word_text[o->loop] : NULL);
-    if (strcmp(o->unroll, "none") != 0) {
-        mpl_record_text(row, MPL_FIELD_unroll, o->unroll);
+                    !ordered         ? NULL
+                    : options->views ? mpl_word_text[options->concat]
+                                     : "copy");
+    mpl_record_text(row, MPL_FIELD_loop,
+                    (g != NULL && mpl_graph_has_loop(g)) || options->opener != NULL
+                        ? mpl_word_text[options->loop]
+                        : NULL);
+    if (strcmp(options->unroll, "none") != 0) {
+        mpl_record_text(row, MPL_FIELD_unroll, options->unroll);
         mpl_record_int(row, MPL_FIELD_unroll_bodies, job->unrolled.bodies);
     }
-    mpl_record_text(row, MPL_FIELD_ssa, job->is_program ? mpl_word_text[o->ssa] : NULL);
+    mpl_record_text(row, MPL_FIELD_ssa, job->is_program ? mpl_word_text[options->ssa] : NULL);
     mpl_record_text(row, MPL_FIELD_optimise,
-                    ordered && strcmp(o->optimise, "none") != 0 ? o->optimise : NULL);
-    put_changed(o, job, row);
-    mpl_record_text(row, MPL_FIELD_loss, o->loss);
-    mpl_record_text(row, MPL_FIELD_trainable, o->trainable);
-    put_recomputed(o, job, row);
-    mpl_tile_fields(o->tile, &job->tiled, row);
-    put_layout(o, job, ordered, row);
-    for (uint32_t i = 0; i < o->dim.n; i++) {
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(o->dim.item[i], "="), o->dim.item[i]);
+                    ordered && strcmp(options->optimise, "none") != 0 ? options->optimise : NULL);
+    put_changed(options, job, row);
+    mpl_record_text(row, MPL_FIELD_loss, options->loss);
+    mpl_record_text(row, MPL_FIELD_trainable, options->trainable);
+    put_recomputed(options, job, row);
+    mpl_tile_fields(options->tile, &job->tiled, row);
+    put_layout(options, job, ordered, row);
+    for (uint32_t i = 0; i < options->dim.n; i++) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(options->dim.item[i], "="),
+                 options->dim.item[i]);
         mpl_record_member_int(row, MPL_FIELD_dims, name,
-                              strtoull(strchr(o->dim.item[i], '=') + 1, NULL, 10));
+                              strtoull(strchr(options->dim.item[i], '=') + 1, NULL, 10));
     }
     for (uint32_t i = 0; g != NULL && i < g->n_bound; i++)
         mpl_record_member_text(row, MPL_FIELD_dims, g->bound_input[i], "bound");
-    if (o->given[MPL_OPT_capacity])
-        mpl_record_int(row, MPL_FIELD_capacity, o->capacity);
-    put_constraints(o, row);
-    mpl_record_text(row, MPL_FIELD_gap, o->gap);
-    if (o->budget <= INT64_MAX)
-        mpl_record_int(row, MPL_FIELD_budget, o->budget);
-    if (o->threads > 0)
-        mpl_record_int(row, MPL_FIELD_threads, o->threads);
-    if (o->given[MPL_OPT_workers])
-        mpl_record_int(row, MPL_FIELD_workers, o->workers);
+    if (options->given[MPL_OPT_capacity])
+        mpl_record_int(row, MPL_FIELD_capacity, options->capacity);
+    put_constraints(options, row);
+    mpl_record_text(row, MPL_FIELD_gap, options->gap);
+    if (options->budget <= INT64_MAX)
+        mpl_record_int(row, MPL_FIELD_budget, options->budget);
+    if (options->threads > 0)
+        mpl_record_int(row, MPL_FIELD_threads, options->threads);
+    if (options->given[MPL_OPT_workers])
+        mpl_record_int(row, MPL_FIELD_workers, options->workers);
     mpl_record_text(row, MPL_FIELD_workspaces,
-                    job->backend != NULL ? mpl_word_text[o->workspaces] : NULL);
-    if (job->backend != NULL && strcmp(o->algorithms, "fastest") != 0)
-        mpl_record_text(row, MPL_FIELD_algorithms, o->algorithms);
-    if (o->compare == MPL_compare_malloc)
+                    job->backend != NULL ? mpl_word_text[options->workspaces] : NULL);
+    if (job->backend != NULL && strcmp(options->algorithms, "fastest") != 0)
+        mpl_record_text(row, MPL_FIELD_algorithms, options->algorithms);
+    if (options->compare == MPL_compare_malloc)
         mpl_record_text(row, MPL_FIELD_malloc_by, mpl_malloc_by(name, sizeof name));
     if (ordered) {
-        mpl_row_words(row, MPL_FIELD_pinned, MPL_OPT_pin, o->pin);
-        mpl_row_words(row, MPL_FIELD_own_pools, MPL_OPT_pools, o->pools);
+        mpl_row_words(row, MPL_FIELD_pinned, MPL_OPT_pin, options->pin);
+        mpl_row_words(row, MPL_FIELD_own_pools, MPL_OPT_pools, options->pools);
     }
 }
 

@@ -7,21 +7,21 @@
 
 static const uint64_t INPUT_SEED = 1, OUTPUT_ALIGN = 64;
 
-static mpl_status no_such_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b)
+static mpl_status no_such_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *binding)
 {
     const mpl_graph *g = job->source.graph;
 
-    if (b->index == MPL_NONE)
+    if (binding->index == MPL_NONE)
         return MPL_REFUSE(ctx, "--input: %s has no input '%s'; its first is '%s'", job->text,
-                          b->name, g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
+                          binding->name, g->n_inputs > 0 ? g->value_name[g->input[0]] : "none");
     return MPL_REFUSE(ctx, "--input: %s has %" PRIu32 " inputs, there is no index %" PRIu32,
-                      job->text, g->n_inputs, b->index);
+                      job->text, g->n_inputs, binding->index);
 }
 
-static bool names_bound(const mpl_graph *g, const mpl_binding *b)
+static bool names_bound(const mpl_graph *g, const mpl_binding *binding)
 {
     for (uint32_t i = 0; i < g->n_bound; i++)
-        if (b->name != NULL && strcmp(b->name, g->bound_input[i]) == 0)
+        if (binding->name != NULL && strcmp(binding->name, g->bound_input[i]) == 0)
             return true;
     return false;
 }
@@ -37,20 +37,21 @@ static uint32_t input_number(const mpl_graph *g, mpl_value v)
 
 /* The input named by a binding; n_inputs: it was folded away. An index counts the file's inputs; a
  * name that exists wins over it. */
-static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b, uint32_t *out)
+static mpl_status find_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *binding,
+                             uint32_t *out)
 {
     const mpl_graph *g = job->source.graph;
-    mpl_value v = b->name != NULL ? mpl_graph_find(g, b->name) : MPL_NONE;
+    mpl_value v = binding->name != NULL ? mpl_graph_find(g, binding->name) : MPL_NONE;
 
     *out = input_number(g, v);
-    if (*out < g->n_inputs || (v != MPL_NONE && names_bound(g, b)))
+    if (*out < g->n_inputs || (v != MPL_NONE && names_bound(g, binding)))
         return MPL_OK;
-    v = b->index != MPL_NONE ? mpl_graph_file_input(g, b->index) : MPL_NONE;
+    v = binding->index != MPL_NONE ? mpl_graph_file_input(g, binding->index) : MPL_NONE;
     *out = input_number(g, v);
-    return v != MPL_NONE ? MPL_OK : no_such_input(ctx, job, b);
+    return v != MPL_NONE ? MPL_OK : no_such_input(ctx, job, binding);
 }
 
-static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *b,
+static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding *binding,
                             mpl_inputs *inputs, bool *given)
 {
     const mpl_graph *g = job->source.graph;
@@ -58,7 +59,7 @@ static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding 
     uint32_t i = 0;
     mpl_value v;
 
-    MPL_PASS(find_input(ctx, job, b, &i));
+    MPL_PASS(find_input(ctx, job, binding, &i));
     if (i == g->n_inputs)
         return MPL_OK;
     v = g->input[i];
@@ -66,16 +67,17 @@ static mpl_status set_input(mpl_ctx *ctx, const mpl_job *job, const mpl_binding 
         return MPL_REFUSE(ctx, "--input: '%s' (index %" PRIu32 ") is given twice", g->value_name[v],
                           i);
     given[i] = true;
-    if (b->ramp) {
+    if (binding->ramp) {
         MPL_PASS(mpl_exec_make_input(ctx, g, i, 0, inputs->data[i]));
         return MPL_OK;
     }
-    if (b->tensor.type != g->value_type[v] ||
-        !mpl_shape_equal(&b->tensor.shape, &g->value_shape[v]))
+    if (binding->tensor.type != g->value_type[v] ||
+        !mpl_shape_equal(&binding->tensor.shape, &g->value_shape[v]))
         return MPL_REFUSE(ctx, "--input: '%s' is %s%s; the file has %s%s", g->value_name[v],
                           mpl_type_name(g->value_type[v]), mpl_shape_text(&g->value_shape[v], want),
-                          mpl_type_name(b->tensor.type), mpl_shape_text(&b->tensor.shape, got));
-    memcpy(inputs->data[i], b->tensor.data, g->value_bytes[v]);
+                          mpl_type_name(binding->tensor.type),
+                          mpl_shape_text(&binding->tensor.shape, got));
+    memcpy(inputs->data[i], binding->tensor.data, g->value_bytes[v]);
     return MPL_OK;
 }
 
@@ -206,29 +208,29 @@ mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_ex
                                 mpl_malloced **out, uint64_t *malloc_bytes)
 {
     mpl_status st = MPL_OK;
-    mpl_malloced *m = NULL;
+    mpl_malloced *malloced = NULL;
     uint32_t n_calls;
 
     if (options->compare == MPL_compare_none)
         goto out;
-    MPL_TRY(mpl_malloced_new(ctx, exec, &m));
-    MPL_TRY(mpl_malloced_run(m, NULL));
-    mpl_malloced_facts(m, &n_calls, malloc_bytes);
-    *out = m, m = NULL;
+    MPL_TRY(mpl_malloced_new(ctx, exec, &malloced));
+    MPL_TRY(mpl_malloced_run(malloced, NULL));
+    mpl_malloced_facts(malloced, &n_calls, malloc_bytes);
+    *out = malloced, malloced = NULL;
 out:
-    mpl_malloced_free(ctx, m);
+    mpl_malloced_free(ctx, malloced);
     return st;
 }
 
-mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns,
+mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *malloced, uint64_t turn, int64_t *ns,
                             int64_t *malloc_ns)
 {
-    if (m != NULL && turn % 2 == 1)
-        MPL_PASS(mpl_malloced_run(m, malloc_ns));
+    if (malloced != NULL && turn % 2 == 1)
+        MPL_PASS(mpl_malloced_run(malloced, malloc_ns));
     MPL_PASS(mpl_exec_run(exec, ns));
-    if (m != NULL && turn % 2 == 0)
-        MPL_PASS(mpl_malloced_run(m, malloc_ns));
-    if (m == NULL)
+    if (malloced != NULL && turn % 2 == 0)
+        MPL_PASS(mpl_malloced_run(malloced, malloc_ns));
+    if (malloced == NULL)
         *malloc_ns = mpl_exec_concurrent_ns(exec);
     return MPL_OK;
 }
@@ -319,30 +321,32 @@ out:
     return st;
 }
 
-mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *m)
+mpl_status mpl_measure_check(mpl_ctx *ctx, const mpl_measured *measured)
 {
-    const mpl_exec_facts *f = &m->facts;
-    uint64_t apart = f->device_taken > f->device_asked ? f->device_taken - f->device_asked
-                                                       : f->device_asked - f->device_taken;
+    const mpl_exec_facts *facts = &measured->facts;
+    uint64_t apart = facts->device_taken > facts->device_asked
+                         ? facts->device_taken - facts->device_asked
+                         : facts->device_asked - facts->device_taken;
 
-    if (apart > f->device_slack)
+    if (apart > facts->device_slack)
         return MPL_ERROR(ctx, MPL_EINVALID,
                          "the device's memory in use grew by %" PRIu64 " bytes for %" PRIu64
                          " planned, pinned and of workspaces; they may be %" PRIu64 " apart",
-                         f->device_taken, f->device_asked, f->device_slack);
-    if (f->device_allocations > 0)
+                         facts->device_taken, facts->device_asked, facts->device_slack);
+    if (facts->device_allocations > 0)
         return MPL_ERROR(ctx, MPL_EINVALID,
                          "%" PRIu64 " calls took memory of the device inside of runs; none may",
-                         f->device_allocations);
-    if (f->device_after > f->device_before)
+                         facts->device_allocations);
+    if (facts->device_after > facts->device_before)
         return MPL_ERROR(ctx, MPL_EINVALID,
                          "the device's memory in use grew by %" PRIu64
                          " bytes in the last run, or by another process",
-                         f->device_after - f->device_before);
+                         facts->device_after - facts->device_before);
     return MPL_OK;
 }
 
-mpl_status mpl_measure_times(mpl_ctx *ctx, const mpl_job *job, mpl_exec *exec, mpl_measured *m)
+mpl_status mpl_measure_times(mpl_ctx *ctx, const mpl_job *job, mpl_exec *exec,
+                             mpl_measured *measured)
 {
     enum { N_RUNS = 3 };
     mpl_status st = MPL_OK;
@@ -359,9 +363,9 @@ mpl_status mpl_measure_times(mpl_ctx *ctx, const mpl_job *job, mpl_exec *exec, m
     }
     MPL_TRY(st);
     MPL_TRY(mpl_streams_simulate(ctx, g, job->order, job->streams->op_stream, ns, NULL,
-                                 &m->simulated_ns));
+                                 &measured->simulated_ns));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        m->ops_ns += ns[op];
+        measured->ops_ns += ns[op];
 out:
     mpl_free(ctx, ns);
     return st;
@@ -369,77 +373,78 @@ out:
 
 /* ---- the row ---- */
 
-static void device_fields(const mpl_exec_facts *f, mpl_record *row)
+static void device_fields(const mpl_exec_facts *facts, mpl_record *row)
 {
-    const mpl_device_clocks *c = &f->clocks;
+    const mpl_device_clocks *clocks = &facts->clocks;
 
-    mpl_record_text(row, MPL_FIELD_device, f->device);
+    mpl_record_text(row, MPL_FIELD_device, facts->device);
     mpl_record_null(row, MPL_FIELD_device_memory);
-    mpl_record_member_int(row, MPL_FIELD_device_memory, "allocations", f->device_allocations);
-    mpl_record_member_int(row, MPL_FIELD_device_memory, "before", f->device_before);
-    mpl_record_member_int(row, MPL_FIELD_device_memory, "after", f->device_after);
-    mpl_record_member_int(row, MPL_FIELD_device_memory, "asked", f->device_asked);
-    mpl_record_member_int(row, MPL_FIELD_device_memory, "taken", f->device_taken);
-    mpl_record_member_int(row, MPL_FIELD_device_memory, "slack", f->device_slack);
-    mpl_record_text(row, MPL_FIELD_math, f->math);
-    mpl_record_real(row, MPL_FIELD_tolerance, f->tolerance);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "allocations", facts->device_allocations);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "before", facts->device_before);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "after", facts->device_after);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "asked", facts->device_asked);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "taken", facts->device_taken);
+    mpl_record_member_int(row, MPL_FIELD_device_memory, "slack", facts->device_slack);
+    mpl_record_text(row, MPL_FIELD_math, facts->math);
+    mpl_record_real(row, MPL_FIELD_tolerance, facts->tolerance);
     mpl_record_null(row, MPL_FIELD_implementations);
-    for (uint32_t i = 0; i < f->n_hows; i++)
-        mpl_record_member_int(row, MPL_FIELD_implementations, f->how[i].name, f->how[i].n);
+    for (uint32_t i = 0; i < facts->n_hows; i++)
+        mpl_record_member_int(row, MPL_FIELD_implementations, facts->how[i].name, facts->how[i].n);
     mpl_record_null(row, MPL_FIELD_clocks);
-    if (!c->known)
+    if (!clocks->known)
         return;
-    mpl_record_member_int(row, MPL_FIELD_clocks, "core_mhz", c->core_mhz);
-    mpl_record_member_int(row, MPL_FIELD_clocks, "core_most_mhz", c->core_most_mhz);
-    mpl_record_member_int(row, MPL_FIELD_clocks, "memory_mhz", c->memory_mhz);
-    mpl_record_member_int(row, MPL_FIELD_clocks, "memory_most_mhz", c->memory_most_mhz);
-    mpl_record_member_int(row, MPL_FIELD_clocks, "state", c->state);
-    mpl_record_member_int(row, MPL_FIELD_clocks, "power_mw", c->power_mw);
-    mpl_record_member_int(row, MPL_FIELD_clocks, "power_most_mw", c->power_most_mw);
-    mpl_record_member_int(row, MPL_FIELD_clocks, "celsius", c->celsius);
-    mpl_record_member_int(row, MPL_FIELD_clocks, "throttled", c->throttled);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "core_mhz", clocks->core_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "core_most_mhz", clocks->core_most_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "memory_mhz", clocks->memory_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "memory_most_mhz", clocks->memory_most_mhz);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "state", clocks->state);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "power_mw", clocks->power_mw);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "power_most_mw", clocks->power_most_mw);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "celsius", clocks->celsius);
+    mpl_record_member_int(row, MPL_FIELD_clocks, "throttled", clocks->throttled);
 }
 
-static void allocator_fields(const mpl_unplanned *a, mpl_record *row)
+static void allocator_fields(const mpl_unplanned *unplanned, mpl_record *row)
 {
-    const mpl_replay_facts *plain = &a->own[MPL_REPLAY_PLAIN], *pool = &a->own[MPL_REPLAY_POOL];
+    const mpl_replay_facts *plain = &unplanned->own[MPL_REPLAY_PLAIN],
+                           *pool = &unplanned->own[MPL_REPLAY_POOL];
 
     mpl_record_null(row, MPL_FIELD_allocators);
-    mpl_record_member_int(row, MPL_FIELD_allocators, "requested", a->model.live_peak_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "requested", unplanned->model.live_peak_bytes);
     mpl_record_member_int(row, MPL_FIELD_allocators, "malloc", plain->peak_bytes);
     mpl_record_member_int(row, MPL_FIELD_allocators, "malloc_ns", (uint64_t)plain->ns);
     mpl_record_member_int(row, MPL_FIELD_allocators, "pool", pool->peak_bytes);
     mpl_record_member_int(row, MPL_FIELD_allocators, "pool_ns", (uint64_t)pool->ns);
-    mpl_record_member_int(row, MPL_FIELD_allocators, "allocated", a->model.allocated_bytes);
-    mpl_record_member_int(row, MPL_FIELD_allocators, "reserved", a->model.reserved_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "allocated", unplanned->model.allocated_bytes);
+    mpl_record_member_int(row, MPL_FIELD_allocators, "reserved", unplanned->model.reserved_bytes);
 }
 
-void mpl_measure_fields(const mpl_measured *m, mpl_record *row)
+void mpl_measure_fields(const mpl_measured *measured, mpl_record *row)
 {
-    mpl_record_text(row, MPL_FIELD_executed, m->workers > 1 ? "at once" : "in order");
-    if (m->simulated_ns > 0) {
-        mpl_record_int(row, MPL_FIELD_simulated_ns, m->simulated_ns);
+    mpl_record_text(row, MPL_FIELD_executed, measured->workers > 1 ? "at once" : "in order");
+    if (measured->simulated_ns > 0) {
+        mpl_record_int(row, MPL_FIELD_simulated_ns, measured->simulated_ns);
         mpl_record_text(row, MPL_FIELD_simulated_by, "times");
-        mpl_record_int(row, MPL_FIELD_ops_ns, m->ops_ns);
+        mpl_record_int(row, MPL_FIELD_ops_ns, measured->ops_ns);
     }
-    mpl_record_int(row, MPL_FIELD_measured_bytes, m->facts.measured_bytes);
-    mpl_record_int(row, MPL_FIELD_rss_bytes, m->rss_bytes);
-    if (m->malloc_bytes > 0)
-        mpl_record_int(row, MPL_FIELD_malloc_bytes, m->malloc_bytes);
+    mpl_record_int(row, MPL_FIELD_measured_bytes, measured->facts.measured_bytes);
+    mpl_record_int(row, MPL_FIELD_rss_bytes, measured->rss_bytes);
+    if (measured->malloc_bytes > 0)
+        mpl_record_int(row, MPL_FIELD_malloc_bytes, measured->malloc_bytes);
     mpl_record_null(row, MPL_FIELD_holds);
-    mpl_record_member_int(row, MPL_FIELD_holds, "weights", m->facts.weight_bytes);
-    mpl_record_member_int(row, MPL_FIELD_holds, "packed", m->facts.packed_bytes);
-    mpl_record_member_int(row, MPL_FIELD_holds, "pinned", m->facts.pinned_bytes);
-    mpl_record_member_int(row, MPL_FIELD_holds, "before", m->before_bytes);
-    mpl_record_int(row, MPL_FIELD_workspace_bytes, m->facts.workspace_bytes);
-    if (m->facts.device[0] != '\0')
-        device_fields(&m->facts, row);
-    if (m->allocators.on_device)
-        allocator_fields(&m->allocators, row);
-    mpl_record_int(row, MPL_FIELD_copied_bytes, m->facts.copied_bytes);
-    mpl_record_int(row, MPL_FIELD_kernels, m->facts.n_kernels);
-    mpl_record_int(row, MPL_FIELD_reordered_bytes, m->facts.reordered_bytes);
-    mpl_record_int(row, MPL_FIELD_loop_carry_bytes, m->facts.loop_carry_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "weights", measured->facts.weight_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "packed", measured->facts.packed_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "pinned", measured->facts.pinned_bytes);
+    mpl_record_member_int(row, MPL_FIELD_holds, "before", measured->before_bytes);
+    mpl_record_int(row, MPL_FIELD_workspace_bytes, measured->facts.workspace_bytes);
+    if (measured->facts.device[0] != '\0')
+        device_fields(&measured->facts, row);
+    if (measured->allocators.on_device)
+        allocator_fields(&measured->allocators, row);
+    mpl_record_int(row, MPL_FIELD_copied_bytes, measured->facts.copied_bytes);
+    mpl_record_int(row, MPL_FIELD_kernels, measured->facts.n_kernels);
+    mpl_record_int(row, MPL_FIELD_reordered_bytes, measured->facts.reordered_bytes);
+    mpl_record_int(row, MPL_FIELD_loop_carry_bytes, measured->facts.loop_carry_bytes);
 }
 
 uint64_t mpl_rss_now(void)

@@ -30,9 +30,9 @@ mpl_status mpl_measure_options(mpl_ctx *ctx, const mpl_options *options, mpl_exe
  * MPL_EUNAVAIL. */
 mpl_status mpl_measure_malloced(mpl_ctx *ctx, const mpl_options *options, mpl_exec *exec,
                                 mpl_malloced **out, uint64_t *malloc_bytes);
-/* One timed run of each; `turn` even: the planned run first. m NULL: the planned run alone, and
- * *malloc_ns is the time during which several of its operations ran. */
-mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *m, uint64_t turn, int64_t *ns,
+/* One timed run of each; `turn` even: the planned run first. malloced NULL: the planned run alone,
+ * and *malloc_ns is the time during which several of its operations ran. */
+mpl_status mpl_measure_pair(mpl_exec *exec, mpl_malloced *malloced, uint64_t turn, int64_t *ns,
                             int64_t *malloc_ns);
 
 /* Binds the job's graph to the device, in the plan's arenas or without memory sharing (plan NULL),

@@ -30,12 +30,12 @@ typedef struct dump {
     char path[4096];
 } dump;
 
-static mpl_status write_graph(dump *d, uint32_t number, const char *name, const mpl_graph *g)
+static mpl_status write_graph(dump *self, uint32_t number, const char *name, const mpl_graph *g)
 {
-    if ((size_t)snprintf(d->path, sizeof d->path, "%s/%" PRIu32 "-%s.graph", d->folder, number,
-                         name) >= sizeof d->path)
-        return MPL_REFUSE(d->ctx, "--dump-ssa: the path is too long");
-    return mpl_text_write(d->ctx, d->path, g);
+    if ((size_t)snprintf(self->path, sizeof self->path, "%s/%" PRIu32 "-%s.graph", self->folder,
+                         number, name) >= sizeof self->path)
+        return MPL_REFUSE(self->ctx, "--dump-ssa: the path is too long");
+    return mpl_text_write(self->ctx, self->path, g);
 }
 
 static mpl_status write_step(void *arg, uint32_t step, const mpl_graph *g)

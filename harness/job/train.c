@@ -19,12 +19,12 @@ void mpl_digits_fini(mpl_ctx *ctx, mpl_digits *digits)
     *digits = (mpl_digits){0};
 }
 
-static mpl_status allocate(mpl_ctx *ctx, uint32_t n, uint32_t side, mpl_digits *d)
+static mpl_status allocate(mpl_ctx *ctx, uint32_t n, uint32_t side, mpl_digits *digits)
 {
-    d->n = n;
-    d->side = side;
-    MPL_PASS(mpl_new(ctx, d->pixel, (size_t)n * side * side));
-    return mpl_new(ctx, d->label, n);
+    digits->n = n;
+    digits->side = side;
+    MPL_PASS(mpl_new(ctx, digits->pixel, (size_t)n * side * side));
+    return mpl_new(ctx, digits->label, n);
 }
 
 static uint32_t number_at(const uint8_t *b)
@@ -91,17 +91,18 @@ static uint32_t near_middle(uint32_t room, mpl_rng *rng)
     return least + (uint32_t)mpl_rng_below(rng, mpl_min_u64(2 * most + 1, room - least));
 }
 
-static void draw(mpl_digits *d, uint32_t i, mpl_rng *rng)
+static void draw(mpl_digits *digits, uint32_t i, mpl_rng *rng)
 {
-    uint32_t side = d->side, width = side / 3, height = side / 4, thick = side > 14 ? side / 14 : 1;
-    float *pixel = d->pixel + (size_t)i * side * side, ink = 0.6f + 0.4f * mpl_rng_float(rng);
+    uint32_t side = digits->side, width = side / 3, height = side / 4,
+             thick = side > 14 ? side / 14 : 1;
+    float *pixel = digits->pixel + (size_t)i * side * side, ink = 0.6f + 0.4f * mpl_rng_float(rng);
     uint32_t left = near_middle(side - width - thick, rng),
              top = near_middle(side - 2 * height - thick, rng);
 
     for (uint32_t k = 0; k < side * side; k++)
         pixel[k] = 0.2f * mpl_rng_float(rng);
     for (int s = 0; s < 7; s++) {
-        if ((segments[d->label[i]] >> s & 1) == 0)
+        if ((segments[digits->label[i]] >> s & 1) == 0)
             continue;
         for (uint32_t y = top + ends[s][1] * height; y < top + ends[s][3] * height + thick; y++)
             for (uint32_t x = left + ends[s][0] * width; x < left + ends[s][2] * width + thick; x++)
@@ -110,19 +111,19 @@ static void draw(mpl_digits *d, uint32_t i, mpl_rng *rng)
 }
 
 /* Normalises all pixels to mean 0 and variance 1, since networks learn faster from these. */
-static void centre(mpl_digits *d)
+static void centre(mpl_digits *digits)
 {
-    size_t n = (size_t)d->n * d->side * d->side;
+    size_t n = (size_t)digits->n * digits->side * digits->side;
     double sum = 0, squares = 0, mean, scale;
 
     for (size_t i = 0; i < n; i++) {
-        sum += d->pixel[i];
-        squares += (double)d->pixel[i] * d->pixel[i];
+        sum += digits->pixel[i];
+        squares += (double)digits->pixel[i] * digits->pixel[i];
     }
     mean = sum / (double)n;
     scale = squares / (double)n > mean * mean ? 1 / sqrt(squares / (double)n - mean * mean) : 1;
     for (size_t i = 0; i < n; i++)
-        d->pixel[i] = (float)((d->pixel[i] - mean) * scale);
+        digits->pixel[i] = (float)((digits->pixel[i] - mean) * scale);
 }
 
 /* Draws seven-segment digits near the middle, with varying ink and noise. */
@@ -170,138 +171,138 @@ static bool trains(const mpl_graph *g)
 
 /* Whether the inputs are labels of at least 10 classes and a batch of square pictures of one
  * channel, and which. */
-static bool takes_digits(trainer *t)
+static bool takes_digits(trainer *self)
 {
-    const mpl_graph *g = t->job->source.graph;
+    const mpl_graph *g = self->job->source.graph;
     mpl_op loss = g->value_op[g->output[0]];
-    const mpl_shape *s;
+    const mpl_shape *shape;
     uint64_t features = 0;
 
     if (g->op_kind[loss] != MPL_OP_softmax_cross_entropy || g->n_inputs != 2 ||
         g->value_shape[g->op_in[g->op_in_begin[loss]]].dim[1] < 10)
         return false;
-    t->labels = g->value_type[g->input[0]] == MPL_TYPE_i64 ? 0 : 1;
-    t->data = 1 - t->labels;
-    s = &g->value_shape[g->input[t->data]];
-    if (g->value_type[g->input[t->data]] != MPL_TYPE_f32 || s->rank == 0 ||
-        g->op_in[g->op_in_begin[loss] + 1] != g->input[t->labels])
+    self->labels = g->value_type[g->input[0]] == MPL_TYPE_i64 ? 0 : 1;
+    self->data = 1 - self->labels;
+    shape = &g->value_shape[g->input[self->data]];
+    if (g->value_type[g->input[self->data]] != MPL_TYPE_f32 || shape->rank == 0 ||
+        g->op_in[g->op_in_begin[loss] + 1] != g->input[self->labels])
         return false;
-    t->batch = (uint32_t)g->value_shape[g->input[t->labels]].dim[0];
-    mpl_shape_count(s, &features);
-    features = t->batch > 0 ? features / t->batch : 0;
-    while ((uint64_t)t->side * t->side < features)
-        t->side++;
-    return (uint64_t)t->side * t->side == features && t->side >= 8 && t->side <= 1024 &&
-           s->dim[0] == t->batch;
+    self->batch = (uint32_t)g->value_shape[g->input[self->labels]].dim[0];
+    mpl_shape_count(shape, &features);
+    features = self->batch > 0 ? features / self->batch : 0;
+    while ((uint64_t)self->side * self->side < features)
+        self->side++;
+    return (uint64_t)self->side * self->side == features && self->side >= 8 && self->side <= 1024 &&
+           shape->dim[0] == self->batch;
 }
 
-static mpl_status find_inputs(trainer *t)
+static mpl_status find_inputs(trainer *self)
 {
-    if (!trains(t->job->source.graph))
-        return MPL_REFUSE(t->ctx,
+    if (!trains(self->job->source.graph))
+        return MPL_REFUSE(self->ctx,
                           "--iterations: '%s' does not update weights by a loss; take "
                           "mnist_conv:mode=train,update=adagrad or FILE.onnx:mode=train,update=sgd",
-                          t->job->text);
-    t->on_digits = t->job->inputs.n == 0 && takes_digits(t);
-    if (!t->on_digits && t->options->data != NULL)
-        return MPL_REFUSE(t->ctx,
+                          self->job->text);
+    self->on_digits = self->job->inputs.n == 0 && takes_digits(self);
+    if (!self->on_digits && self->options->data != NULL)
+        return MPL_REFUSE(self->ctx,
                           "--iterations: '%s' does not tell 10 classes of square pictures of one "
                           "channel apart, as --data has, or its inputs are given by --input",
-                          t->job->text);
-    return mpl_inputs_make(t->ctx, t->options, t->job, &t->inputs);
+                          self->job->text);
+    return mpl_inputs_make(self->ctx, self->options, self->job, &self->inputs);
 }
 
-static mpl_status get_digits(trainer *t)
+static mpl_status get_digits(trainer *self)
 {
-    if (!t->on_digits) {
-        if (!t->options->json && !t->options->quiet)
+    if (!self->on_digits) {
+        if (!self->options->json && !self->options->quiet)
             printf("data      the same inputs each time: random, but for --input\n");
         return MPL_OK;
     }
-    if (t->options->data == NULL) {
-        MPL_PASS(draw_digits(t->ctx, t->side, &t->digits));
-        if (!t->options->json && !t->options->quiet)
+    if (self->options->data == NULL) {
+        MPL_PASS(draw_digits(self->ctx, self->side, &self->digits));
+        if (!self->options->json && !self->options->quiet)
             printf("data      %d drawn digits, no handwriting: give MNIST's folder by --data\n",
                    DRAWN);
         return MPL_OK;
     }
-    MPL_PASS(mpl_digits_read(t->ctx, t->options->data, &t->digits));
-    if (t->digits.side != t->side)
-        return MPL_REFUSE(t->ctx, "%s: pictures of %u pixels a side; the graph takes %u",
-                          t->options->data, t->digits.side, t->side);
-    if (!t->options->json && !t->options->quiet)
-        printf("data      %u pictures of %s\n", t->digits.n, mpl_shown(t->options->data));
+    MPL_PASS(mpl_digits_read(self->ctx, self->options->data, &self->digits));
+    if (self->digits.side != self->side)
+        return MPL_REFUSE(self->ctx, "%s: pictures of %u pixels a side; the graph takes %u",
+                          self->options->data, self->digits.side, self->side);
+    if (!self->options->json && !self->options->quiet)
+        printf("data      %u pictures of %s\n", self->digits.n, mpl_shown(self->options->data));
     return MPL_OK;
 }
 
-static mpl_status open_both(trainer *t)
+static mpl_status open_both(trainer *self)
 {
-    const mpl_graph *g = t->job->source.graph;
-    mpl_device_options device = {.n_threads = mpl_job_threads(t->options, &t->job->machine),
-                                 .params = t->options->device};
+    const mpl_graph *g = self->job->source.graph;
+    mpl_device_options device = {.n_threads = mpl_job_threads(self->options, &self->job->machine),
+                                 .params = self->options->device};
     mpl_exec_options exec;
 
-    MPL_PASS(mpl_measure_options(t->ctx, t->options, &exec));
+    MPL_PASS(mpl_measure_options(self->ctx, self->options, &exec));
     exec.iterate = true;
-    exec.work_limit = t->job->work_limit;
-    MPL_PASS(t->job->backend->open(t->ctx, &device, &t->dev));
-    MPL_PASS(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, t->job->problem,
-                          t->job->map, t->plan, &exec, &t->planned));
+    exec.work_limit = self->job->work_limit;
+    MPL_PASS(self->job->backend->open(self->ctx, &device, &self->dev));
+    MPL_PASS(mpl_exec_new(self->ctx, self->job->backend, self->dev, g, self->job->order,
+                          self->job->problem, self->job->map, self->plan, &exec, &self->planned));
     exec.checked = false;
     exec.n_workers = 0;
-    MPL_PASS(mpl_exec_new(t->ctx, t->job->backend, t->dev, g, t->job->order, NULL, NULL, NULL,
-                          &exec, &t->alone));
-    MPL_PASS(mpl_new(t->ctx, t->got, mpl_outputs_bytes(g)));
-    return mpl_new(t->ctx, t->want, mpl_outputs_bytes(g));
+    MPL_PASS(mpl_exec_new(self->ctx, self->job->backend, self->dev, g, self->job->order, NULL, NULL,
+                          NULL, &exec, &self->alone));
+    MPL_PASS(mpl_new(self->ctx, self->got, mpl_outputs_bytes(g)));
+    return mpl_new(self->ctx, self->want, mpl_outputs_bytes(g));
 }
 
-static mpl_status run_one(trainer *t, mpl_exec *exec, int64_t *ns)
+static mpl_status run_one(trainer *self, mpl_exec *exec, int64_t *ns)
 {
-    for (uint32_t i = 0; i < t->inputs.n; i++)
-        MPL_PASS(mpl_exec_set_input(exec, i, t->inputs.data[i]));
+    for (uint32_t i = 0; i < self->inputs.n; i++)
+        MPL_PASS(mpl_exec_set_input(exec, i, self->inputs.data[i]));
     return mpl_exec_run(exec, ns);
 }
 
 /* Fills in the next pictures of the set, cyclically. */
-static void fill_batch(trainer *t, uint64_t iteration)
+static void fill_batch(trainer *self, uint64_t iteration)
 {
-    size_t pixels = (size_t)t->side * t->side;
-    float *image = t->inputs.data[t->data];
-    int64_t *label = t->inputs.data[t->labels];
+    size_t pixels = (size_t)self->side * self->side;
+    float *image = self->inputs.data[self->data];
+    int64_t *label = self->inputs.data[self->labels];
 
-    for (uint32_t i = 0; i < t->batch && t->on_digits; i++) {
-        size_t from = (size_t)((iteration * t->batch + i) % t->digits.n);
+    for (uint32_t i = 0; i < self->batch && self->on_digits; i++) {
+        size_t from = (size_t)((iteration * self->batch + i) % self->digits.n);
 
-        memcpy(image + i * pixels, t->digits.pixel + from * pixels, pixels * sizeof *image);
-        label[i] = t->digits.label[from];
+        memcpy(image + i * pixels, self->digits.pixel + from * pixels, pixels * sizeof *image);
+        label[i] = self->digits.label[from];
     }
 }
 
-static mpl_status iterate(trainer *t, uint64_t iteration)
+static mpl_status iterate(trainer *self, uint64_t iteration)
 {
-    const mpl_graph *g = t->job->source.graph;
+    const mpl_graph *g = self->job->source.graph;
     float loss = 0;
     int64_t ns = 0;
 
-    fill_batch(t, iteration);
-    MPL_PASS(run_one(t, t->planned, &ns));
-    MPL_PASS(mpl_exec_output(t->planned, 0, &loss));
-    if (t->options->json)
+    fill_batch(self, iteration);
+    MPL_PASS(run_one(self, self->planned, &ns));
+    MPL_PASS(mpl_exec_output(self->planned, 0, &loss));
+    if (self->options->json)
         printf("{\"iteration\": %" PRIu64 ", \"loss\": %.9g, \"run_ns\": %" PRId64 "}\n",
                iteration + 1, (double)loss, ns);
-    else if (!t->options->quiet)
+    else if (!self->options->quiet)
         printf("iteration %5" PRIu64 "  loss %.9g  %.3f ms\n", iteration + 1, (double)loss,
                (double)ns / 1e6);
     if (iteration >= COMPARED)
         return MPL_OK;
-    MPL_PASS(run_one(t, t->alone, NULL));
-    MPL_PASS(mpl_outputs_get(t->planned, g, t->got));
-    MPL_PASS(mpl_outputs_get(t->alone, g, t->want));
-    if (memcmp(t->got, t->want, mpl_outputs_bytes(g)) != 0)
-        return MPL_ERROR(t->ctx, MPL_EINVALID,
+    MPL_PASS(run_one(self, self->alone, NULL));
+    MPL_PASS(mpl_outputs_get(self->planned, g, self->got));
+    MPL_PASS(mpl_outputs_get(self->alone, g, self->want));
+    if (memcmp(self->got, self->want, mpl_outputs_bytes(g)) != 0)
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "%s: iteration %" PRIu64
                          ": outputs differ from the run that shares nothing",
-                         t->job->text, iteration + 1);
+                         self->job->text, iteration + 1);
     return MPL_OK;
 }
 

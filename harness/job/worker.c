@@ -114,132 +114,133 @@ static void child(const mpl_worker_task *task, report *out, int fd)
 /* ---- the parent ---- */
 
 static void __attribute__((format(printf, 3, 4)))
-failed(mpl_worker *w, const char *status, const char *format, ...)
+failed(mpl_worker *worker, const char *status, const char *format, ...)
 {
     va_list args;
 
-    w->status = status;
+    worker->status = status;
     va_start(args, format);
-    vsnprintf(w->reason, sizeof w->reason, format, args);
+    vsnprintf(worker->reason, sizeof worker->reason, format, args);
     va_end(args);
 }
 
 /* Records that the process ended without an answer. */
-static void bury(mpl_worker *w)
+static void bury(mpl_worker *worker)
 {
-    int how = mpl_reap(w->pid);
+    int how = mpl_reap(worker->pid);
 
-    w->pid = 0;
-    w->status = "crash";
-    mpl_ended_text("the process that ran it", how, sizeof w->reason, w->reason);
+    worker->pid = 0;
+    worker->status = "crash";
+    mpl_ended_text("the process that ran it", how, sizeof worker->reason, worker->reason);
 }
 
 /* Waits for the current step. */
-static bool step_done(mpl_worker *w)
+static bool step_done(mpl_worker *worker)
 {
-    int64_t until = mpl_clock_ns() + w->task.limit_ns, left;
-    struct pollfd wait = {.fd = w->fd, .events = POLLIN};
+    int64_t until = mpl_clock_ns() + worker->task.limit_ns, left;
+    struct pollfd wait = {.fd = worker->fd, .events = POLLIN};
     char byte;
 
-    if (w->status != NULL)
+    if (worker->status != NULL)
         return false;
     while ((left = until - mpl_clock_ns()) > 0 && !mpl_interrupted() &&
            poll(&wait, 1, (int)(left / 1000000) + 1) <= 0)
         ;
     if (mpl_interrupted()) {
-        failed(w, "timeout", "interrupted by signal %d", mpl_interrupted());
+        failed(worker, "timeout", "interrupted by signal %d", mpl_interrupted());
     } else if (left <= 0) {
-        failed(w, "timeout", "it did not end within %d s", (int)(w->task.limit_ns / 1000000000));
-        kill(w->pid, SIGKILL);
-    } else if (recv(w->fd, &byte, 1, 0) != 1) {
-        bury(w);
-    } else if (w->shared->st != MPL_OK) {
-        failed(w, mpl_row_status(w->shared->st), "%s", w->shared->message);
+        failed(worker, "timeout", "it did not end within %d s",
+               (int)(worker->task.limit_ns / 1000000000));
+        kill(worker->pid, SIGKILL);
+    } else if (recv(worker->fd, &byte, 1, 0) != 1) {
+        bury(worker);
+    } else if (worker->shared->st != MPL_OK) {
+        failed(worker, mpl_row_status(worker->shared->st), "%s", worker->shared->message);
     }
-    return w->status == NULL;
+    return worker->status == NULL;
 }
 
 mpl_status mpl_worker_start(mpl_ctx *ctx, const mpl_worker_task *task, mpl_worker **out)
 {
     mpl_status st = MPL_OK;
-    mpl_worker *w = NULL;
+    mpl_worker *worker = NULL;
     int pair[2] = {-1, -1};
 
-    MPL_TRY(mpl_new(ctx, w, 1));
-    w->task = *task;
-    w->fd = -1;
-    w->shared_bytes = REPORT_ROOM + mpl_outputs_bytes(task->job->source.graph);
-    if ((w->shared = mpl_share(w->shared_bytes)) == NULL ||
+    MPL_TRY(mpl_new(ctx, worker, 1));
+    worker->task = *task;
+    worker->fd = -1;
+    worker->shared_bytes = REPORT_ROOM + mpl_outputs_bytes(task->job->source.graph);
+    if ((worker->shared = mpl_share(worker->shared_bytes)) == NULL ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         MPL_FAIL(ctx, MPL_EMEM, "no worker: %s", strerror(errno));
-    MPL_TRY(mpl_fork(ctx, "no worker", &w->pid));
-    if (w->pid == 0) {
+    MPL_TRY(mpl_fork(ctx, "no worker", &worker->pid));
+    if (worker->pid == 0) {
         begin_child();
         close(pair[0]);
-        child(&w->task, w->shared, pair[1]);
+        child(&worker->task, worker->shared, pair[1]);
     }
-    w->fd = pair[0];
+    worker->fd = pair[0];
     pair[0] = -1;
-    *out = w, w = NULL;
+    *out = worker, worker = NULL;
 out:
     for (int i = 0; i < 2; i++)
         if (pair[i] >= 0)
             close(pair[i]);
-    mpl_worker_free(ctx, w);
+    mpl_worker_free(ctx, worker);
     return st;
 }
 
-bool mpl_worker_wait(mpl_worker *w)
+bool mpl_worker_wait(mpl_worker *worker)
 {
-    return step_done(w);
+    return step_done(worker);
 }
 
-bool mpl_worker_run(mpl_worker *w, int64_t *ns, int64_t *other_ns)
+bool mpl_worker_run(mpl_worker *worker, int64_t *ns, int64_t *other_ns)
 {
-    if (w->status != NULL)
+    if (worker->status != NULL)
         return false;
-    if (send(w->fd, "g", 1, MSG_NOSIGNAL) != 1)
-        bury(w);
-    if (!step_done(w))
+    if (send(worker->fd, "g", 1, MSG_NOSIGNAL) != 1)
+        bury(worker);
+    if (!step_done(worker))
         return false;
-    *ns = w->shared->run_ns;
-    *other_ns = w->shared->other_ns;
+    *ns = worker->shared->run_ns;
+    *other_ns = worker->shared->other_ns;
     return true;
 }
 
-void mpl_worker_free(mpl_ctx *ctx, mpl_worker *w)
+void mpl_worker_free(mpl_ctx *ctx, mpl_worker *worker)
 {
-    if (w == NULL)
+    if (worker == NULL)
         return;
-    if (w->pid > 0) {
-        kill(w->pid, SIGKILL);
-        mpl_reap(w->pid);
+    if (worker->pid > 0) {
+        kill(worker->pid, SIGKILL);
+        mpl_reap(worker->pid);
     }
-    if (w->fd >= 0)
-        close(w->fd);
-    if (w->shared != NULL)
-        munmap(w->shared, w->shared_bytes);
-    mpl_free(ctx, w);
+    if (worker->fd >= 0)
+        close(worker->fd);
+    if (worker->shared != NULL)
+        munmap(worker->shared, worker->shared_bytes);
+    mpl_free(ctx, worker);
 }
 
-const void *mpl_worker_outputs(const mpl_worker *w)
+const void *mpl_worker_outputs(const mpl_worker *worker)
 {
-    return (const char *)w->shared + REPORT_ROOM;
+    return (const char *)worker->shared + REPORT_ROOM;
 }
 
-const mpl_measured *mpl_worker_measured(const mpl_worker *w)
+const mpl_measured *mpl_worker_measured(const mpl_worker *worker)
 {
-    return &w->shared->measured;
+    return &worker->shared->measured;
 }
 
-const char *mpl_worker_status(const mpl_worker *w)
+const char *mpl_worker_status(const mpl_worker *worker)
 {
-    return w->status;
+    return worker->status;
 }
 
-const char *mpl_worker_reason(const mpl_worker *w)
+const char *mpl_worker_reason(const mpl_worker *worker)
 {
-    return w->reason;
+    return worker->reason;
 }
 
 /* ---- workspaces ---- */

@@ -16,11 +16,11 @@ static bool is_late(const mpl_options *options, int64_t deadline_ns)
     return mpl_run_late(&(mpl_run){.watch = options->watch, .deadline_ns = deadline_ns});
 }
 
-static mpl_fall *add_fall(mpl_lowest *x, const char *step, uint64_t bytes)
+static mpl_fall *add_fall(mpl_lowest *lowest, const char *step, uint64_t bytes)
 {
-    mpl_fall *fall = &x->fall[x->n_falls++];
+    mpl_fall *fall = &lowest->fall[lowest->n_falls++];
 
-    mpl_assert(x->n_falls <= MPL_MOST_FALLS);
+    mpl_assert(lowest->n_falls <= MPL_MOST_FALLS);
     *fall = (mpl_fall){.bytes = bytes};
     memcpy(fall->step, step, strnlen(step, sizeof fall->step - 1)); /* the rest is 0 */
     return fall;
@@ -38,24 +38,24 @@ static mpl_status step_given(mpl_least_base *base, const mpl_options *options, i
 }
 
 /* Nothing shared, lifetimes, in place, views and concats. */
-static mpl_status fall_given(mpl_lowest *x, mpl_least_base *base, const mpl_options *options,
+static mpl_status fall_given(mpl_lowest *lowest, mpl_least_base *base, const mpl_options *options,
                              int64_t deadline_ns)
 {
     mpl_options o = *options;
 
     o.in_place = o.views = false;
     MPL_PASS(step_given(base, &o, deadline_ns, false));
-    add_fall(x, "nothing shared", x->job.naive_bytes);
-    add_fall(x, "lifetimes", base->plan->peak_bytes);
+    add_fall(lowest, "nothing shared", lowest->job.naive_bytes);
+    add_fall(lowest, "lifetimes", base->plan->peak_bytes);
     if (options->in_place) {
         o.in_place = true;
         MPL_PASS(step_given(base, &o, deadline_ns, false));
-        add_fall(x, "in place", base->plan->peak_bytes);
+        add_fall(lowest, "in place", base->plan->peak_bytes);
     }
     if (options->views) {
         o.views = true;
         MPL_PASS(step_given(base, &o, deadline_ns, true));
-        add_fall(x, "views and concats", base->plan->peak_bytes);
+        add_fall(lowest, "views and concats", base->plan->peak_bytes);
     }
     return MPL_OK;
 }
@@ -63,21 +63,21 @@ static mpl_status fall_given(mpl_lowest *x, mpl_least_base *base, const mpl_opti
 /* ---- the freedoms by default ---- */
 
 static mpl_status find_base(mpl_ctx *ctx, const mpl_options *options, const char *graph,
-                            int64_t deadline_ns, mpl_lowest *x)
+                            int64_t deadline_ns, mpl_lowest *lowest)
 {
     mpl_status st = MPL_OK;
     mpl_least_base base = {.ctx = ctx};
 
-    MPL_TRY(mpl_least_base_open(ctx, options, graph, &x->job, &base));
-    MPL_TRY(fall_given(x, &base, options, deadline_ns));
-    MPL_TRY(mpl_least_try_search(&base, options, deadline_ns, x));
-    MPL_TRY(mpl_least_base_settle(&base, &x->plan, &x->options));
-    add_fall(x, x->step = "order", x->plan->peak_bytes);
-    if (x->plan->peak_bytes < x->bound_bytes)
+    MPL_TRY(mpl_least_base_open(ctx, options, graph, &lowest->job, &base));
+    MPL_TRY(fall_given(lowest, &base, options, deadline_ns));
+    MPL_TRY(mpl_least_try_search(&base, options, deadline_ns, lowest));
+    MPL_TRY(mpl_least_base_settle(&base, &lowest->plan, &lowest->options));
+    add_fall(lowest, lowest->step = "order", lowest->plan->peak_bytes);
+    if (lowest->plan->peak_bytes < lowest->bound_bytes)
         MPL_FAIL(ctx, MPL_EINVALID,
                  "%.200s: a verified plan has %" PRIu64 " bytes, below the %" PRIu64
                  " proved by %s: the proof is wrong",
-                 graph, x->plan->peak_bytes, x->bound_bytes, x->bound_by);
+                 graph, lowest->plan->peak_bytes, lowest->bound_bytes, lowest->bound_by);
 out:
     mpl_least_base_fini(&base);
     return st;
@@ -125,19 +125,19 @@ static void put_price(const mpl_job *before, const mpl_job *job, mpl_fall *fall)
 
 /* Takes over the trial's plan, its job and its options. What moves between two memories may cost
  * less in the graph before. */
-static void take(mpl_lowest *x, const char *step, mpl_lowest *trial)
+static void take(mpl_lowest *lowest, const char *step, mpl_lowest *trial)
 {
-    mpl_job job = x->job;
-    mpl_plan *plan = x->plan;
+    mpl_job job = lowest->job;
+    mpl_plan *plan = lowest->plan;
 
-    x->job = trial->job, trial->job = job;
-    if (x->options.memories != NULL) {
-        x->earlier[x->n_earlier++] = (mpl_on_the_way){x->step, x->options, job};
+    lowest->job = trial->job, trial->job = job;
+    if (lowest->options.memories != NULL) {
+        lowest->earlier[lowest->n_earlier++] = (mpl_on_the_way){lowest->step, lowest->options, job};
         trial->job = (mpl_job){0};
     }
-    x->step = step;
-    x->plan = trial->plan, trial->plan = plan;
-    x->options = trial->options;
+    lowest->step = step;
+    lowest->plan = trial->plan, trial->plan = plan;
+    lowest->options = trial->options;
 }
 
 /* Opens GRAPH with the freedom. What fails now is the freedom's, as GRAPH was open without it. */
@@ -156,10 +156,11 @@ static mpl_status open_trial(mpl_ctx *ctx, const char *graph, const mpl_options 
 /* Searches with the freedom; `with`: what is asked for with the freedoms kept so far, and with this
  * one if it is kept. */
 static mpl_status try_freedom(mpl_ctx *ctx, const char *graph, const mpl_freedom *freedom,
-                              char *text, int64_t deadline_ns, mpl_options *with, mpl_lowest *x)
+                              char *text, int64_t deadline_ns, mpl_options *with,
+                              mpl_lowest *lowest)
 {
     mpl_status st = MPL_OK;
-    mpl_fall *fall = add_fall(x, freedom->text, x->plan->peak_bytes);
+    mpl_fall *fall = add_fall(lowest, freedom->text, lowest->plan->peak_bytes);
     mpl_least_base base = {.ctx = ctx};
     mpl_lowest trial = {0};
     mpl_options o = *with;
@@ -172,16 +173,16 @@ static mpl_status try_freedom(mpl_ctx *ctx, const char *graph, const mpl_freedom
         goto out;
     MPL_TRY(mpl_least_try_search(&base, &o, deadline_ns, &trial));
     MPL_TRY(mpl_least_base_settle(&base, &trial.plan, &trial.options));
-    x->ticks += trial.ticks;
-    x->by_clock |= trial.by_clock;
-    x->by_caller |= trial.by_caller;
-    put_price(&x->job, &trial.job, fall);
+    lowest->ticks += trial.ticks;
+    lowest->by_clock |= trial.by_clock;
+    lowest->by_caller |= trial.by_caller;
+    put_price(&lowest->job, &trial.job, fall);
     fall->tried_bytes = trial.plan->peak_bytes;
-    fall->is_kept = trial.plan->peak_bytes < x->plan->peak_bytes;
+    fall->is_kept = trial.plan->peak_bytes < lowest->plan->peak_bytes;
     if (fall->is_kept) {
-        take(x, freedom->text, &trial);
+        take(lowest, freedom->text, &trial);
         *with = o;
-        fall->bytes = x->plan->peak_bytes;
+        fall->bytes = lowest->plan->peak_bytes;
     }
 out:
     mpl_least_base_fini(&base);
@@ -199,22 +200,22 @@ static int64_t share(int64_t deadline_ns, uint32_t n)
 }
 
 /* What ended the search early. */
-static void note_end(const mpl_options *options, mpl_lowest *x)
+static void note_end(const mpl_options *options, mpl_lowest *lowest)
 {
     bool by_caller = is_late(options, INT64_MAX);
 
-    x->by_caller |= by_caller;
-    x->by_clock |= !by_caller;
+    lowest->by_caller |= by_caller;
+    lowest->by_clock |= !by_caller;
 }
 
 /* The step of a freedom that there was no time for. */
-static void skip_freedom(const mpl_options *options, const char *step, mpl_lowest *x)
+static void skip_freedom(const mpl_options *options, const char *step, mpl_lowest *lowest)
 {
-    mpl_fall *fall = add_fall(x, step, x->plan->peak_bytes);
+    mpl_fall *fall = add_fall(lowest, step, lowest->plan->peak_bytes);
 
     fall->is_added = true;
     snprintf(fall->why, sizeof fall->why, "the search ended before");
-    note_end(options, x);
+    note_end(options, lowest);
 }
 
 /* ---- two memories ---- */
@@ -227,25 +228,25 @@ static bool costs_less(const mpl_residency_plan *a, const mpl_residency_plan *b)
     return a->stall_ns != b->stall_ns ? a->stall_ns < b->stall_ns : a->cost < b->cost;
 }
 
-/* Plans residency of a graph on the way in this order, and keeps it if it costs less than what x
- * has so far. */
+/* Plans residency of a graph on the way in this order, and keeps it if it costs less than what
+ * lowest has so far. */
 static mpl_status try_order(mpl_run *run, const mpl_on_the_way *graph, const mpl_op *order,
-                            mpl_fall *fall, mpl_lowest *x)
+                            mpl_fall *fall, mpl_lowest *lowest)
 {
     mpl_residency_job trial;
-    mpl_status st =
-        mpl_residency_job_of(run, &graph->options, &graph->job, order, x->plan->peak_bytes, &trial);
+    mpl_status st = mpl_residency_job_of(run, &graph->options, &graph->job, order,
+                                         lowest->plan->peak_bytes, &trial);
 
-    x->ticks += run->ticks;
+    lowest->ticks += run->ticks;
     if (st == MPL_EINPUT || st == MPL_ELIMIT) { /* loops, what no step can use, no offsets */
-        if (!mpl_lowest_moves(x))
+        if (!mpl_lowest_moves(lowest))
             snprintf(fall->why, sizeof fall->why, "%.199s", run->ctx->message);
         st = MPL_OK;
-    } else if (st == MPL_OK &&
-               (!mpl_lowest_moves(x) || costs_less(trial.found.plan, x->residency.found.plan))) {
-        mpl_residency_job before = x->residency;
+    } else if (st == MPL_OK && (!mpl_lowest_moves(lowest) ||
+                                costs_less(trial.found.plan, lowest->residency.found.plan))) {
+        mpl_residency_job before = lowest->residency;
 
-        x->residency = trial, trial = before;
+        lowest->residency = trial, trial = before;
         fall->why[0] = '\0';
         fall->of = graph->step;
     }
@@ -255,7 +256,7 @@ static mpl_status try_order(mpl_run *run, const mpl_on_the_way *graph, const mpl
 
 /* The order of the graph's plan, and the given one. */
 static mpl_status try_orders(mpl_run *run, const mpl_on_the_way *graph, mpl_fall *fall,
-                             mpl_lowest *x)
+                             mpl_lowest *lowest)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = run->ctx;
@@ -264,42 +265,42 @@ static mpl_status try_orders(mpl_run *run, const mpl_on_the_way *graph, mpl_fall
 
     MPL_TRY(mpl_new(ctx, given, g->n_ops));
     MPL_TRY(mpl_order_of(ctx, g, mpl_order_find("given"), given));
-    MPL_TRY(try_order(run, graph, graph->job.order, fall, x));
+    MPL_TRY(try_order(run, graph, graph->job.order, fall, lowest));
     if (memcmp(given, graph->job.order, g->n_ops * sizeof *given) != 0 && !mpl_run_late(run))
-        MPL_TRY(try_order(run, graph, given, fall, x));
+        MPL_TRY(try_order(run, graph, given, fall, lowest));
 out:
     mpl_free(ctx, given);
     return st;
 }
 
 /* The graphs on the way in a fast memory of less than the lowest plan. */
-static mpl_status try_memories(mpl_ctx *ctx, int64_t deadline_ns, mpl_lowest *x)
+static mpl_status try_memories(mpl_ctx *ctx, int64_t deadline_ns, mpl_lowest *lowest)
 {
-    mpl_fall *fall = add_fall(x, MEMORIES, x->plan->peak_bytes);
-    const mpl_on_the_way last = {x->step, x->options, x->job};
+    mpl_fall *fall = add_fall(lowest, MEMORIES, lowest->plan->peak_bytes);
+    const mpl_on_the_way last = {lowest->step, lowest->options, lowest->job};
     mpl_params none = {0};
     uint64_t capacity;
     mpl_run run;
 
     fall->is_added = true;
-    MPL_PASS(mpl_residency_job_check(ctx, &x->options, x->plan->peak_bytes, &capacity));
-    if (x->plan->peak_bytes <= capacity) {
+    MPL_PASS(mpl_residency_job_check(ctx, &lowest->options, lowest->plan->peak_bytes, &capacity));
+    if (lowest->plan->peak_bytes <= capacity) {
         snprintf(fall->why, sizeof fall->why, "the plan fits in %s of fast memory as it is",
                  mpl_sized(capacity).text);
         return MPL_OK;
     }
-    mpl_asked_run(ctx, &x->options, &none, &run);
+    mpl_asked_run(ctx, &lowest->options, &none, &run);
     run.deadline_ns = deadline_ns;
-    MPL_PASS(try_orders(&run, &last, fall, x));
-    for (uint32_t i = x->n_earlier; i-- > 0 && !mpl_run_late(&run);)
-        MPL_PASS(try_orders(&run, &x->earlier[i], fall, x));
+    MPL_PASS(try_orders(&run, &last, fall, lowest));
+    for (uint32_t i = lowest->n_earlier; i-- > 0 && !mpl_run_late(&run);)
+        MPL_PASS(try_orders(&run, &lowest->earlier[i], fall, lowest));
     if (mpl_run_late(&run))
-        note_end(&x->options, x);
-    if (!mpl_lowest_moves(x))
+        note_end(&lowest->options, lowest);
+    if (!mpl_lowest_moves(lowest))
         return MPL_OK;
-    fall->moves = &x->residency.found;
+    fall->moves = &lowest->residency.found;
     fall->is_kept = true;
-    fall->is_elsewhere = fall->of != x->step;
+    fall->is_elsewhere = fall->of != lowest->step;
     fall->bytes = fall->tried_bytes = fall->moves->plan->fast_bytes;
     return MPL_OK;
 }

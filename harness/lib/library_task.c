@@ -58,24 +58,24 @@ static mpl_status judge(mpl_ctx *ctx, const mpl_problem *p, uint64_t *bytes)
 
 /* Chooses between the searched and the given order. The search assumes that concats copy, so the
  * given order may have the lower plan. Then it is kept. */
-static mpl_status keep_better(mpl_ctx *ctx, mpl_problem_options options, memplan_task *t)
+static mpl_status keep_better(mpl_ctx *ctx, mpl_problem_options options, memplan_task *task)
 {
     mpl_status st = MPL_OK;
     mpl_problem *given = NULL;
     mpl_value_map *map = NULL;
     uint64_t searched_bytes, given_bytes;
 
-    MPL_TRY(order_problem(ctx, t->graph, mpl_order_find("given"), &t->set.safety, options, &given,
-                          &map));
-    MPL_TRY(judge(ctx, t->problem, &searched_bytes));
+    MPL_TRY(order_problem(ctx, task->graph, mpl_order_find("given"), &task->set.safety, options,
+                          &given, &map));
+    MPL_TRY(judge(ctx, task->problem, &searched_bytes));
     MPL_TRY(judge(ctx, given, &given_bytes));
     if (given_bytes < searched_bytes) {
-        mpl_problem *problem = t->problem;
-        mpl_value_map *of = t->map;
+        mpl_problem *problem = task->problem;
+        mpl_value_map *of = task->map;
 
-        t->problem = given, given = problem;
-        t->map = map, map = of;
-        t->kept_given = true;
+        task->problem = given, given = problem;
+        task->map = map, map = of;
+        task->kept_given = true;
     }
 out:
     mpl_problem_free(ctx, given);
@@ -83,14 +83,15 @@ out:
     return st;
 }
 
-static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *set, memplan_task *t)
+static mpl_status graph_problem(mpl_ctx *ctx, const mpl_options *set, memplan_task *task)
 {
     mpl_problem_options options = mpl_asked_problem(set);
     const mpl_order_kind *order = mpl_any_order_find(set->order);
 
-    MPL_PASS(order_problem(ctx, t->graph, order, &set->safety, options, &t->problem, &t->map));
+    MPL_PASS(
+        order_problem(ctx, task->graph, order, &set->safety, options, &task->problem, &task->map));
     if (order->search != NULL)
-        MPL_PASS(keep_better(ctx, options, t));
+        MPL_PASS(keep_better(ctx, options, task));
     return MPL_OK;
 }
 
@@ -100,42 +101,43 @@ memplan_status memplan_load(memplan_ctx *owner, const char *graph, memplan_task 
     mpl_status st = MPL_OK;
     mpl_reading read = {.options = {.spare_dims = true}};
     mpl_source source = {0};
-    memplan_task *t = NULL;
+    memplan_task *task = NULL;
 
-    MPL_TRY(mpl_new(ctx, t, 1));
-    t->owner = owner;
-    t->set = owner->set;
-    t->set.dim = (mpl_strings){0};
-    t->complete = true;
-    MPL_TRY(mpl_copy_text(ctx, t->text, graph));
+    MPL_TRY(mpl_new(ctx, task, 1));
+    task->owner = owner;
+    task->set = owner->set;
+    task->set.dim = (mpl_strings){0};
+    task->complete = true;
+    MPL_TRY(mpl_copy_text(ctx, task->text, graph));
     MPL_TRY(mpl_asked_dims(ctx, &owner->set, &read));
     MPL_TRY(mpl_source_open(ctx, graph, &read.options, &source));
-    t->graph = source.graph, source.graph = NULL;
-    t->problem = source.problem, source.problem = NULL;
-    if (t->graph != NULL)
-        MPL_TRY(graph_problem(ctx, &owner->set, t));
+    task->graph = source.graph, source.graph = NULL;
+    task->problem = source.problem, source.problem = NULL;
+    if (task->graph != NULL)
+        MPL_TRY(graph_problem(ctx, &owner->set, task));
     else
-        MPL_TRY(mpl_asked_safety(ctx, &owner->set, t->text, t->problem));
-    if (t->graph == NULL)
-        mpl_asked_limits(&owner->set, t->problem);
-    *out = t, t = NULL;
+        MPL_TRY(mpl_asked_safety(ctx, &owner->set, task->text, task->problem));
+    if (task->graph == NULL)
+        mpl_asked_limits(&owner->set, task->problem);
+    *out = task, task = NULL;
 out:
     mpl_reading_fini(ctx, &read);
     mpl_source_fini(ctx, &source);
-    memplan_task_free(t);
+    memplan_task_free(task);
     return (memplan_status)st;
 }
 
-void memplan_task_free(memplan_task *t)
+void memplan_task_free(memplan_task *task)
 {
-    mpl_ctx *ctx = t != NULL ? &t->owner->ctx : NULL;
+    mpl_ctx *ctx = task != NULL ? &task->owner->ctx : NULL;
 
-    if (t == NULL)
+    if (task == NULL)
         return;
-    mpl_value_map_free(ctx, t->map);
-    mpl_problem_free(ctx, t->problem);
-    mpl_graph_free(ctx, t->graph);
-    mpl_free_each(ctx, t->arcs.a, t->arcs.b, t->in_place.a, t->in_place.b, t->text, t);
+    mpl_value_map_free(ctx, task->map);
+    mpl_problem_free(ctx, task->problem);
+    mpl_graph_free(ctx, task->graph);
+    mpl_free_each(ctx, task->arcs.a, task->arcs.b, task->in_place.a, task->in_place.b, task->text,
+                  task);
 }
 
 /* ---- built ---- */
@@ -144,51 +146,51 @@ memplan_status memplan_task_new(memplan_ctx *owner, const char *name, memplan_ta
 {
     mpl_ctx *ctx = &owner->ctx;
     mpl_status st = MPL_OK;
-    memplan_task *t = NULL;
+    memplan_task *task = NULL;
 
-    MPL_TRY(mpl_new(ctx, t, 1));
-    t->owner = owner;
-    mpl_options_init(&t->set);
-    MPL_TRY(mpl_problem_new(ctx, name != NULL ? name : "buffers", 0, &t->problem));
-    t->problem->pool_capacity[0] = MPL_NO_CAPACITY;
-    *out = t, t = NULL;
+    MPL_TRY(mpl_new(ctx, task, 1));
+    task->owner = owner;
+    mpl_options_init(&task->set);
+    MPL_TRY(mpl_problem_new(ctx, name != NULL ? name : "buffers", 0, &task->problem));
+    task->problem->pool_capacity[0] = MPL_NO_CAPACITY;
+    *out = task, task = NULL;
 out:
-    memplan_task_free(t);
+    memplan_task_free(task);
     return (memplan_status)st;
 }
 
 /* Checks that buffers a and b exist and that the task is not complete. */
-static mpl_status check_open(memplan_task *t, uint32_t a, uint32_t b)
+static mpl_status check_open(memplan_task *task, uint32_t a, uint32_t b)
 {
-    mpl_ctx *ctx = &t->owner->ctx;
+    mpl_ctx *ctx = &task->owner->ctx;
     uint32_t largest = a > b ? a : b;
 
-    if (t->complete)
+    if (task->complete)
         return MPL_REFUSE(ctx, "the task is complete: it was loaded, planned or checked");
-    if (largest >= t->problem->n)
+    if (largest >= task->problem->n)
         return MPL_REFUSE(ctx, "there is no buffer %" PRIu32 "; there are %" PRIu32, largest,
-                          t->problem->n);
+                          task->problem->n);
     return MPL_OK;
 }
 
 /* Makes room for n more buffers. */
-static mpl_status grow(memplan_task *t, uint32_t n)
+static mpl_status grow(memplan_task *task, uint32_t n)
 {
-    mpl_ctx *ctx = &t->owner->ctx;
-    mpl_problem *p = t->problem;
+    mpl_ctx *ctx = &task->owner->ctx;
+    mpl_problem *p = task->problem;
     size_t all = (size_t)p->n + n;
 
-    if (t->complete)
+    if (task->complete)
         return MPL_REFUSE(ctx, "the task is complete: it takes no more buffers");
     if (all >= MPL_NONE)
         return MPL_REFUSE(ctx, "the task would have %zu buffers; 2^32 - 2 are the most", all);
-    MPL_PASS(mpl_reserve(ctx, p->bytes, t->cap[0], all));
-    MPL_PASS(mpl_reserve(ctx, p->align, t->cap[1], all));
-    MPL_PASS(mpl_reserve(ctx, p->pool, t->cap[2], all));
-    MPL_PASS(mpl_reserve(ctx, p->birth, t->cap[3], all));
-    MPL_PASS(mpl_reserve(ctx, p->death, t->cap[4], all));
-    MPL_PASS(mpl_reserve(ctx, p->buffer_name, t->cap[5], all));
-    return mpl_reserve(ctx, p->fixed, t->cap[6], all);
+    MPL_PASS(mpl_reserve(ctx, p->bytes, task->cap[0], all));
+    MPL_PASS(mpl_reserve(ctx, p->align, task->cap[1], all));
+    MPL_PASS(mpl_reserve(ctx, p->pool, task->cap[2], all));
+    MPL_PASS(mpl_reserve(ctx, p->birth, task->cap[3], all));
+    MPL_PASS(mpl_reserve(ctx, p->death, task->cap[4], all));
+    MPL_PASS(mpl_reserve(ctx, p->buffer_name, task->cap[5], all));
+    return mpl_reserve(ctx, p->fixed, task->cap[6], all);
 }
 
 /* Into room made by grow. */
@@ -206,41 +208,41 @@ static void append(mpl_problem *p, char *name, uint64_t bytes, uint32_t align, u
     p->n_steps = death > p->n_steps ? death : p->n_steps;
 }
 
-memplan_status memplan_add(memplan_task *t, const char *name, uint64_t bytes, uint32_t align,
+memplan_status memplan_add(memplan_task *task, const char *name, uint64_t bytes, uint32_t align,
                            uint32_t birth, uint32_t death, uint32_t *id)
 {
-    mpl_ctx *ctx = &t->owner->ctx;
+    mpl_ctx *ctx = &task->owner->ctx;
     mpl_status st = MPL_OK;
     char *copy = NULL;
 
-    MPL_TRY(grow(t, 1));
+    MPL_TRY(grow(task, 1));
     if (name != NULL)
         MPL_TRY(mpl_copy_text(ctx, copy, name));
-    append(t->problem, copy, bytes, align, birth, death);
+    append(task->problem, copy, bytes, align, birth, death);
     if (id != NULL)
-        *id = t->problem->n - 1;
+        *id = task->problem->n - 1;
 out:
     return (memplan_status)st;
 }
 
-memplan_status memplan_add_all(memplan_task *t, uint32_t n, const uint64_t *bytes,
+memplan_status memplan_add_all(memplan_task *task, uint32_t n, const uint64_t *bytes,
                                const uint32_t *align, const uint32_t *birth, const uint32_t *death)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(grow(t, n));
+    MPL_TRY(grow(task, n));
     for (uint32_t i = 0; i < n; i++)
-        append(t->problem, NULL, bytes[i], align[i], birth[i], death[i]);
+        append(task->problem, NULL, bytes[i], align[i], birth[i], death[i]);
 out:
     return (memplan_status)st;
 }
 
-static memplan_status add_pair(memplan_task *t, library_pairs *pairs, uint32_t a, uint32_t b)
+static memplan_status add_pair(memplan_task *task, library_pairs *pairs, uint32_t a, uint32_t b)
 {
-    mpl_ctx *ctx = &t->owner->ctx;
+    mpl_ctx *ctx = &task->owner->ctx;
     mpl_status st = MPL_OK;
 
-    MPL_TRY(check_open(t, a, b));
+    MPL_TRY(check_open(task, a, b));
     MPL_TRY(mpl_reserve(ctx, pairs->a, pairs->a_cap, pairs->n + 1));
     MPL_TRY(mpl_reserve(ctx, pairs->b, pairs->b_cap, pairs->n + 1));
     pairs->a[pairs->n] = a;
@@ -249,34 +251,34 @@ out:
     return (memplan_status)st;
 }
 
-memplan_status memplan_add_before(memplan_task *t, uint32_t a, uint32_t b)
+memplan_status memplan_add_before(memplan_task *task, uint32_t a, uint32_t b)
 {
-    return add_pair(t, &t->arcs, a, b);
+    return add_pair(task, &task->arcs, a, b);
 }
 
-memplan_status memplan_add_in_place(memplan_task *t, uint32_t in, uint32_t out)
+memplan_status memplan_add_in_place(memplan_task *task, uint32_t in, uint32_t out)
 {
-    return add_pair(t, &t->in_place, in, out);
+    return add_pair(task, &task->in_place, in, out);
 }
 
-memplan_status memplan_fix(memplan_task *t, uint32_t buffer, uint64_t offset)
+memplan_status memplan_fix(memplan_task *task, uint32_t buffer, uint64_t offset)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(check_open(t, buffer, buffer));
-    t->problem->fixed[buffer] = offset;
+    MPL_TRY(check_open(task, buffer, buffer));
+    task->problem->fixed[buffer] = offset;
 out:
     return (memplan_status)st;
 }
 
-memplan_status memplan_set_capacity(memplan_task *t, uint64_t bytes)
+memplan_status memplan_set_capacity(memplan_task *task, uint64_t bytes)
 {
     mpl_status st = MPL_OK;
 
-    if (t->complete)
-        MPL_FAIL(&t->owner->ctx, MPL_EINPUT,
+    if (task->complete)
+        MPL_FAIL(&task->owner->ctx, MPL_EINPUT,
                  "the task is complete: it was loaded, planned or checked");
-    t->problem->pool_capacity[0] = bytes;
+    task->problem->pool_capacity[0] = bytes;
 out:
     return (memplan_status)st;
 }
@@ -288,18 +290,18 @@ typedef struct pair {
 MPL_ORDER_BY(by_step, pair, MPL_RISING(step) MPL_RISING(out) MPL_RISING(in))
 
 /* Makes the pairs in the problem's order, without duplicates; the step is the birth of `out`. */
-static mpl_status make_pairs(mpl_ctx *ctx, const memplan_task *t, mpl_problem *p)
+static mpl_status make_pairs(mpl_ctx *ctx, const memplan_task *task, mpl_problem *p)
 {
     mpl_status st = MPL_OK;
     pair *pairs = NULL;
     uint32_t n = 0;
 
-    MPL_TRY(mpl_new(ctx, pairs, t->in_place.n));
-    for (size_t i = 0; i < t->in_place.n; i++)
-        pairs[i] = (pair){p->birth[t->in_place.b[i]], t->in_place.b[i], t->in_place.a[i]};
-    qsort(pairs, t->in_place.n, sizeof *pairs, by_step);
-    MPL_TRY(mpl_new_each(ctx, t->in_place.n, p->in_place_in, p->in_place_out, p->in_place_step));
-    for (size_t i = 0; i < t->in_place.n; i++) {
+    MPL_TRY(mpl_new(ctx, pairs, task->in_place.n));
+    for (size_t i = 0; i < task->in_place.n; i++)
+        pairs[i] = (pair){p->birth[task->in_place.b[i]], task->in_place.b[i], task->in_place.a[i]};
+    qsort(pairs, task->in_place.n, sizeof *pairs, by_step);
+    MPL_TRY(mpl_new_each(ctx, task->in_place.n, p->in_place_in, p->in_place_out, p->in_place_step));
+    for (size_t i = 0; i < task->in_place.n; i++) {
         if (i > 0 && by_step(&pairs[i - 1], &pairs[i]) == 0)
             continue;
         p->in_place_in[n] = pairs[i].in;
@@ -347,15 +349,15 @@ static void forget(mpl_ctx *ctx, mpl_problem *p)
     p->n_in_place = 0;
 }
 
-memplan_status memplan_check(memplan_task *t)
+memplan_status memplan_check(memplan_task *task)
 {
-    mpl_ctx *ctx = &t->owner->ctx;
+    mpl_ctx *ctx = &task->owner->ctx;
     mpl_status st = MPL_OK;
-    mpl_problem *p = t->problem;
+    mpl_problem *p = task->problem;
     mpl_before *before = NULL;
     uint32_t without = 0;
 
-    if (t->complete)
+    if (task->complete)
         return MEMPLAN_OK;
     if (p->n == 0)
         MPL_FAIL(ctx, MPL_EINPUT, "the task has no buffer");
@@ -364,51 +366,53 @@ memplan_status memplan_check(memplan_task *t)
     if (without != 0 && without != p->n)
         MPL_FAIL(ctx, MPL_EINPUT, "%" PRIu32 " of %" PRIu32 " buffers have no steps: all or none",
                  without, p->n);
-    if (without == 0 && t->arcs.n > 0)
+    if (without == 0 && task->arcs.n > 0)
         MPL_FAIL(ctx, MPL_EINPUT, "buffers with steps have no partial order beside them");
     forget(ctx, p);
     if (without > 0)
-        MPL_TRY(mpl_before_from_arcs(ctx, p->n, t->arcs.n, t->arcs.a, t->arcs.b, &before));
+        MPL_TRY(mpl_before_from_arcs(ctx, p->n, task->arcs.n, task->arcs.a, task->arcs.b, &before));
     p->before = before;
-    MPL_TRY(make_pairs(ctx, t, p));
+    MPL_TRY(make_pairs(ctx, task, p));
     MPL_TRY(mpl_problem_check(ctx, p));
     MPL_TRY(make_optional(ctx, p));
-    t->complete = true;
+    task->complete = true;
 out:
     return (memplan_status)st;
 }
 
 /* ---- buffers ---- */
 
-uint32_t memplan_count(const memplan_task *t)
+uint32_t memplan_count(const memplan_task *task)
 {
-    return t->problem->n;
+    return task->problem->n;
 }
 
-const char *memplan_name(const memplan_task *t, uint32_t b)
+const char *memplan_name(const memplan_task *task, uint32_t b)
 {
-    return b < t->problem->n && t->problem->buffer_name != NULL ? t->problem->buffer_name[b] : NULL;
+    return b < task->problem->n && task->problem->buffer_name != NULL
+               ? task->problem->buffer_name[b]
+               : NULL;
 }
 
-uint32_t memplan_find(const memplan_task *t, const char *name)
+uint32_t memplan_find(const memplan_task *task, const char *name)
 {
-    for (uint32_t b = 0; b < t->problem->n; b++)
-        if (memplan_name(t, b) != NULL && strcmp(memplan_name(t, b), name) == 0)
+    for (uint32_t b = 0; b < task->problem->n; b++)
+        if (memplan_name(task, b) != NULL && strcmp(memplan_name(task, b), name) == 0)
             return b;
     return MEMPLAN_NO_BUFFER;
 }
 
-uint64_t memplan_bytes(const memplan_task *t, uint32_t b)
+uint64_t memplan_bytes(const memplan_task *task, uint32_t b)
 {
-    return b < t->problem->n ? t->problem->bytes[b] : 0;
+    return b < task->problem->n ? task->problem->bytes[b] : 0;
 }
 
-uint32_t memplan_birth(const memplan_task *t, uint32_t b)
+uint32_t memplan_birth(const memplan_task *task, uint32_t b)
 {
-    return b < t->problem->n ? t->problem->birth[b] : 0;
+    return b < task->problem->n ? task->problem->birth[b] : 0;
 }
 
-uint32_t memplan_death(const memplan_task *t, uint32_t b)
+uint32_t memplan_death(const memplan_task *task, uint32_t b)
 {
-    return b < t->problem->n ? t->problem->death[b] : 0;
+    return b < task->problem->n ? task->problem->death[b] : 0;
 }

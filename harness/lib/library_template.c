@@ -48,9 +48,9 @@ const char *memplan_template_name(const memplan_template *template, uint32_t buf
 
 const char *memplan_template_dim(const memplan_template *template, uint32_t i)
 {
-    const mpl_exprs *x = template->t->problem->x;
+    const mpl_exprs *exprs = template->t->problem->x;
 
-    return i < mpl_exprs_n_symbols(x) ? mpl_exprs_symbol(x, i)->name : NULL;
+    return i < mpl_exprs_n_symbols(exprs) ? mpl_exprs_symbol(exprs, i)->name : NULL;
 }
 
 uint64_t memplan_template_offsets(const memplan_template *template, const int64_t *dims,

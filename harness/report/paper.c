@@ -95,13 +95,13 @@ typedef struct asked {
 } asked;
 
 /* VALUE of the word "KEY=VALUE", or NULL. */
-static const char *setting(const asked *a, const char *key)
+static const char *setting(const asked *self, const char *key)
 {
     size_t n = strlen(key);
 
-    for (uint32_t i = 3; i < a->n; i++)
-        if (strncmp(a->word[i], key, n) == 0 && a->word[i][n] == '=')
-            return a->word[i] + n + 1;
+    for (uint32_t i = 3; i < self->n; i++)
+        if (strncmp(self->word[i], key, n) == 0 && self->word[i][n] == '=')
+            return self->word[i] + n + 1;
     return NULL;
 }
 
@@ -179,20 +179,20 @@ static mpl_status find_table(mpl_ctx *ctx, const asked *a, mpl_grid *all)
 }
 
 /* Whether a line matches each COLUMN=VALUE and COLUMN!=VALUE; *lacks: a column not found. */
-static bool wanted(const asked *a, const mpl_grid *all, uint32_t line, const char **lacks)
+static bool wanted(const asked *self, const mpl_grid *all, uint32_t line, const char **lacks)
 {
-    for (uint32_t i = 3; i < a->n; i++) {
-        const char *equals = strchr(a->word[i], '='), *cell;
+    for (uint32_t i = 3; i < self->n; i++) {
+        const char *equals = strchr(self->word[i], '='), *cell;
         char name[200];
         bool unlike;
 
-        if (equals == NULL || strncmp(a->word[i], "show=", 5) == 0 ||
-            strncmp(a->word[i], "with=", 5) == 0 || strncmp(a->word[i], "rows=", 5) == 0)
+        if (equals == NULL || strncmp(self->word[i], "show=", 5) == 0 ||
+            strncmp(self->word[i], "with=", 5) == 0 || strncmp(self->word[i], "rows=", 5) == 0)
             continue;
-        unlike = equals > a->word[i] && equals[-1] == '!';
-        snprintf(name, sizeof name, "%.*s", (int)(equals - a->word[i]) - unlike, a->word[i]);
+        unlike = equals > self->word[i] && equals[-1] == '!';
+        snprintf(name, sizeof name, "%.*s", (int)(equals - self->word[i]) - unlike, self->word[i]);
         if ((cell = mpl_grid_in(all, line, name)) == NULL)
-            *lacks = a->word[i];
+            *lacks = self->word[i];
         if (cell == NULL || (strcmp(cell, equals + 1) == 0) == unlike)
             return false;
     }

@@ -17,14 +17,14 @@ typedef struct drawing {
     mpl_grid *grid;
 } drawing;
 
-static mpl_status put(const drawing *d, const char *panel, const char *shape, const double at[4],
+static mpl_status put(const drawing *self, const char *panel, const char *shape, const double at[4],
                       const char *text)
 {
-    MPL_PASS(mpl_grid_cell(d->ctx, d->grid, "%s", panel));
-    MPL_PASS(mpl_grid_cell(d->ctx, d->grid, "%s", shape));
+    MPL_PASS(mpl_grid_cell(self->ctx, self->grid, "%s", panel));
+    MPL_PASS(mpl_grid_cell(self->ctx, self->grid, "%s", shape));
     for (int i = 0; i < 4; i++)
-        MPL_PASS(mpl_grid_cell(d->ctx, d->grid, "%.6g", at[i]));
-    return mpl_grid_cell(d->ctx, d->grid, "%s", text);
+        MPL_PASS(mpl_grid_cell(self->ctx, self->grid, "%.6g", at[i]));
+    return mpl_grid_cell(self->ctx, self->grid, "%s", text);
 }
 
 static double mib(uint64_t bytes)
@@ -62,7 +62,7 @@ static void lay_out(const mpl_graph *g, double column[MOST], double row[MOST])
     }
 }
 
-static mpl_status put_graph(const drawing *d, const mpl_graph *g)
+static mpl_status put_graph(const drawing *self, const mpl_graph *g)
 {
     double column[MOST], row[MOST];
     char text[80];
@@ -71,12 +71,13 @@ static mpl_status put_graph(const drawing *d, const mpl_graph *g)
     for (mpl_op o = 0; o < g->n_ops; o++) {
         snprintf(text, sizeof text, "%.24s: %.40s", g->op_name[o],
                  mpl_op_table[g->op_kind[o]].name);
-        MPL_PASS(put(d, "graph", "node", (double[]){column[o], row[o], column[o], row[o]}, text));
+        MPL_PASS(
+            put(self, "graph", "node", (double[]){column[o], row[o], column[o], row[o]}, text));
         for (uint32_t i = g->op_in_begin[o]; i < g->op_in_begin[o + 1]; i++) {
             mpl_op from = g->op_in[i] == MPL_NONE ? MPL_NONE : g->value_op[g->op_in[i]];
 
             if (from != MPL_NONE)
-                MPL_PASS(put(d, "graph", "edge",
+                MPL_PASS(put(self, "graph", "edge",
                              (double[]){column[from], row[from], column[o], row[o]},
                              g->value_name[g->op_in[i]]));
         }
@@ -86,15 +87,15 @@ static mpl_status put_graph(const drawing *d, const mpl_graph *g)
 
 /* ---- lifetimes and conflicts ---- */
 
-static mpl_status put_lifetimes(const drawing *d, const mpl_problem *p)
+static mpl_status put_lifetimes(const drawing *self, const mpl_problem *p)
 {
     char text[80];
 
     for (mpl_buffer b = 0; b < p->n; b++)
-        MPL_PASS(put(d, "lifetimes", "box", (double[]){p->birth[b], b, p->death[b], b + 1.0},
+        MPL_PASS(put(self, "lifetimes", "box", (double[]){p->birth[b], b, p->death[b], b + 1.0},
                      label(p, b, text)));
     for (uint32_t i = 0; i < p->n_in_place; i++)
-        MPL_PASS(put(d, "lifetimes", "pair",
+        MPL_PASS(put(self, "lifetimes", "pair",
                      (double[]){p->in_place_step[i] + 0.5, p->in_place_in[i] + 0.5,
                                 p->in_place_step[i] + 0.5, p->in_place_out[i] + 0.5},
                      "in place"));
@@ -102,7 +103,7 @@ static mpl_status put_lifetimes(const drawing *d, const mpl_problem *p)
 }
 
 /* Buffers on a circle; edges of the order given, and those that only other executions add. */
-static mpl_status put_conflicts(const drawing *d, const mpl_problem *p, const mpl_problem *any)
+static mpl_status put_conflicts(const drawing *self, const mpl_problem *p, const mpl_problem *any)
 {
     double turn = 2 * acos(-1.0) / p->n;
     char text[80];
@@ -112,11 +113,11 @@ static mpl_status put_conflicts(const drawing *d, const mpl_problem *p, const mp
             const char *shape = mpl_conflict(p, a, b) ? "serial" : "parallel";
 
             if (mpl_conflict(p, a, b) || mpl_conflict(any, a, b))
-                MPL_PASS(put(d, "conflicts", shape,
+                MPL_PASS(put(self, "conflicts", shape,
                              (double[]){sin(a * turn), cos(a * turn), sin(b * turn), cos(b * turn)},
                              ""));
         }
-        MPL_PASS(put(d, "conflicts", "node",
+        MPL_PASS(put(self, "conflicts", "node",
                      (double[]){sin(a * turn), cos(a * turn), sin(a * turn), cos(a * turn)},
                      label(p, a, text)));
     }
@@ -145,7 +146,7 @@ static mpl_buffer last_holder(const mpl_problem *p, const mpl_plan *plan, mpl_bu
 
 /* The edge of the allocation graph from a to b, if bytes pass between them. Between ends of buffers
  * nothing changes, so one address stands for all up to the next end. */
-static mpl_status put_edge(const drawing *d, const char *panel, const mpl_problem *p,
+static mpl_status put_edge(const drawing *self, const char *panel, const mpl_problem *p,
                            const mpl_plan *plan, mpl_buffer a, mpl_buffer b)
 {
     uint64_t bytes = 0, low = UINT64_MAX, high = 0, at, next;
@@ -170,15 +171,15 @@ static mpl_status put_edge(const drawing *d, const char *panel, const mpl_proble
         return MPL_OK; /* nothing, or in place: they lie over each other */
     snprintf(text, sizeof text, "%.3g", mib(bytes));
     return put(
-        d, panel, "edge",
+        self, panel, "edge",
         (double[]){p->death[a] - 0.4, mib(low + high) / 2, p->birth[b] + 0.4, mib(low + high) / 2},
         text);
 }
 
-static mpl_status put_plan(const drawing *d, const char *panel, const mpl_planner *planner,
+static mpl_status put_plan(const drawing *self, const char *panel, const mpl_planner *planner,
                            const mpl_problem *p)
 {
-    mpl_ctx *ctx = d->ctx;
+    mpl_ctx *ctx = self->ctx;
     mpl_status st = MPL_OK;
     mpl_run run = mpl_run_default(ctx);
     mpl_plan *plan = NULL;
@@ -186,14 +187,14 @@ static mpl_status put_plan(const drawing *d, const char *panel, const mpl_planne
 
     MPL_TRY(mpl_planner_run(planner, &run, p, &plan));
     snprintf(text, sizeof text, "%.40s: %.3g MiB", planner->name, mib(plan->peak_bytes));
-    MPL_TRY(put(d, panel, "bound", (double[]){0, mib(plan->bound_bytes), p->n_steps, 0}, text));
+    MPL_TRY(put(self, panel, "bound", (double[]){0, mib(plan->bound_bytes), p->n_steps, 0}, text));
     for (mpl_buffer b = 0; b < p->n; b++) {
         MPL_TRY(
-            put(d, panel, "box",
+            put(self, panel, "box",
                 (double[]){p->birth[b], mib(plan->offset[b]), p->death[b], mib(end_of(p, plan, b))},
                 label(p, b, text)));
         for (mpl_buffer a = 0; a < p->n; a++)
-            MPL_TRY(put_edge(d, panel, p, plan, a, b));
+            MPL_TRY(put_edge(self, panel, p, plan, a, b));
     }
 out:
     mpl_plan_free(ctx, plan);

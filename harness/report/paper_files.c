@@ -14,11 +14,12 @@ typedef struct source {
     bool csv;
 } source;
 
-/* Reads the cell at s->at into buffer, which is as large as the file; *last: it ends the line. */
-static void next_cell(source *s, char *buffer, bool *last)
+/* Reads the cell at self->at into buffer, which is as large as the file; *last: it ends the line.
+ */
+static void next_cell(source *self, char *buffer, bool *last)
 {
-    const char *from = s->at, *stops = s->csv ? ",\n" : "\t\n";
-    bool quoted = s->csv && *from == '"';
+    const char *from = self->at, *stops = self->csv ? ",\n" : "\t\n";
+    bool quoted = self->csv && *from == '"';
     size_t n = 0;
 
     for (from += quoted; *from != '\0' && (quoted || strchr(stops, *from) == NULL); from++) {
@@ -28,31 +29,32 @@ static void next_cell(source *s, char *buffer, bool *last)
         }
         buffer[n++] = (char)(strchr("\t\n\r", *from) != NULL ? ' ' : *from);
     }
-    while (s->csv && n > 0 && buffer[n - 1] == ' ')
+    while (self->csv && n > 0 && buffer[n - 1] == ' ')
         n--;
     buffer[n] = '\0';
     *last = *from == '\0' || *from == '\n';
-    s->at = from + (*from != '\0');
+    self->at = from + (*from != '\0');
 }
 
-static mpl_status read_cells(source *s, char *buffer, mpl_grid *grid)
+static mpl_status read_cells(source *self, char *buffer, mpl_grid *grid)
 {
-    for (s->at += strspn(s->at, "\r\n"); *s->at != '\0'; s->at += strspn(s->at, "\r\n")) {
+    for (self->at += strspn(self->at, "\r\n"); *self->at != '\0';
+         self->at += strspn(self->at, "\r\n")) {
         uint32_t before = grid->n;
 
         for (bool last = false; !last;) {
-            next_cell(s, buffer, &last);
-            MPL_PASS(mpl_grid_cell(s->ctx, grid, "%s", buffer));
+            next_cell(self, buffer, &last);
+            MPL_PASS(mpl_grid_cell(self->ctx, grid, "%s", buffer));
         }
         if (grid->n_cols == 0)
             grid->n_cols = grid->n;
         if (grid->n - before != grid->n_cols)
-            return MPL_REFUSE(s->ctx,
+            return MPL_REFUSE(self->ctx,
                               "%s: a line has %" PRIu32 " cells where the head has %" PRIu32,
-                              s->path, grid->n - before, grid->n_cols);
+                              self->path, grid->n - before, grid->n_cols);
     }
     if (grid->n_cols == 0)
-        return MPL_REFUSE(s->ctx, "%s: no head of columns", s->path);
+        return MPL_REFUSE(self->ctx, "%s: no head of columns", self->path);
     return MPL_OK;
 }
 

@@ -57,56 +57,56 @@ typedef struct filling {
     FILE *to, *faults;
 } filling;
 
-static uint32_t line_of(const filling *f)
+static uint32_t line_of(const filling *self)
 {
     uint32_t line = 1;
 
-    for (const char *c = f->text; c < f->at; c++)
+    for (const char *c = self->text; c < self->at; c++)
         line += *c == '\n';
     return line;
 }
 
 /* Copies running text up to `end`. Figures outside markers are faults. */
-static void put_text(filling *f, const char *end)
+static void put_text(filling *self, const char *end)
 {
-    size_t to = (size_t)(end - f->text);
-    const char *begin = f->at;
+    size_t to = (size_t)(end - self->text);
+    const char *begin = self->at;
 
-    for (size_t i = (size_t)(begin - f->text); (i = mpl_paper_bare(f->text, i, to)) < to;) {
-        f->at = f->text + i;
-        fprintf(f->faults, "%s:%" PRIu32 ": '%.*s' is a figure without a marker\n", f->where,
-                line_of(f), (int)strspn(f->at, "0123456789.,"), f->at);
-        i += strspn(f->at, "0123456789.,");
+    for (size_t i = (size_t)(begin - self->text); (i = mpl_paper_bare(self->text, i, to)) < to;) {
+        self->at = self->text + i;
+        fprintf(self->faults, "%s:%" PRIu32 ": '%.*s' is a figure without a marker\n", self->where,
+                line_of(self), (int)strspn(self->at, "0123456789.,"), self->at);
+        i += strspn(self->at, "0123456789.,");
     }
-    fwrite(begin, 1, (size_t)(end - begin), f->to);
-    f->at = end;
+    fwrite(begin, 1, (size_t)(end - begin), self->to);
+    self->at = end;
 }
 
-static mpl_status put_claim(filling *f, const char *claim)
+static mpl_status put_claim(filling *self, const char *claim)
 {
     char is[200];
     bool holds;
 
-    MPL_PASS(mpl_paper_holds(f->ctx, f->paper, claim, &holds, is));
+    MPL_PASS(mpl_paper_holds(self->ctx, self->paper, claim, &holds, is));
     if (!holds)
-        fprintf(f->faults, "%s:%" PRIu32 ": %s does not hold: it is %s\n", f->where, line_of(f),
-                claim, is);
+        fprintf(self->faults, "%s:%" PRIu32 ": %s does not hold: it is %s\n", self->where,
+                line_of(self), claim, is);
     return MPL_OK;
 }
 
-/* Fills the marker at f->at, up to its end; keeps a remark. */
-static mpl_status put_marker(filling *f)
+/* Fills the marker at self->at, up to its end; keeps a remark. */
+static mpl_status put_marker(filling *self)
 {
     static const char *const kinds[] = {"table", "figure", "value", "quoted", "holds"};
-    mpl_ctx *ctx = f->ctx;
-    const char *inner = f->at + strlen(OPEN), *close = strstr(inner, CLOSE), *end, *next;
+    mpl_ctx *ctx = self->ctx;
+    const char *inner = self->at + strlen(OPEN), *close = strstr(inner, CLOSE), *end, *next;
     char kind[16], name[400];
     bool marker;
     size_t k = 0;
 
     if (close == NULL)
         return MPL_REFUSE(ctx, "a comment without its -->");
-    if (strncmp(f->at, END, strlen(END)) == 0)
+    if (strncmp(self->at, END, strlen(END)) == 0)
         return MPL_REFUSE(ctx, "an end without a marker before it");
     marker = is_marker(inner, close, kind, name);
     close += strlen(CLOSE);
@@ -115,10 +115,10 @@ static mpl_status put_marker(filling *f)
     if (k == sizeof kinds / sizeof *kinds)
         return MPL_REFUSE(ctx, "'%s' is none of table, figure, value, quoted, holds", kind);
     if (marker && strcmp(kind, "holds") == 0)
-        MPL_PASS(put_claim(f, name));
-    fwrite(f->at, 1, (size_t)(close - f->at), f->to);
+        MPL_PASS(put_claim(self, name));
+    fwrite(self->at, 1, (size_t)(close - self->at), self->to);
     if (!marker || strcmp(kind, "holds") == 0) {
-        f->at = close;
+        self->at = close;
         return MPL_OK;
     }
     end = strstr(close, END);
@@ -126,26 +126,26 @@ static mpl_status put_marker(filling *f)
     if (end == NULL || next != end)
         return MPL_REFUSE(ctx, "%s:%s has no <!-- end -->", kind, name);
     if (strcmp(kind, "quoted") == 0)
-        fwrite(close, 1, (size_t)(end - close), f->to);
+        fwrite(close, 1, (size_t)(end - close), self->to);
     else
-        MPL_PASS(put_filling(ctx, f->paper, f->where, kind, name, f->to));
-    fputs(END, f->to);
-    f->at = end + strlen(END);
+        MPL_PASS(put_filling(ctx, self->paper, self->where, kind, name, self->to));
+    fputs(END, self->to);
+    self->at = end + strlen(END);
     return MPL_OK;
 }
 
-static mpl_status fill(filling *f)
+static mpl_status fill(filling *self)
 {
-    mpl_ctx *ctx = f->ctx;
+    mpl_ctx *ctx = self->ctx;
     mpl_status st = MPL_OK;
     const char *open;
 
-    while ((open = strstr(f->at, OPEN)) != NULL) {
-        put_text(f, open);
-        if ((st = put_marker(f)) != MPL_OK)
-            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %s", f->where, line_of(f), ctx->message);
+    while ((open = strstr(self->at, OPEN)) != NULL) {
+        put_text(self, open);
+        if ((st = put_marker(self)) != MPL_OK)
+            MPL_FAIL(ctx, st, "%s:%" PRIu32 ": %s", self->where, line_of(self), ctx->message);
     }
-    put_text(f, f->at + strlen(f->at));
+    put_text(self, self->at + strlen(self->at));
 out:
     return st;
 }

@@ -345,17 +345,17 @@ typedef struct records {
     char **cell;
 } records;
 
-static const char *cell_at(const records *r, uint32_t record, uint32_t column)
+static const char *cell_at(const records *self, uint32_t record, uint32_t column)
 {
-    return column < r->n_cols ? r->cell[(size_t)record * r->n_cols + column] : NULL;
+    return column < self->n_cols ? self->cell[(size_t)record * self->n_cols + column] : NULL;
 }
 
 /* Index of the first record after `from` with another value in this column; `to`: none. */
-static uint32_t end_of(const records *r, uint32_t column, uint32_t from, uint32_t to)
+static uint32_t end_of(const records *self, uint32_t column, uint32_t from, uint32_t to)
 {
     uint32_t end = from + 1;
 
-    while (end < to && strcmp(cell_at(r, from, column), cell_at(r, end, column)) == 0)
+    while (end < to && strcmp(cell_at(self, from, column), cell_at(self, end, column)) == 0)
         end++;
     return end;
 }
@@ -382,16 +382,16 @@ static mpl_status fetch(mpl_ctx *ctx, sqlite3 *db, records *r)
     return MPL_OK;
 }
 
-static const char *head_of(const records *r, uint32_t column)
+static const char *head_of(const records *self, uint32_t column)
 {
-    return sqlite3_column_name(r->query, (int)column);
+    return sqlite3_column_name(self->query, (int)column);
 }
 
-static uint32_t column_named(const records *r, const char *name)
+static uint32_t column_named(const records *self, const char *name)
 {
     uint32_t c = 0;
 
-    while (c < r->n_cols && strcmp(head_of(r, c), name) != 0)
+    while (c < self->n_cols && strcmp(head_of(self, c), name) != 0)
         c++;
     return c;
 }

@@ -28,9 +28,9 @@ static const char prelude[] =
 
 const mpl_table_kind *mpl_table_find(const char *name)
 {
-    for (const mpl_table_kind *t = mpl_tables; t->name != NULL; t++)
-        if (strcmp(t->name, name) == 0)
-            return t;
+    for (const mpl_table_kind *kind = mpl_tables; kind->name != NULL; kind++)
+        if (strcmp(kind->name, name) == 0)
+            return kind;
     return NULL;
 }
 

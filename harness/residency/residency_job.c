@@ -106,13 +106,14 @@ static mpl_status ask_memories(mpl_ctx *ctx, const mpl_options *options, memorie
 
 /* ---- planning ---- */
 
-static mpl_status check_options(mpl_ctx *ctx, const mpl_options *o)
+static mpl_status check_options(mpl_ctx *ctx, const mpl_options *options)
 {
-    if (o->planner != NULL || o->near != NULL || o->given[MPL_OPT_capacity] || o->args.n != 1)
+    if (options->planner != NULL || options->near != NULL || options->given[MPL_OPT_capacity] ||
+        options->args.n != 1)
         return MPL_REFUSE(ctx, "residency: one GRAPH, without --planner, --near and --capacity");
-    if (o->safety.kind != MPL_safety_serial || o->workers > 1 || o->checked ||
-        o->workspaces == MPL_workspaces_plan || o->pools != 0 || o->pin != 7 ||
-        o->given[MPL_OPT_iterations])
+    if (options->safety.kind != MPL_safety_serial || options->workers > 1 || options->checked ||
+        options->workspaces == MPL_workspaces_plan || options->pools != 0 || options->pin != 7 ||
+        options->given[MPL_OPT_iterations])
         return MPL_REFUSE(ctx, "residency: serial plans, with weights, inputs and outputs pinned "
                                "and workspaces in their pool, run by one worker, unchecked");
     return MPL_OK;
@@ -191,9 +192,9 @@ out:
     return st;
 }
 
-static uint64_t capacity_of(const memories *m, uint64_t without_bytes)
+static uint64_t capacity_of(const memories *self, uint64_t without_bytes)
 {
-    return m->percent > 0 ? without_bytes / 100 * m->percent : m->capacity;
+    return self->percent > 0 ? without_bytes / 100 * self->percent : self->capacity;
 }
 
 /* Plans the problem in these memories, beside the two rules. */
@@ -431,22 +432,22 @@ void mpl_residency_job_fini(mpl_ctx *ctx, mpl_residency_job *job)
 mpl_status mpl_residency_job_run(mpl_ctx *ctx, mpl_options *options, mpl_residency_job *job)
 {
     mpl_made *made = &job->made;
-    const mpl_executed *o;
+    const mpl_executed *executed;
 
     MPL_PASS(spread(ctx, job));
     MPL_PASS(mpl_new(ctx, made->executed, 1));
     made->job.residency = &job->found;
     MPL_PASS(mpl_execute(ctx, options, &made->job, job->plan, made->executed));
-    o = made->executed;
-    mpl_executed_fields(ctx, o, made->row);
-    MPL_PASS(mpl_executed_judge(ctx, made->job.text, o));
-    if (o->error != 0)
+    executed = made->executed;
+    mpl_executed_fields(ctx, executed, made->row);
+    MPL_PASS(mpl_executed_judge(ctx, made->job.text, executed));
+    if (executed->error != 0)
         return MPL_ERROR(ctx, MPL_EINVALID,
                          "%.200s: outputs are not the bits of the run that shares nothing",
                          made->job.text);
-    if (o->measured.facts.moved_bytes != job->found.plan->moved_bytes)
+    if (executed->measured.facts.moved_bytes != job->found.plan->moved_bytes)
         return MPL_ERROR(ctx, MPL_EINVALID, "%.200s: %" PRIu64 " bytes moved, planned are %" PRIu64,
-                         made->job.text, o->measured.facts.moved_bytes,
+                         made->job.text, executed->measured.facts.moved_bytes,
                          job->found.plan->moved_bytes);
     return MPL_OK;
 }
@@ -473,7 +474,7 @@ void mpl_residency_job_print(const mpl_residency_job *job)
 {
     const mpl_residency_problem *p = job->found.p;
     const mpl_residency_plan *plan = job->found.plan;
-    const mpl_executed *o = job->made.executed;
+    const mpl_executed *executed = job->made.executed;
     int64_t median = 0;
     char gap[32];
 
@@ -496,13 +497,13 @@ void mpl_residency_job_print(const mpl_residency_job *job)
            job->furthest_cost, job->density_cost);
     if (p->bandwidth > 0)
         print_stall(job);
-    if (o == NULL)
+    if (executed == NULL)
         return;
     (void)mpl_record_median(job->made.row, MPL_FIELD_run_ns, &median);
     printf("executed  on %s: outputs %s to the run that shares nothing, %" PRIu64
            " bytes moved, %.3f ms\n",
-           job->made.job.backend->name, mpl_outputs_word(o->error), o->measured.facts.moved_bytes,
-           (double)median / 1e6);
+           job->made.job.backend->name, mpl_outputs_word(executed->error),
+           executed->measured.facts.moved_bytes, (double)median / 1e6);
 }
 
 mpl_status mpl_residency_certify(mpl_ctx *ctx, mpl_options *options, const char *path)

@@ -16,10 +16,10 @@ typedef struct walk {
 } walk;
 
 /* Whether an operation runs: a view at its root's place does not. */
-static mpl_status runs(const walk *w, mpl_op op, bool *out)
+static mpl_status runs(const walk *self, mpl_op op, bool *out)
 {
-    const mpl_graph *g = w->job->source.graph;
-    const mpl_value_map *map = w->job->map;
+    const mpl_graph *g = self->job->source.graph;
+    const mpl_value_map *map = self->job->map;
     bool view = (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0;
     mpl_value from, to;
 
@@ -30,76 +30,76 @@ static mpl_status runs(const walk *w, mpl_op op, bool *out)
     *out = map->value_root[from] != map->value_root[to] ||
            map->value_offset[from] != map->value_offset[to];
     if (*out && map->value_buffer[from] != MPL_NONE && map->value_buffer[to] != MPL_NONE)
-        return MPL_REFUSE(w->ctx,
+        return MPL_REFUSE(self->ctx,
                           "residency: view '%s' has memory of its own; leave out --views off",
                           g->op_name[op]);
     return MPL_OK;
 }
 
-static void use(walk *w, mpl_value v, uint32_t step, bool writes)
+static void use(walk *self, mpl_value v, uint32_t step, bool writes)
 {
-    mpl_buffer b = v != MPL_NONE ? w->job->map->value_buffer[v] : MPL_NONE;
-    mpl_residency_problem *p = w->p;
+    mpl_buffer b = v != MPL_NONE ? self->job->map->value_buffer[v] : MPL_NONE;
+    mpl_residency_problem *p = self->p;
     uint32_t use_id;
 
-    if (b == MPL_NONE || w->job->problem->pool[b] != 0)
+    if (b == MPL_NONE || self->job->problem->pool[b] != 0)
         return;
-    b = w->into[b];
-    if (w->last[b] != step) {
-        w->last[b] = step;
-        w->n_uses[b]++;
+    b = self->into[b];
+    if (self->last[b] != step) {
+        self->last[b] = step;
+        self->n_uses[b]++;
         if (p != NULL)
-            p->at[p->begin[w->id[b]] + w->n_uses[b] - 1] = step;
+            p->at[p->begin[self->id[b]] + self->n_uses[b] - 1] = step;
     }
     if (p == NULL)
         return;
-    use_id = p->begin[w->id[b]] + w->n_uses[b] - 1;
+    use_id = p->begin[self->id[b]] + self->n_uses[b] - 1;
     p->writes[use_id] = p->writes[use_id] || writes;
 }
 
-static mpl_status walk_steps(walk *w)
+static mpl_status walk_steps(walk *self)
 {
-    const mpl_graph *g = w->job->source.graph;
-    uint32_t n = w->q->n;
+    const mpl_graph *g = self->job->source.graph;
+    uint32_t n = self->q->n;
 
-    memset(w->n_uses, 0, n * sizeof *w->n_uses);
-    memset(w->last, 0xff, n * sizeof *w->last);
+    memset(self->n_uses, 0, n * sizeof *self->n_uses);
+    memset(self->last, 0xff, n * sizeof *self->last);
     for (uint32_t s = 0; s < g->n_ops; s++) {
-        mpl_op op = w->job->order[s];
+        mpl_op op = self->job->order[s];
         bool does = true;
 
-        MPL_PASS(runs(w, op, &does));
+        MPL_PASS(runs(self, op, &does));
         for (uint32_t i = g->op_in_begin[op]; does && i < g->op_in_begin[op + 1]; i++)
-            use(w, g->op_in[i], s, false);
+            use(self, g->op_in[i], s, false);
         for (uint32_t i = g->op_out_begin[op]; does && i < g->op_out_begin[op + 1]; i++)
-            use(w, g->op_out[i], s, true);
+            use(self, g->op_out[i], s, true);
     }
     return MPL_OK;
 }
 
 /* The buffers that have uses, in the problem's order. */
-static mpl_status make_buffers(walk *w)
+static mpl_status make_buffers(walk *self)
 {
-    const mpl_problem *q = w->q;
+    const mpl_problem *q = self->q;
     uint32_t n = 0, n_uses = 0;
     char text[24];
 
     for (mpl_buffer b = 0; b < q->n; b++) {
-        w->id[b] = w->n_uses[b] > 0 ? n : MPL_NONE;
-        n += w->n_uses[b] > 0;
-        n_uses += w->n_uses[b];
+        self->id[b] = self->n_uses[b] > 0 ? n : MPL_NONE;
+        n += self->n_uses[b] > 0;
+        n_uses += self->n_uses[b];
     }
-    MPL_PASS(mpl_residency_problem_new(w->ctx, q->name, n, n_uses, &w->p));
-    w->p->n_steps = (uint32_t)mpl_max_u64(w->job->source.graph->n_ops, 1);
+    MPL_PASS(mpl_residency_problem_new(self->ctx, q->name, n, n_uses, &self->p));
+    self->p->n_steps = (uint32_t)mpl_max_u64(self->job->source.graph->n_ops, 1);
     for (mpl_buffer b = 0; b < q->n; b++) {
-        uint32_t id = w->id[b];
+        uint32_t id = self->id[b];
 
         if (id == MPL_NONE)
             continue;
-        w->p->begin[id + 1] = w->p->begin[id] + w->n_uses[b];
-        w->p->bytes[id] = q->bytes[b];
-        w->p->align = (uint32_t)mpl_max_u64(w->p->align, q->align[b]);
-        MPL_PASS(mpl_copy_text(w->ctx, w->p->buffer_name[id], mpl_buffer_label(q, b, text)));
+        self->p->begin[id + 1] = self->p->begin[id] + self->n_uses[b];
+        self->p->bytes[id] = q->bytes[b];
+        self->p->align = (uint32_t)mpl_max_u64(self->p->align, q->align[b]);
+        MPL_PASS(mpl_copy_text(self->ctx, self->p->buffer_name[id], mpl_buffer_label(q, b, text)));
     }
     return MPL_OK;
 }

@@ -49,43 +49,43 @@ void mpl_fields_markdown(FILE *to)
 
 mpl_status mpl_record_new(mpl_ctx *ctx, mpl_record **out)
 {
-    mpl_record *r = NULL;
+    mpl_record *record = NULL;
 
-    MPL_PASS(mpl_new(ctx, r, 1));
-    mpl_record_int(r, MPL_FIELD_schema, MPL_ROW_SCHEMA);
-    *out = r;
+    MPL_PASS(mpl_new(ctx, record, 1));
+    mpl_record_int(record, MPL_FIELD_schema, MPL_ROW_SCHEMA);
+    *out = record;
     return MPL_OK;
 }
 
-void mpl_record_free(mpl_ctx *ctx, mpl_record *r)
+void mpl_record_free(mpl_ctx *ctx, mpl_record *record)
 {
-    for (int i = 0; r != NULL && i < MPL_N_FIELDS; i++)
-        json_decref(r->value[i]);
-    mpl_free(ctx, r);
+    for (int i = 0; record != NULL && i < MPL_N_FIELDS; i++)
+        json_decref(record->value[i]);
+    mpl_free(ctx, record);
 }
 
-mpl_status mpl_record_copy(mpl_ctx *ctx, const mpl_record *r, mpl_record **out)
+mpl_status mpl_record_copy(mpl_ctx *ctx, const mpl_record *record, mpl_record **out)
 {
     mpl_record *copy = NULL;
 
     MPL_PASS(mpl_new(ctx, copy, 1));
     for (int i = 0; i < MPL_N_FIELDS; i++)
-        if (r->value[i] != NULL && (copy->value[i] = json_deep_copy(r->value[i])) == NULL)
+        if (record->value[i] != NULL && (copy->value[i] = json_deep_copy(record->value[i])) == NULL)
             copy->failed = true;
-    copy->failed |= r->failed;
+    copy->failed |= record->failed;
     *out = copy;
     return MPL_OK;
 }
 
 /* ---- setters ---- */
 
-static void put(mpl_record *r, mpl_field field, mpl_field_kind kind, json_t *value)
+static void put(mpl_record *record, mpl_field field, mpl_field_kind kind, json_t *value)
 {
     mpl_assert(mpl_field_table[field].kind == kind);
     (void)kind;
-    r->failed |= value == NULL;
-    json_decref(r->value[field]);
-    r->value[field] = value;
+    record->failed |= value == NULL;
+    json_decref(record->value[field]);
+    record->value[field] = value;
 }
 
 /* A JSON string. If the text is not UTF-8 (a file name may be anything), bytes beyond ASCII become
@@ -104,160 +104,161 @@ static json_t *text_json(const char *text)
     return value;
 }
 
-void mpl_record_null(mpl_record *r, mpl_field field)
+void mpl_record_null(mpl_record *record, mpl_field field)
 {
-    json_decref(r->value[field]);
-    r->value[field] = NULL;
+    json_decref(record->value[field]);
+    record->value[field] = NULL;
 }
 
-void mpl_record_text(mpl_record *r, mpl_field field, const char *text)
+void mpl_record_text(mpl_record *record, mpl_field field, const char *text)
 {
     if (text == NULL)
-        mpl_record_null(r, field);
+        mpl_record_null(record, field);
     else
-        put(r, field, MPL_KIND_TEXT, text_json(text));
+        put(record, field, MPL_KIND_TEXT, text_json(text));
 }
 
-void mpl_record_int(mpl_record *r, mpl_field field, uint64_t value)
+void mpl_record_int(mpl_record *record, mpl_field field, uint64_t value)
 {
     mpl_assert(value <= INT64_MAX);
-    put(r, field, MPL_KIND_INT, json_integer((json_int_t)value));
+    put(record, field, MPL_KIND_INT, json_integer((json_int_t)value));
 }
 
-void mpl_record_bool(mpl_record *r, mpl_field field, bool value)
+void mpl_record_bool(mpl_record *record, mpl_field field, bool value)
 {
-    put(r, field, MPL_KIND_BOOL, json_boolean(value));
+    put(record, field, MPL_KIND_BOOL, json_boolean(value));
 }
 
-void mpl_record_real(mpl_record *r, mpl_field field, double value)
+void mpl_record_real(mpl_record *record, mpl_field field, double value)
 {
     /* JSON has no infinity: use the largest difference for an output that is not a number */
-    put(r, field, MPL_KIND_REAL, json_real(isfinite(value) ? value : 1e308));
+    put(record, field, MPL_KIND_REAL, json_real(isfinite(value) ? value : 1e308));
 }
 
-void mpl_record_ints(mpl_record *r, mpl_field field, uint32_t n, const int64_t *value)
+void mpl_record_ints(mpl_record *record, mpl_field field, uint32_t n, const int64_t *value)
 {
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < n; i++)
-        r->failed |= json_array_append_new(array, json_integer(value[i])) != 0;
-    put(r, field, MPL_KIND_INTS, array);
+        record->failed |= json_array_append_new(array, json_integer(value[i])) != 0;
+    put(record, field, MPL_KIND_INTS, array);
 }
 
-static void member(mpl_record *r, mpl_field field, const char *key, json_t *value)
+static void member(mpl_record *record, mpl_field field, const char *key, json_t *value)
 {
-    if (r->value[field] == NULL)
-        put(r, field, MPL_KIND_JSON, json_object());
-    r->failed |= json_object_set_new(r->value[field], key, value) != 0;
+    if (record->value[field] == NULL)
+        put(record, field, MPL_KIND_JSON, json_object());
+    record->failed |= json_object_set_new(record->value[field], key, value) != 0;
 }
 
-void mpl_record_member_text(mpl_record *r, mpl_field field, const char *key, const char *text)
+void mpl_record_member_text(mpl_record *record, mpl_field field, const char *key, const char *text)
 {
-    member(r, field, key, text != NULL ? text_json(text) : json_null());
+    member(record, field, key, text != NULL ? text_json(text) : json_null());
 }
 
-void mpl_record_member_int(mpl_record *r, mpl_field field, const char *key, uint64_t value)
+void mpl_record_member_int(mpl_record *record, mpl_field field, const char *key, uint64_t value)
 {
-    member(r, field, key, json_integer((json_int_t)value));
+    member(record, field, key, json_integer((json_int_t)value));
 }
 
-void mpl_record_member_bool(mpl_record *r, mpl_field field, const char *key, bool value)
+void mpl_record_member_bool(mpl_record *record, mpl_field field, const char *key, bool value)
 {
-    member(r, field, key, json_boolean(value));
+    member(record, field, key, json_boolean(value));
 }
 
-static void item(mpl_record *r, mpl_field field, json_t *value)
+static void item(mpl_record *record, mpl_field field, json_t *value)
 {
-    if (r->value[field] == NULL)
-        put(r, field, MPL_KIND_JSON, json_array());
-    r->failed |= json_array_append_new(r->value[field], value) != 0;
+    if (record->value[field] == NULL)
+        put(record, field, MPL_KIND_JSON, json_array());
+    record->failed |= json_array_append_new(record->value[field], value) != 0;
 }
 
-void mpl_record_item_text(mpl_record *r, mpl_field field, const char *text)
+void mpl_record_item_text(mpl_record *record, mpl_field field, const char *text)
 {
-    item(r, field, text_json(text));
+    item(record, field, text_json(text));
 }
 
-void mpl_record_item_bytes(mpl_record *r, mpl_field field, const char *name, uint64_t bytes)
+void mpl_record_item_bytes(mpl_record *record, mpl_field field, const char *name, uint64_t bytes)
 {
-    item(r, field, json_pack("{s:o, s:I}", "name", text_json(name), "bytes", (json_int_t)bytes));
+    item(record, field,
+         json_pack("{s:o, s:I}", "name", text_json(name), "bytes", (json_int_t)bytes));
 }
 
-void mpl_record_item_object(mpl_record *r, mpl_field field)
+void mpl_record_item_object(mpl_record *record, mpl_field field)
 {
-    item(r, field, json_object());
+    item(record, field, json_object());
 }
 
-static void last(mpl_record *r, mpl_field field, const char *key, json_t *value)
+static void last(mpl_record *record, mpl_field field, const char *key, json_t *value)
 {
-    size_t n = json_array_size(r->value[field]);
+    size_t n = json_array_size(record->value[field]);
 
-    r->failed |=
-        n == 0 || json_object_set_new(json_array_get(r->value[field], n - 1), key, value) != 0;
+    record->failed |=
+        n == 0 || json_object_set_new(json_array_get(record->value[field], n - 1), key, value) != 0;
 }
 
-void mpl_record_last_text(mpl_record *r, mpl_field field, const char *key, const char *text)
+void mpl_record_last_text(mpl_record *record, mpl_field field, const char *key, const char *text)
 {
-    last(r, field, key, text_json(text));
+    last(record, field, key, text_json(text));
 }
 
-void mpl_record_last_int(mpl_record *r, mpl_field field, const char *key, uint64_t value)
+void mpl_record_last_int(mpl_record *record, mpl_field field, const char *key, uint64_t value)
 {
-    last(r, field, key, json_integer((json_int_t)value));
+    last(record, field, key, json_integer((json_int_t)value));
 }
 
-void mpl_record_last_bool(mpl_record *r, mpl_field field, const char *key, bool value)
+void mpl_record_last_bool(mpl_record *record, mpl_field field, const char *key, bool value)
 {
-    last(r, field, key, json_boolean(value));
+    last(record, field, key, json_boolean(value));
 }
 
 /* ---- getters ---- */
 
-bool mpl_record_is_null(const mpl_record *r, mpl_field field)
+bool mpl_record_is_null(const mpl_record *record, mpl_field field)
 {
-    return r->value[field] == NULL;
+    return record->value[field] == NULL;
 }
 
-const char *mpl_record_get_text(const mpl_record *r, mpl_field field)
+const char *mpl_record_get_text(const mpl_record *record, mpl_field field)
 {
-    return json_string_value(r->value[field]);
+    return json_string_value(record->value[field]);
 }
 
-const char *mpl_record_text_or(const mpl_record *r, mpl_field field, const char *otherwise)
+const char *mpl_record_text_or(const mpl_record *record, mpl_field field, const char *otherwise)
 {
-    const char *text = mpl_record_get_text(r, field);
+    const char *text = mpl_record_get_text(record, field);
 
     return text != NULL ? text : otherwise;
 }
 
-bool mpl_record_is(const mpl_record *r, mpl_field field, const char *text)
+bool mpl_record_is(const mpl_record *record, mpl_field field, const char *text)
 {
-    const char *got = mpl_record_get_text(r, field);
+    const char *got = mpl_record_get_text(record, field);
 
     return got != NULL && strcmp(got, text) == 0;
 }
 
-bool mpl_record_get_int(const mpl_record *r, mpl_field field, uint64_t *value)
+bool mpl_record_get_int(const mpl_record *record, mpl_field field, uint64_t *value)
 {
-    if (!json_is_integer(r->value[field]))
+    if (!json_is_integer(record->value[field]))
         return false;
-    *value = (uint64_t)json_integer_value(r->value[field]);
+    *value = (uint64_t)json_integer_value(record->value[field]);
     return true;
 }
 
-bool mpl_record_get_bool(const mpl_record *r, mpl_field field, bool *value)
+bool mpl_record_get_bool(const mpl_record *record, mpl_field field, bool *value)
 {
-    if (!json_is_boolean(r->value[field]))
+    if (!json_is_boolean(record->value[field]))
         return false;
-    *value = json_is_true(r->value[field]);
+    *value = json_is_true(record->value[field]);
     return true;
 }
 
-bool mpl_record_get_real(const mpl_record *r, mpl_field field, double *value)
+bool mpl_record_get_real(const mpl_record *record, mpl_field field, double *value)
 {
-    if (!json_is_number(r->value[field]))
+    if (!json_is_number(record->value[field]))
         return false;
-    *value = json_number_value(r->value[field]);
+    *value = json_number_value(record->value[field]);
     return true;
 }
 
@@ -268,32 +269,33 @@ static int ascending_real(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-bool mpl_record_median_ratio(const mpl_record *r, mpl_field over, mpl_field under, double *ratio)
+bool mpl_record_median_ratio(const mpl_record *record, mpl_field over, mpl_field under,
+                             double *ratio)
 {
-    size_t n = json_array_size(r->value[over]);
+    size_t n = json_array_size(record->value[over]);
     double *sorted =
-        n > 0 && json_array_size(r->value[under]) == n ? malloc(n * sizeof *sorted) : NULL;
+        n > 0 && json_array_size(record->value[under]) == n ? malloc(n * sizeof *sorted) : NULL;
 
     if (sorted == NULL)
         return false;
     for (size_t i = 0; i < n; i++)
-        sorted[i] = (double)json_integer_value(json_array_get(r->value[over], i)) /
-                    (double)json_integer_value(json_array_get(r->value[under], i));
+        sorted[i] = (double)json_integer_value(json_array_get(record->value[over], i)) /
+                    (double)json_integer_value(json_array_get(record->value[under], i));
     qsort(sorted, n, sizeof *sorted, ascending_real);
     *ratio = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
     free(sorted);
     return true;
 }
 
-bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value)
+bool mpl_record_median(const mpl_record *record, mpl_field field, int64_t *value)
 {
-    size_t n = json_array_size(r->value[field]);
+    size_t n = json_array_size(record->value[field]);
     int64_t *sorted = n > 0 ? malloc(n * sizeof *sorted) : NULL;
 
     if (sorted == NULL)
         return false;
     for (size_t i = 0; i < n; i++)
-        sorted[i] = json_integer_value(json_array_get(r->value[field], i));
+        sorted[i] = json_integer_value(json_array_get(record->value[field], i));
     mpl_sort_i64(sorted, n);
     *value =
         n % 2 == 1 ? sorted[n / 2] : sorted[n / 2 - 1] + (sorted[n / 2] - sorted[n / 2 - 1]) / 2;
@@ -301,10 +303,10 @@ bool mpl_record_median(const mpl_record *r, mpl_field field, int64_t *value)
     return true;
 }
 
-bool mpl_record_has_item(const mpl_record *r, mpl_field field, const char *text)
+bool mpl_record_has_item(const mpl_record *record, mpl_field field, const char *text)
 {
-    for (size_t i = 0; i < json_array_size(r->value[field]); i++) {
-        const char *one = json_string_value(json_array_get(r->value[field], i));
+    for (size_t i = 0; i < json_array_size(record->value[field]); i++) {
+        const char *one = json_string_value(json_array_get(record->value[field], i));
 
         if (one != NULL && strcmp(one, text) == 0)
             return true;
@@ -312,13 +314,13 @@ bool mpl_record_has_item(const mpl_record *r, mpl_field field, const char *text)
     return false;
 }
 
-bool mpl_record_member(const mpl_record *r, mpl_field field, uint32_t i, const char **key,
+bool mpl_record_member(const mpl_record *record, mpl_field field, uint32_t i, const char **key,
                        const char **text)
 {
-    void *at = json_object_iter(r->value[field]);
+    void *at = json_object_iter(record->value[field]);
 
     while (at != NULL && i-- > 0)
-        at = json_object_iter_next(r->value[field], at);
+        at = json_object_iter_next(record->value[field], at);
     if (at == NULL)
         return false;
     *key = json_object_iter_key(at);
@@ -338,10 +340,10 @@ static void show(const json_t *value, char *text, size_t size)
     free(dumped);
 }
 
-bool mpl_record_member_show(const mpl_record *r, mpl_field field, const char *key, char *text,
+bool mpl_record_member_show(const mpl_record *record, mpl_field field, const char *key, char *text,
                             size_t size)
 {
-    const json_t *value = json_object_get(r->value[field], key);
+    const json_t *value = json_object_get(record->value[field], key);
 
     if (value == NULL || json_is_null(value))
         return false;
@@ -356,12 +358,12 @@ bool mpl_record_equal(const mpl_record *a, const mpl_record *b, mpl_field field)
     return json_equal(a->value[field], b->value[field]);
 }
 
-void mpl_record_show(const mpl_record *r, mpl_field field, char *text, size_t size)
+void mpl_record_show(const mpl_record *record, mpl_field field, char *text, size_t size)
 {
-    if (r->value[field] == NULL)
+    if (record->value[field] == NULL)
         snprintf(text, size, "null");
     else
-        show(r->value[field], text, size);
+        show(record->value[field], text, size);
 }
 
 /* ---- text ---- */
@@ -409,16 +411,16 @@ out:
     return st;
 }
 
-static mpl_status dump(mpl_ctx *ctx, const mpl_record *r, bool keys_only, char **text)
+static mpl_status dump(mpl_ctx *ctx, const mpl_record *record, bool keys_only, char **text)
 {
     json_t *object = json_object();
-    bool failed = r->failed || object == NULL;
+    bool failed = record->failed || object == NULL;
     mpl_status st;
 
     for (int i = 0; i < MPL_N_FIELDS; i++)
         if (!keys_only || mpl_field_table[i].key)
             failed |= json_object_set(object, mpl_field_table[i].name,
-                                      r->value[i] != NULL ? r->value[i] : json_null());
+                                      record->value[i] != NULL ? record->value[i] : json_null());
     /* sorted: a key must not depend on the order in which members were set */
     st = take_text(
         ctx, failed ? NULL : json_dumps(object, JSON_COMPACT | (keys_only ? JSON_SORT_KEYS : 0)),
@@ -427,14 +429,14 @@ static mpl_status dump(mpl_ctx *ctx, const mpl_record *r, bool keys_only, char *
     return st;
 }
 
-mpl_status mpl_record_write(mpl_ctx *ctx, const mpl_record *r, char **text)
+mpl_status mpl_record_write(mpl_ctx *ctx, const mpl_record *record, char **text)
 {
-    return dump(ctx, r, false, text);
+    return dump(ctx, record, false, text);
 }
 
-mpl_status mpl_record_key(mpl_ctx *ctx, const mpl_record *r, char **key)
+mpl_status mpl_record_key(mpl_ctx *ctx, const mpl_record *record, char **key)
 {
-    return dump(ctx, r, true, key);
+    return dump(ctx, record, true, key);
 }
 
 static bool of_kind(const json_t *value, mpl_field_kind kind)
@@ -470,14 +472,14 @@ mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, si
                            mpl_record **out)
 {
     mpl_status st = MPL_OK;
-    mpl_record *r = NULL;
+    mpl_record *record = NULL;
     json_error_t error;
     json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
 
     if (!json_is_object(object))
         MPL_FAIL(ctx, MPL_EINPUT, "%s: no row: %s", where,
                  object == NULL ? error.text : "not an object");
-    MPL_TRY(mpl_new(ctx, r, 1));
+    MPL_TRY(mpl_new(ctx, record, 1));
     for (int i = 0; i < MPL_N_FIELDS; i++) {
         json_t *value = json_object_get(object, mpl_field_table[i].name);
 
@@ -486,11 +488,11 @@ mpl_status mpl_record_read(mpl_ctx *ctx, const char *where, const char *text, si
         if (!of_kind(value, mpl_field_table[i].kind))
             MPL_FAIL(ctx, MPL_EINPUT, "%s: field '%s' should be %s", where, mpl_field_table[i].name,
                      kind_text[mpl_field_table[i].kind]);
-        r->value[i] = json_incref(value);
+        record->value[i] = json_incref(value);
     }
-    *out = r, r = NULL;
+    *out = record, record = NULL;
 out:
-    mpl_record_free(ctx, r);
+    mpl_record_free(ctx, record);
     json_decref(object);
     return st;
 }

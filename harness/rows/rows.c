@@ -200,10 +200,10 @@ typedef struct indexed_key {
 
 static int by_key(const void *a, const void *b)
 {
-    const indexed_key *x = a, *y = b;
-    int order = strcmp(x->key, y->key);
+    const indexed_key *key = a, *y = b;
+    int order = strcmp(key->key, y->key);
 
-    return order != 0 ? order : (x->row > y->row) - (x->row < y->row);
+    return order != 0 ? order : (key->row > y->row) - (key->row < y->row);
 }
 
 mpl_status mpl_rows_last(mpl_ctx *ctx, mpl_rows *rows)

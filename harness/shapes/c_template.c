@@ -40,7 +40,7 @@ static void put_string(FILE *f, const char *text)
 
 /* Writes an expression's text (expr.h) in C: symbols become dim[i], and the '/' of a quotient
  * separates the operands of floor_div. */
-static void put_c(FILE *f, const mpl_exprs *x, const char *text)
+static void put_c(FILE *f, const mpl_exprs *exprs, const char *text)
 {
     static const struct {
         const char *name, *c;
@@ -70,36 +70,36 @@ static void put_c(FILE *f, const mpl_exprs *x, const char *text)
         if (c != NULL)
             fputs(c, f);
         else
-            fprintf(f, "dim[%" PRIu32 "]", mpl_exprs_find(x, word));
+            fprintf(f, "dim[%" PRIu32 "]", mpl_exprs_find(exprs, word));
         text += n;
     }
 }
 
-static mpl_status put_expr(mpl_ctx *ctx, FILE *f, const mpl_exprs *x, mpl_expr e)
+static mpl_status put_expr(mpl_ctx *ctx, FILE *f, const mpl_exprs *exprs, mpl_expr e)
 {
     char *text = NULL;
 
-    MPL_PASS(mpl_expr_write(ctx, x, e, &text));
-    put_c(f, x, text);
+    MPL_PASS(mpl_expr_write(ctx, exprs, e, &text));
+    put_c(f, exprs, text);
     mpl_free(ctx, text);
     return MPL_OK;
 }
 
 /* Returns where dim[] is outside of the range. */
-static mpl_status put_range(mpl_ctx *ctx, FILE *f, const mpl_exprs *x)
+static mpl_status put_range(mpl_ctx *ctx, FILE *f, const mpl_exprs *exprs)
 {
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++) {
-        const mpl_symbol *s = mpl_exprs_symbol(x, i);
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++) {
+        const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
 
         fprintf(f,
                 "    if (dim[%" PRIu32 "] < %" PRId64 " || dim[%" PRIu32 "] > %" PRId64
                 " || (dim[%" PRIu32 "] - %" PRId64 ") %% %" PRId64 " != 0) /* %s */\n"
                 "        return -1;\n",
-                i, s->first, i, s->last, i, s->first, s->step, s->name);
+                i, symbol->first, i, symbol->last, i, symbol->first, symbol->step, symbol->name);
     }
-    for (uint32_t i = 0; i < mpl_exprs_n_relations(x); i++) {
+    for (uint32_t i = 0; i < mpl_exprs_n_relations(exprs); i++) {
         fprintf(f, "    if (");
-        MPL_PASS(put_expr(ctx, f, x, mpl_exprs_relation_at(x, i)));
+        MPL_PASS(put_expr(ctx, f, exprs, mpl_exprs_relation_at(exprs, i)));
         fprintf(f, " > 0)\n        return -1;\n");
     }
     return MPL_OK;
@@ -131,9 +131,9 @@ static void put_body(FILE *f, const mpl_template_cell *cell, uint32_t k)
         fprintf(f, "    offset[%" PRIu32 "] += at;\n", code->member[i]);
 }
 
-static mpl_status put_cell(mpl_ctx *ctx, FILE *f, const mpl_template *t, uint32_t which)
+static mpl_status put_cell(mpl_ctx *ctx, FILE *f, const mpl_template *tmpl, uint32_t which)
 {
-    const mpl_template_cell *cell = &t->cell[which];
+    const mpl_template_cell *cell = &tmpl->cell[which];
     const mpl_template_code *code = cell->code;
 
     fprintf(f,
@@ -143,35 +143,36 @@ static mpl_status put_cell(mpl_ctx *ctx, FILE *f, const mpl_template *t, uint32_
             which, code->n_values);
     for (uint32_t i = 0; i < code->n_values; i++) {
         fprintf(f, "    v[%" PRIu32 "] = ", i);
-        MPL_PASS(put_expr(ctx, f, t->problem->x, code->value_of[i]));
+        MPL_PASS(put_expr(ctx, f, tmpl->problem->x, code->value_of[i]));
         fprintf(f, ";\n");
     }
     for (uint32_t k = 0; k < code->n_bodies; k++)
         put_body(f, cell, k);
-    for (uint32_t i = 0; cell->arena != NULL && i < t->problem->at->n_pools; i++)
+    for (uint32_t i = 0; cell->arena != NULL && i < tmpl->problem->at->n_pools; i++)
         fprintf(f, "    pool_bytes[%" PRIu32 "] = %" PRIu64 ";\n", i, cell->arena[i]);
-    for (mpl_buffer b = 0; cell->arena == NULL && b < t->problem->at->n; b++)
+    for (mpl_buffer b = 0; cell->arena == NULL && b < tmpl->problem->at->n; b++)
         fprintf(f,
                 "    above(&pool_bytes[%" PRIu32 "], offset[%" PRIu32 "] + (uint64_t)v[%" PRIu32
                 "], 0);\n",
-                t->problem->at->pool[b], b, code->bytes[b]);
+                tmpl->problem->at->pool[b], b, code->bytes[b]);
     fprintf(f, "}\n\n");
     return MPL_OK;
 }
 
 /* The cell of a shape, by its box. */
-static void put_choice(FILE *f, const mpl_template *t, uint32_t which)
+static void put_choice(FILE *f, const mpl_template *tmpl, uint32_t which)
 {
-    const mpl_box *box = &t->cell[which].box;
+    const mpl_box *box = &tmpl->cell[which].box;
 
     fprintf(f, "    if (1");
     for (uint32_t i = 0; i < box->n; i++) {
-        const mpl_symbol *s = mpl_exprs_symbol(t->problem->x, i);
-        int64_t low = s->first + box->low[i] * s->step, high = s->first + box->high[i] * s->step;
+        const mpl_symbol *symbol = mpl_exprs_symbol(tmpl->problem->x, i);
+        int64_t low = symbol->first + box->low[i] * symbol->step,
+                high = symbol->first + box->high[i] * symbol->step;
 
-        if (low > s->first)
+        if (low > symbol->first)
             fprintf(f, " && dim[%" PRIu32 "] >= %" PRId64, i, low);
-        if (high < s->last)
+        if (high < symbol->last)
             fprintf(f, " && dim[%" PRIu32 "] <= %" PRId64, i, high);
     }
     fprintf(f, ")\n        return cell_%" PRIu32 "(dim, offset, pool_bytes), 0;\n", which);
@@ -207,31 +208,31 @@ static mpl_status check_sums(mpl_ctx *ctx, const mpl_sym_problem *sp)
     return MPL_OK;
 }
 
-mpl_status mpl_template_export_c(mpl_ctx *ctx, const mpl_template_opened *o, const char *path)
+mpl_status mpl_template_export_c(mpl_ctx *ctx, const mpl_template_opened *opened, const char *path)
 {
     mpl_status st = MPL_OK;
-    const mpl_template *t = o->t;
-    const char *name = strrchr(o->path, '/');
+    const mpl_template *tmpl = opened->t;
+    const char *name = strrchr(opened->path, '/');
     mpl_new_file file = {0};
 
-    MPL_TRY(mpl_verify_template(ctx, t, MPL_TEMPLATE_BOXES));
-    MPL_TRY(check_sums(ctx, t->problem));
+    MPL_TRY(mpl_verify_template(ctx, tmpl, MPL_TEMPLATE_BOXES));
+    MPL_TRY(check_sums(ctx, tmpl->problem));
     MPL_TRY(mpl_file_begin(ctx, path, &file));
     fprintf(file.stream, head,
-            strstr(o->path, "*/") != NULL ? "a template"
-            : name != NULL                ? name + 1
-                                          : o->path);
+            strstr(opened->path, "*/") != NULL ? "a template"
+            : name != NULL                     ? name + 1
+                                               : opened->path);
     fputs(helpers, file.stream);
-    put_names(file.stream, t->problem->at);
-    for (uint32_t i = 0; i < t->n_cells; i++)
-        MPL_TRY(put_cell(ctx, file.stream, t, i));
+    put_names(file.stream, tmpl->problem->at);
+    for (uint32_t i = 0; i < tmpl->n_cells; i++)
+        MPL_TRY(put_cell(ctx, file.stream, tmpl, i));
     fprintf(file.stream,
             "int memplan_offsets(const int64_t *dim, uint64_t *offset, uint64_t *pool_bytes)\n{\n");
-    MPL_TRY(put_range(ctx, file.stream, t->problem->x));
+    MPL_TRY(put_range(ctx, file.stream, tmpl->problem->x));
     fprintf(file.stream,
             "    for (int i = 0; i < MEMPLAN_POOLS; i++)\n        pool_bytes[i] = 0;\n");
-    for (uint32_t i = 0; i < t->n_cells; i++)
-        put_choice(file.stream, t, i);
+    for (uint32_t i = 0; i < tmpl->n_cells; i++)
+        put_choice(file.stream, tmpl, i);
     fprintf(file.stream, "    return -1;\n}\n");
     MPL_TRY(mpl_file_commit(ctx, &file));
 out:

@@ -22,14 +22,15 @@ bool mpl_ranges_asked(const mpl_options *options, const char *graph);
  * no shape satisfies. The caller calls mpl_ranges_fini even after a failure, here and below. */
 mpl_status mpl_ranges_read(mpl_ctx *ctx, const mpl_options *options, const char *graph,
                            mpl_ranges *out);
-/* Shapes of `x`, but for what GRAPH or --dim gives of a symbol: NAME=N or NAME=LO..HI[:STEP]. */
+/* Shapes of `exprs`, but for what GRAPH or --dim gives of a symbol: NAME=N or NAME=LO..HI[:STEP].
+ */
 mpl_status mpl_ranges_within(mpl_ctx *ctx, const mpl_options *options, const char *graph,
-                             const mpl_exprs *x, mpl_ranges *out);
+                             const mpl_exprs *exprs, mpl_ranges *out);
 void mpl_ranges_fini(mpl_ctx *ctx, mpl_ranges *ranges);
 
 /* A shape near the middle, where sizes differ that are equal at corners: value[symbols]. */
-mpl_status mpl_ranges_middle(mpl_ctx *ctx, const mpl_exprs *x, int64_t *value);
+mpl_status mpl_ranges_middle(mpl_ctx *ctx, const mpl_exprs *exprs, int64_t *value);
 /* GRAPH and options at one shape. The caller calls mpl_one_shape_fini even after a failure. */
 mpl_status mpl_ranges_shape(mpl_ctx *ctx, const mpl_options *options, const char *graph,
-                            const mpl_exprs *x, const int64_t *value, mpl_one_shape *out);
+                            const mpl_exprs *exprs, const int64_t *value, mpl_one_shape *out);
 #endif

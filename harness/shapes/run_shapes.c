@@ -6,22 +6,22 @@
 #include <unistd.h>
 
 /* The open symbol of a range; NULL: it is one shape. */
-static const char *open_symbol(const mpl_exprs *x)
+static const char *open_symbol(const mpl_exprs *exprs)
 {
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++)
-        if (mpl_exprs_symbol(x, i)->first < mpl_exprs_symbol(x, i)->last)
-            return mpl_exprs_symbol(x, i)->name;
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++)
+        if (mpl_exprs_symbol(exprs, i)->first < mpl_exprs_symbol(exprs, i)->last)
+            return mpl_exprs_symbol(exprs, i)->name;
     return NULL;
 }
 
 /* The shapes that are asked for: --shapes, else one. */
 static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const char *graph,
-                      const mpl_exprs *x, uint32_t *n_shapes, mpl_ranges *asked)
+                      const mpl_exprs *exprs, uint32_t *n_shapes, mpl_ranges *asked)
 {
     const char *name;
 
     MPL_PASS(mpl_shapes_count(ctx, options, n_shapes));
-    MPL_PASS(mpl_ranges_within(ctx, options, graph, x, asked));
+    MPL_PASS(mpl_ranges_within(ctx, options, graph, exprs, asked));
     name = open_symbol(asked->x);
     if (*n_shapes == 0 && name != NULL)
         return MPL_REFUSE(ctx,
@@ -42,10 +42,10 @@ static mpl_status other_graph(mpl_ctx *ctx, const mpl_shapes_run *run, const cha
 
 /* Whether the graph is the one that was planned: the same operations, attributes and dims at the
  * shape where that was read. */
-static mpl_status check_graph(mpl_ctx *ctx, const mpl_ranges *a, const mpl_shapes_run *run)
+static mpl_status check_graph(mpl_ctx *ctx, const mpl_ranges *ranges, const mpl_shapes_run *run)
 {
     mpl_status st = MPL_OK;
-    const mpl_exprs *x = run->opened.t->problem->x;
+    const mpl_exprs *exprs = run->opened.t->problem->x;
     const char *want = mpl_record_get_text(run->opened.row, MPL_FIELD_graph_hash);
     int64_t middle[MPL_MAX_SYMBOLS];
     char hash[17], shape[MPL_SHAPE_TEXT], why[MPL_SHAPE_TEXT + 100];
@@ -53,13 +53,13 @@ static mpl_status check_graph(mpl_ctx *ctx, const mpl_ranges *a, const mpl_shape
 
     if (want == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_ranges_middle(ctx, x, middle));
-    MPL_TRY(mpl_shape_open(ctx, &a->options, a->graph, x, middle, &at));
+    MPL_TRY(mpl_ranges_middle(ctx, exprs, middle));
+    MPL_TRY(mpl_shape_open(ctx, &ranges->options, ranges->graph, exprs, middle, &at));
     snprintf(hash, sizeof hash, "%016" PRIx64, mpl_graph_hash(at.job.source.graph));
     snprintf(why, sizeof why, "at %s its operations, attributes or dims differ",
-             mpl_shape_words(x, middle, shape));
+             mpl_shape_words(exprs, middle, shape));
     if (strcmp(hash, want) != 0)
-        st = other_graph(ctx, run, a->graph, why);
+        st = other_graph(ctx, run, ranges->graph, why);
 out:
     mpl_shape_job_fini(ctx, &at);
     return st;
@@ -144,17 +144,17 @@ static mpl_status evaluate(mpl_ctx *ctx, const char *graph, const int64_t *value
                            uint64_t *arena, mpl_shapes_run *run)
 {
     mpl_status st = MPL_OK;
-    const mpl_template *t = run->opened.t;
+    const mpl_template *tmpl = run->opened.t;
     mpl_job *job = &run->at.job;
-    uint32_t n = t->problem->at->n;
+    uint32_t n = tmpl->problem->at->n;
     uint64_t *bytes = NULL, *pool = NULL, *offset = NULL;
     int64_t begin;
 
     MPL_TRY(mpl_new(ctx, bytes, n));
     MPL_TRY(mpl_new(ctx, offset, n));
-    MPL_TRY(mpl_new(ctx, pool, t->problem->at->n_pools));
+    MPL_TRY(mpl_new(ctx, pool, tmpl->problem->at->n_pools));
     begin = mpl_clock_ns();
-    MPL_TRY(mpl_template_offsets(ctx, t, value, offset, bytes, pool));
+    MPL_TRY(mpl_template_offsets(ctx, tmpl, value, offset, bytes, pool));
     *ns = mpl_clock_ns() - begin;
     MPL_TRY(check_sizes(ctx, graph, bytes, run));
     MPL_TRY(mpl_plan_new(ctx, job->problem, &run->plan));
@@ -164,12 +164,12 @@ static mpl_status evaluate(mpl_ctx *ctx, const char *graph, const int64_t *value
     MPL_TRY(mpl_verify_all(ctx, job->source.graph, job->map, job->problem, run->plan));
     MPL_TRY(mpl_plan_bound(ctx, job->problem, run->plan));
     if (mpl_record_is_null(run->opened.row, MPL_FIELD_bounded) &&
-        (t->cell[0].arena != NULL ? run->plan->peak_bytes > pool[0]
-                                  : run->plan->peak_bytes != pool[0]))
+        (tmpl->cell[0].arena != NULL ? run->plan->peak_bytes > pool[0]
+                                     : run->plan->peak_bytes != pool[0]))
         MPL_FAIL(ctx, MPL_EINVALID,
                  "%.150s: its arena was evaluated to %" PRIu64 " bytes, its plan ends at %" PRIu64,
                  run->opened.path, pool[0], run->plan->peak_bytes);
-    *arena = t->cell[0].arena != NULL ? pool[0] : run->plan->peak_bytes;
+    *arena = tmpl->cell[0].arena != NULL ? pool[0] : run->plan->peak_bytes;
 out:
     mpl_free_each(ctx, bytes, pool, offset);
     return st;
@@ -179,7 +179,7 @@ out:
  * evaluated: no page beyond it became resident. */
 static mpl_status judge(mpl_ctx *ctx, const char *shape, const mpl_shapes_run *run)
 {
-    const mpl_exec_facts *f = &run->executed.measured.facts;
+    const mpl_exec_facts *facts = &run->executed.measured.facts;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
     MPL_PASS(mpl_executed_judge(ctx, run->at.job.text, &run->executed));
@@ -188,13 +188,13 @@ static mpl_status judge(mpl_ctx *ctx, const char *shape, const mpl_shapes_run *r
             ctx, MPL_EINVALID,
             "%.200s at %.200s: outputs are not the bits of the run that shares nothing",
             run->at.job.text, shape);
-    if (f->arena_bytes != run->plan->peak_bytes ||
-        f->measured_bytes > mpl_align_up(run->plan->peak_bytes, page))
+    if (facts->arena_bytes != run->plan->peak_bytes ||
+        facts->measured_bytes > mpl_align_up(run->plan->peak_bytes, page))
         return MPL_ERROR(ctx, MPL_EINVALID,
                          "%.200s at %.200s: %" PRIu64 " bytes evaluated, %" PRIu64
                          " taken, %" PRIu64 " resident",
-                         run->at.job.text, shape, run->plan->peak_bytes, f->arena_bytes,
-                         f->measured_bytes);
+                         run->at.job.text, shape, run->plan->peak_bytes, facts->arena_bytes,
+                         facts->measured_bytes);
     return MPL_OK;
 }
 
@@ -207,7 +207,7 @@ static void forget_shape(mpl_ctx *ctx, mpl_shapes_run *run)
     mpl_shape_job_fini(ctx, &run->at);
 }
 
-static mpl_status run_one(mpl_ctx *ctx, const mpl_ranges *a, const int64_t *value,
+static mpl_status run_one(mpl_ctx *ctx, const mpl_ranges *ranges, const int64_t *value,
                           mpl_shapes_run *run)
 {
     char shape[MPL_SHAPE_TEXT];
@@ -215,22 +215,22 @@ static mpl_status run_one(mpl_ctx *ctx, const mpl_ranges *a, const int64_t *valu
     uint64_t arena = 0;
 
     forget_shape(ctx, run);
-    MPL_PASS(mpl_shape_open(ctx, &a->options, a->graph, a->x, value, &run->at));
-    if (a->options.shapes != NULL && !a->options.given[MPL_OPT_repeat])
+    MPL_PASS(mpl_shape_open(ctx, &ranges->options, ranges->graph, ranges->x, value, &run->at));
+    if (ranges->options.shapes != NULL && !ranges->options.given[MPL_OPT_repeat])
         run->at.shape.options.repeat = 0; /* one run of each, which is not timed */
     MPL_PASS(mpl_graph_check_computed(ctx, run->at.job.source.graph));
-    MPL_PASS(decide(ctx, a->graph, run));
-    MPL_PASS(evaluate(ctx, a->graph, value, &ns, &arena, run));
-    mpl_drawn_add(&run->drawn, mpl_exprs_n_symbols(a->x), value, arena, run->at.job.bound_bytes,
-                  ns);
+    MPL_PASS(decide(ctx, ranges->graph, run));
+    MPL_PASS(evaluate(ctx, ranges->graph, value, &ns, &arena, run));
+    mpl_drawn_add(&run->drawn, mpl_exprs_n_symbols(ranges->x), value, arena,
+                  run->at.job.bound_bytes, ns);
     MPL_PASS(mpl_execute(ctx, &run->at.shape.options, &run->at.job, run->plan, &run->executed));
     run->error = run->executed.error > run->error ? run->executed.error : run->error;
-    return judge(ctx, mpl_shape_words(a->x, value, shape), run);
+    return judge(ctx, mpl_shape_words(ranges->x, value, shape), run);
 }
 
 /* ---- all of them ---- */
 
-static mpl_status make_row(mpl_ctx *ctx, const mpl_options *options, const mpl_ranges *a,
+static mpl_status make_row(mpl_ctx *ctx, const mpl_options *options, const mpl_ranges *ranges,
                            const char *graph, mpl_shapes_run *run)
 {
     const mpl_record *of = run->opened.row;
@@ -248,7 +248,7 @@ static mpl_status make_row(mpl_ctx *ctx, const mpl_options *options, const mpl_r
     mpl_record_int(row, MPL_FIELD_n_cells, n_cells);
     mpl_record_int(row, MPL_FIELD_evaluate_ns, (uint64_t)mpl_drawn_ns(&run->drawn));
     mpl_regret_fields(run->opened.t, row);
-    mpl_drawn_fields(&run->drawn, a->x, row);
+    mpl_drawn_fields(&run->drawn, ranges->x, row);
     mpl_record_text(row, MPL_FIELD_outputs, mpl_outputs_word(run->error));
     mpl_record_real(row, MPL_FIELD_max_rel_error, run->error);
     mpl_record_text(row, MPL_FIELD_shapes, options->shapes);
@@ -295,21 +295,21 @@ out:
 
 void mpl_shapes_print(const mpl_options *options, const mpl_shapes_run *run)
 {
-    const mpl_drawn *d = &run->drawn;
-    const mpl_template *t = run->opened.t;
+    const mpl_drawn *drawn = &run->drawn;
+    const mpl_template *tmpl = run->opened.t;
     char text[MPL_SHAPE_TEXT];
 
     printf("graph     %s on %s (%s)\n", mpl_shown(options->args.item[0]), run->at.job.backend->name,
            run->at.job.backend->about);
     printf("template  %s: %" PRIu32 " buffers, %" PRIu32 " cell%s\n", mpl_shown(run->opened.path),
-           t->problem->at->n, t->n_cells, t->n_cells == 1 ? "" : "s");
+           tmpl->problem->at->n, tmpl->n_cells, tmpl->n_cells == 1 ? "" : "s");
     printf("outputs:  %s to the run that shares nothing, at each of %" PRIu32 " shapes%s\n",
-           mpl_outputs_word(run->error), d->n, options->checked ? ", red zones whole" : "");
-    printf("arenas    %s to %s, as evaluated\n", mpl_sized(d->least_bytes).text,
-           mpl_sized(d->most_bytes).text);
-    printf("regret    worst %.4f of the bound at %s, mean %.4f\n", d->worst,
-           mpl_shape_words(t->problem->x, d->worst_at, text), d->sum / d->n);
-    printf("evaluated in %.3f us (median)\n", (double)mpl_drawn_ns(d) / 1e3);
+           mpl_outputs_word(run->error), drawn->n, options->checked ? ", red zones whole" : "");
+    printf("arenas    %s to %s, as evaluated\n", mpl_sized(drawn->least_bytes).text,
+           mpl_sized(drawn->most_bytes).text);
+    printf("regret    worst %.4f of the bound at %s, mean %.4f\n", drawn->worst,
+           mpl_shape_words(tmpl->problem->x, drawn->worst_at, text), drawn->sum / drawn->n);
+    printf("evaluated in %.3f us (median)\n", (double)mpl_drawn_ns(drawn) / 1e3);
 }
 
 void mpl_shapes_run_fini(mpl_ctx *ctx, mpl_shapes_run *run)

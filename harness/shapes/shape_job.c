@@ -2,10 +2,10 @@
 #include "harness/shapes/shape_job.h"
 
 mpl_status mpl_shape_open(mpl_ctx *ctx, const mpl_options *options, const char *graph,
-                          const mpl_exprs *x, const int64_t *value, mpl_shape_job *at)
+                          const mpl_exprs *exprs, const int64_t *value, mpl_shape_job *at)
 {
     memset(at, 0, sizeof *at);
-    MPL_PASS(mpl_ranges_shape(ctx, options, graph, x, value, &at->shape));
+    MPL_PASS(mpl_ranges_shape(ctx, options, graph, exprs, value, &at->shape));
     MPL_PASS(mpl_job_read(ctx, &at->shape.options, at->shape.graph, &at->job));
     if (at->job.source.graph == NULL)
         return MPL_REFUSE(ctx, "%.200s is a list of buffers: its sizes have no ranges", graph);

@@ -53,12 +53,12 @@ static mpl_status choose_way(mpl_ctx *ctx, const mpl_options *options, mpl_templ
 /* ---- planning ---- */
 
 /* Reads the graph at a shape, for the symbolic analysis. */
-static mpl_status read_at(mpl_ctx *ctx, void *arg, const mpl_exprs *x, const int64_t *value,
+static mpl_status read_at(mpl_ctx *ctx, void *arg, const mpl_exprs *exprs, const int64_t *value,
                           mpl_graph **out)
 {
-    const mpl_ranges *r = arg;
+    const mpl_ranges *ranges = arg;
     mpl_shape_job at;
-    mpl_status st = mpl_shape_open(ctx, &r->options, r->graph, x, value, &at);
+    mpl_status st = mpl_shape_open(ctx, &ranges->options, ranges->graph, exprs, value, &at);
 
     if (st == MPL_OK)
         *out = at.job.source.graph, at.job.source.graph = NULL;
@@ -69,16 +69,16 @@ static mpl_status read_at(mpl_ctx *ctx, void *arg, const mpl_exprs *x, const int
 /* Opens the graph in the middle of the range and expresses the sizes of its problem. */
 static mpl_status open_range(mpl_ctx *ctx, const mpl_options *options, mpl_template_job *job)
 {
-    mpl_ranges *r = &job->ranges;
+    mpl_ranges *ranges = &job->ranges;
     int64_t middle[MPL_MAX_SYMBOLS];
-    mpl_sym_reader reader = {read_at, r};
+    mpl_sym_reader reader = {read_at, ranges};
     mpl_problem_options po;
 
-    MPL_PASS(mpl_ranges_read(ctx, options, options->args.item[0], r));
-    MPL_PASS(mpl_ranges_middle(ctx, r->x, middle));
-    MPL_PASS(mpl_shape_open(ctx, &r->options, r->graph, r->x, middle, &job->middle));
+    MPL_PASS(mpl_ranges_read(ctx, options, options->args.item[0], ranges));
+    MPL_PASS(mpl_ranges_middle(ctx, ranges->x, middle));
+    MPL_PASS(mpl_shape_open(ctx, &ranges->options, ranges->graph, ranges->x, middle, &job->middle));
     MPL_PASS(mpl_shape_order(ctx, &job->middle, &po));
-    MPL_PASS(mpl_sym_graph_new(ctx, r->x, &reader, middle, options->bounded, &job->graph));
+    MPL_PASS(mpl_sym_graph_new(ctx, ranges->x, &reader, middle, options->bounded, &job->graph));
     return mpl_sym_problem_new(ctx, job->graph, job->middle.job.order, &po, options->bounded,
                                &job->sp);
 }
@@ -88,8 +88,8 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_options *options, mpl_run *run, u
                        mpl_template_job *job)
 {
     mpl_status st = MPL_OK;
-    const mpl_exprs *x = job->ranges.x;
-    uint32_t n_symbols = mpl_exprs_n_symbols(x);
+    const mpl_exprs *exprs = job->ranges.x;
+    uint32_t n_symbols = mpl_exprs_n_symbols(exprs);
     int64_t value[MPL_MAX_SYMBOLS], begin, ns;
     uint64_t bound, *offset = NULL, *pool = NULL;
     mpl_rng rng;
@@ -99,7 +99,8 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_options *options, mpl_run *run, u
     MPL_TRY(mpl_new(ctx, offset, job->sp->at->n));
     MPL_TRY(mpl_new(ctx, pool, job->sp->at->n_pools));
     for (uint32_t i = 0; i <= n; i++) { /* the smallest shape, then those drawn */
-        MPL_TRY(i == 0 ? mpl_point_corner(ctx, x, 0, value) : mpl_point_draw(ctx, x, &rng, value));
+        MPL_TRY(i == 0 ? mpl_point_corner(ctx, exprs, 0, value)
+                       : mpl_point_draw(ctx, exprs, &rng, value));
         begin = mpl_clock_ns();
         MPL_TRY(job->t != NULL ? mpl_template_offsets(ctx, job->t, value, offset, NULL, pool)
                                : mpl_template_replan(run, job->sp, value, &pool[0]));
@@ -230,12 +231,12 @@ static void print_regret(const mpl_template_job *job)
     char text[MPL_SHAPE_TEXT];
     uint32_t worst = 0;
     uint64_t most = mpl_template_most(job->t, &worst);
-    const mpl_regret *r = &job->t->cell[worst].regret;
+    const mpl_regret *regret = &job->t->cell[worst].regret;
 
-    if (r->at != NULL && r->bound > 0)
+    if (regret->at != NULL && regret->bound > 0)
         printf("regret   %.4f of the bound at %s: %" PRIu64 " bytes, bound %" PRIu64 "\n",
-               (double)r->arena / (double)r->bound, mpl_shape_words(job->ranges.x, r->at, text),
-               r->arena, r->bound);
+               (double)regret->arena / (double)regret->bound,
+               mpl_shape_words(job->ranges.x, regret->at, text), regret->arena, regret->bound);
     if (most != UINT64_MAX)
         printf("proved   no shape needs more than %.4f of its bound\n",
                (double)most / (double)MPL_REGRET_ONE);

@@ -87,13 +87,13 @@ void mpl_shapes_run_fini(mpl_ctx *ctx, mpl_shapes_run *run);
 /* drawn.c: what both do. Adds shape number drawn->n, of so many bytes and so low a bound. */
 void mpl_drawn_add(mpl_drawn *drawn, uint32_t n_symbols, const int64_t *value, uint64_t bytes,
                    uint64_t bound, int64_t ns);
-void mpl_drawn_fields(const mpl_drawn *drawn, const mpl_exprs *x, mpl_record *row);
+void mpl_drawn_fields(const mpl_drawn *drawn, const mpl_exprs *exprs, mpl_record *row);
 /* Writes the worst regret of its cells. */
-void mpl_regret_fields(const mpl_template *t, mpl_record *row);
+void mpl_regret_fields(const mpl_template *tmpl, mpl_record *row);
 int64_t mpl_drawn_ns(const mpl_drawn *drawn); /* the median; sorts them */
 /* "batch=3,seq=17" into text[MPL_SHAPE_TEXT]. */
 enum { MPL_SHAPE_TEXT = 400 };
-const char *mpl_shape_words(const mpl_exprs *x, const int64_t *value, char *text);
+const char *mpl_shape_words(const mpl_exprs *exprs, const int64_t *value, char *text);
 /* Parses --shapes N; 0: not given. MPL_EINPUT: no number from 1 to 10^6. */
 mpl_status mpl_shapes_count(mpl_ctx *ctx, const mpl_options *options, uint32_t *n);
 

@@ -23,18 +23,18 @@ void mpl_template_opened_fini(mpl_ctx *ctx, mpl_template_opened *o)
     memset(o, 0, sizeof *o);
 }
 
-static void print_certified(const char *path, const mpl_template *t)
+static void print_certified(const char *path, const mpl_template *tmpl)
 {
     char text[MPL_SHAPE_TEXT];
     uint32_t worst = 0;
-    uint64_t most = mpl_template_most(t, &worst);
-    const mpl_regret *r = &t->cell[worst].regret;
+    uint64_t most = mpl_template_most(tmpl, &worst);
+    const mpl_regret *regret = &tmpl->cell[worst].regret;
 
     printf("%s: certified: %" PRIu32 " buffers keep apart at every shape, in %" PRIu32 " cell%s",
-           mpl_shown(path), t->problem->at->n, t->n_cells, t->n_cells == 1 ? "" : "s");
-    if (r->at != NULL && r->bound > 0)
-        printf("; %.4f of the bound at %s", (double)r->arena / (double)r->bound,
-               mpl_shape_words(t->problem->x, r->at, text));
+           mpl_shown(path), tmpl->problem->at->n, tmpl->n_cells, tmpl->n_cells == 1 ? "" : "s");
+    if (regret->at != NULL && regret->bound > 0)
+        printf("; %.4f of the bound at %s", (double)regret->arena / (double)regret->bound,
+               mpl_shape_words(tmpl->problem->x, regret->at, text));
     if (most != UINT64_MAX)
         printf(", nowhere more than %.4f", (double)most / (double)MPL_REGRET_ONE);
     printf("\n");

@@ -73,19 +73,19 @@ out:
 
 void mpl_tile_fields(const char *text, const mpl_tiled *tiled, mpl_record *row)
 {
-    const mpl_tile_facts *f = &tiled->facts;
+    const mpl_tile_facts *facts = &tiled->facts;
 
     if (tiled->ns == 0)
         return;
     mpl_record_text(row, MPL_FIELD_tile, text);
     mpl_record_int(row, MPL_FIELD_tile_before_bytes, tiled->before_bytes);
-    mpl_record_int(row, MPL_FIELD_tile_model_bytes, f->model_bytes);
-    if (f->least_bytes > 0)
-        mpl_record_int(row, MPL_FIELD_tile_least_bytes, f->least_bytes);
-    mpl_record_int(row, MPL_FIELD_tile_bound_bytes, f->bound_bytes);
-    mpl_record_int(row, MPL_FIELD_regions, f->n_regions);
-    mpl_record_int(row, MPL_FIELD_patches, f->n_patches);
+    mpl_record_int(row, MPL_FIELD_tile_model_bytes, facts->model_bytes);
+    if (facts->least_bytes > 0)
+        mpl_record_int(row, MPL_FIELD_tile_least_bytes, facts->least_bytes);
+    mpl_record_int(row, MPL_FIELD_tile_bound_bytes, facts->bound_bytes);
+    mpl_record_int(row, MPL_FIELD_regions, facts->n_regions);
+    mpl_record_int(row, MPL_FIELD_patches, facts->n_patches);
     mpl_record_real(row, MPL_FIELD_work_factor,
-                    f->plain_work > 0 ? (double)f->work / (double)f->plain_work : 1);
+                    facts->plain_work > 0 ? (double)facts->work / (double)facts->plain_work : 1);
     mpl_record_int(row, MPL_FIELD_tile_ns, (uint64_t)tiled->ns);
 }

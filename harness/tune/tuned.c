@@ -46,12 +46,12 @@ static uint64_t hash_value(uint64_t hash, const mpl_graph *g, mpl_value v)
                          : hash;
 }
 
-static void add_shape(char *text, size_t size, const mpl_shape *s)
+static void add_shape(char *text, size_t size, const mpl_shape *shape)
 {
-    for (uint32_t i = 0; i < s->rank; i++) {
+    for (uint32_t i = 0; i < shape->rank; i++) {
         size_t n = strlen(text);
 
-        snprintf(text + n, size - n, "%s%" PRId64, i > 0 ? "x" : " ", s->dim[i]);
+        snprintf(text + n, size - n, "%s%" PRId64, i > 0 ? "x" : " ", shape->dim[i]);
     }
 }
 

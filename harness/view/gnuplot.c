@@ -33,41 +33,42 @@ mpl_status mpl_gnuplot(mpl_ctx *ctx, const char *settings, const char *script)
     return MPL_OK;
 }
 
-mpl_status mpl_picture_begin(mpl_ctx *ctx, mpl_picture *p)
+mpl_status mpl_picture_begin(mpl_ctx *ctx, mpl_picture *picture)
 {
     mpl_status st = MPL_OK;
     int fd;
 
-    snprintf(p->script_path, sizeof p->script_path, "%s/memplan-XXXXXX.gp", mpl_temporary_folder());
-    fd = mkstemps(p->script_path, 3);
-    p->script = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (p->script == NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", p->script_path, strerror(errno));
-    snprintf(p->path, sizeof p->path, "%s.out", p->script_path);
+    snprintf(picture->script_path, sizeof picture->script_path, "%s/memplan-XXXXXX.gp",
+             mpl_temporary_folder());
+    fd = mkstemps(picture->script_path, 3);
+    picture->script = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (picture->script == NULL)
+        MPL_FAIL(ctx, MPL_EINPUT, "%s: %s", picture->script_path, strerror(errno));
+    snprintf(picture->path, sizeof picture->path, "%s.out", picture->script_path);
 out:
     if (st != MPL_OK && fd >= 0) {
         close(fd);
-        unlink(p->script_path);
+        unlink(picture->script_path);
     }
     return st;
 }
 
-mpl_status mpl_picture_draw(mpl_ctx *ctx, mpl_picture *p, char **data, size_t *size)
+mpl_status mpl_picture_draw(mpl_ctx *ctx, mpl_picture *picture, char **data, size_t *size)
 {
-    if (fflush(p->script) != 0 || ferror(p->script))
-        return MPL_REFUSE(ctx, "%s: %s", p->script_path, strerror(errno));
-    MPL_PASS(mpl_gnuplot(ctx, NULL, p->script_path));
-    return mpl_file_read(ctx, p->path, data, size);
+    if (fflush(picture->script) != 0 || ferror(picture->script))
+        return MPL_REFUSE(ctx, "%s: %s", picture->script_path, strerror(errno));
+    MPL_PASS(mpl_gnuplot(ctx, NULL, picture->script_path));
+    return mpl_file_read(ctx, picture->path, data, size);
 }
 
-void mpl_picture_end(mpl_picture *p)
+void mpl_picture_end(mpl_picture *picture)
 {
-    if (p->script == NULL)
+    if (picture->script == NULL)
         return;
-    fclose(p->script);
-    unlink(p->script_path);
-    unlink(p->path);
-    *p = (mpl_picture){0};
+    fclose(picture->script);
+    unlink(picture->script_path);
+    unlink(picture->path);
+    *picture = (mpl_picture){0};
 }
 
 static int stamp(const char *svg, size_t size, uint64_t inputs, char text[STAMP])

@@ -25,16 +25,16 @@ typedef struct curve {
     char source[300];
 } curve;
 
-static mpl_status add_point(mpl_ctx *ctx, curve *c, const mpl_recompute_found *f, bool quiet)
+static mpl_status add_point(mpl_ctx *ctx, curve *c, const mpl_recompute_found *found, bool quiet)
 {
-    double all = (double)f->facts.all_work;
-    point p = {.mib = (double)f->peak_bytes / MIB};
+    double all = (double)found->facts.all_work;
+    point p = {.mib = (double)found->peak_bytes / MIB};
 
-    p.work = all > 0 ? (all + (double)f->facts.extra_work) / all : 1;
+    p.work = all > 0 ? (all + (double)found->facts.extra_work) / all : 1;
     if (!quiet)
         printf("peak live %16s  work %.3f  %" PRIu32 " operations again, %.3f of a forward part\n",
-               mpl_sized(f->peak_bytes).text, p.work, f->facts.n_again,
-               (double)f->facts.extra_work / (double)mpl_max_u64(f->facts.forward_work, 1));
+               mpl_sized(found->peak_bytes).text, p.work, found->facts.n_again,
+               (double)found->facts.extra_work / (double)mpl_max_u64(found->facts.forward_work, 1));
     MPL_PASS(mpl_reserve(ctx, c->point, c->cap, (size_t)c->n + 1));
     c->point[c->n++] = p;
     return MPL_OK;
@@ -199,14 +199,14 @@ out:
 /* ---- the picture ---- */
 
 /* Whether another point has no more memory and no more of the line's quantity, and less of one. */
-static bool is_beaten(const curve *c, uint32_t i)
+static bool is_beaten(const curve *self, uint32_t i)
 {
-    const point *p = &c->point[i];
-    double cost = c->measured ? p->ms : p->work;
+    const point *p = &self->point[i];
+    double cost = self->measured ? p->ms : p->work;
 
-    for (uint32_t k = 0; k < c->n; k++) {
-        const point *q = &c->point[k];
-        double other = c->measured ? q->ms : q->work;
+    for (uint32_t k = 0; k < self->n; k++) {
+        const point *q = &self->point[k];
+        double other = self->measured ? q->ms : q->work;
 
         if (q->mib <= p->mib && other <= cost && (q->mib < p->mib || other < cost))
             return true;

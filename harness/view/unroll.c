@@ -38,10 +38,10 @@ static uint32_t least_common(uint32_t a, uint32_t b)
     return a / x > MOST_ROUNDS ? MOST_ROUNDS : a / x * b;
 }
 
-static void count_rounds(walker *w)
+static void count_rounds(walker *self)
 {
-    const mpl_places *places = w->map->places;
-    const mpl_graph *g = w->g;
+    const mpl_places *places = self->map->places;
+    const mpl_graph *g = self->g;
 
     for (uint32_t b = 1; b < g->n_blocks; b++) {
         uint32_t first = 0, period = 1, most = g->block_parent[b] == 0 ? MOST_ROUNDS : MOST_WITHIN;
@@ -58,50 +58,52 @@ static void count_rounds(walker *w)
         if (g->op_kind[op] == MPL_OP_while && mpl_while_most_rounds(g, op) >= 0 &&
             mpl_while_most_rounds(g, op) < most)
             most = (uint32_t)mpl_while_most_rounds(g, op);
-        w->rounds[b] = first + period < most ? first + period : most > 0 ? most : 1;
+        self->rounds[b] = first + period < most ? first + period : most > 0 ? most : 1;
     }
 }
 
-static spot spot_of_buffer(const walker *w, mpl_buffer b)
+static spot spot_of_buffer(const walker *self, mpl_buffer b)
 {
-    return b == MPL_NONE || w->p->pool[b] != 0 ? (spot){MPL_NONE, 0}
-                                               : (spot){b, w->plan->offset[b]};
+    return b == MPL_NONE || self->p->pool[b] != 0 ? (spot){MPL_NONE, 0}
+                                                  : (spot){b, self->plan->offset[b]};
 }
 
 /* The place of a value in the current round and branch. */
-static spot spot_of(walker *w, mpl_value v)
+static spot spot_of(walker *self, mpl_value v)
 {
-    const mpl_places *places = w->map->places;
+    const mpl_places *places = self->map->places;
     uint32_t id = places->value_place[v], behind = 0;
     uint64_t offset = 0;
     spot found;
 
     if (id == MPL_NONE)
-        return spot_of_buffer(w, w->map->value_buffer[v]);
+        return spot_of_buffer(self, self->map->value_buffer[v]);
     for (;;) {
         const mpl_place *place = &places->place[id];
         const uint32_t *item = places->item + place->begin;
 
         if (place->kind == MPL_PLACE_BUFFER || place->kind == MPL_PLACE_PINNED) {
-            found = spot_of_buffer(w, place->kind == MPL_PLACE_BUFFER ? place->of : MPL_NONE);
+            found = spot_of_buffer(self, place->kind == MPL_PLACE_BUFFER ? place->of : MPL_NONE);
             break;
         }
         if (place->kind == MPL_PLACE_CYCLE) {
-            uint32_t round = w->round[place->of] - (behind == place->of && w->round[place->of] > 0);
+            uint32_t round =
+                self->round[place->of] - (behind == place->of && self->round[place->of] > 0);
 
             id = item[round < place->n_first ? round
                                              : place->n_first + (round - place->n_first) %
                                                                     (place->n - place->n_first)];
         } else if (place->kind == MPL_PLACE_FINAL) {
-            behind = mpl_op_first_body(w->g, place->of);
-            id = item[w->round[behind] > 0];
+            behind = mpl_op_first_body(self->g, place->of);
+            id = item[self->round[behind] > 0];
         } else if (place->kind == MPL_PLACE_BRANCH) {
-            id = item[w->branch[place->of] < place->n ? w->branch[place->of] : place->n - 1];
+            id = item[self->branch[place->of] < place->n ? self->branch[place->of] : place->n - 1];
         } else {
-            uint32_t most = (uint32_t)mpl_while_most_rounds(w->g, w->g->block_owner[place->of]);
+            uint32_t most =
+                (uint32_t)mpl_while_most_rounds(self->g, self->g->block_owner[place->of]);
 
-            offset += place->bytes *
-                      (place->reversed ? most - 1 - w->round[place->of] : w->round[place->of]);
+            offset += place->bytes * (place->reversed ? most - 1 - self->round[place->of]
+                                                      : self->round[place->of]);
             id = item[0];
         }
     }
@@ -110,11 +112,11 @@ static spot spot_of(walker *w, mpl_value v)
 }
 
 /* Shows a value, or a workspace, at `at` in the newest column. */
-static mpl_status show(walker *w, mpl_value v, spot at, uint64_t bytes)
+static mpl_status show(walker *self, mpl_value v, spot at, uint64_t bytes)
 {
-    mpl_unrolled *out = w->out;
+    mpl_unrolled *out = self->out;
     uint32_t column = out->n_columns - 1;
-    mpl_box *last = v != MPL_NONE && w->open[v] != MPL_NONE ? &out->box[w->open[v]] : NULL;
+    mpl_box *last = v != MPL_NONE && self->open[v] != MPL_NONE ? &out->box[self->open[v]] : NULL;
 
     if (at.buffer == MPL_NONE || bytes == 0)
         return MPL_OK;
@@ -122,45 +124,46 @@ static mpl_status show(walker *w, mpl_value v, spot at, uint64_t bytes)
         last->to = column + 1;
         return MPL_OK;
     }
-    MPL_PASS(mpl_reserve(w->ctx, out->box, out->box_cap, (size_t)out->n_boxes + 1));
+    MPL_PASS(mpl_reserve(self->ctx, out->box, out->box_cap, (size_t)out->n_boxes + 1));
     out->box[out->n_boxes] = (mpl_box){column, column + 1, at.offset, bytes, v, at.buffer};
     if (v != MPL_NONE)
-        w->open[v] = out->n_boxes;
+        self->open[v] = out->n_boxes;
     out->n_boxes++;
     return MPL_OK;
 }
 
 /* Adds a column: values needed at the step, and its results. */
-static mpl_status add_column(walker *w, uint32_t step)
+static mpl_status add_column(walker *self, uint32_t step)
 {
-    const mpl_graph *g = w->g;
-    mpl_unrolled *out = w->out;
-    mpl_op op = w->program->kind[step] == MPL_STEP_OP ? w->program->of[step] : MPL_NONE;
+    const mpl_graph *g = self->g;
+    mpl_unrolled *out = self->out;
+    mpl_op op = self->program->kind[step] == MPL_STEP_OP ? self->program->of[step] : MPL_NONE;
     uint32_t point = op != MPL_NONE && g->op_kind[op] == MPL_OP_case
-                         ? mpl_needs_entry(w->needs, step + 1)
+                         ? mpl_needs_entry(self->needs, step + 1)
                          : step;
 
-    MPL_PASS(mpl_reserve(w->ctx, out->step, out->step_cap, (size_t)out->n_columns + 1));
+    MPL_PASS(mpl_reserve(self->ctx, out->step, out->step_cap, (size_t)out->n_columns + 1));
     out->step[out->n_columns++] = step;
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (mpl_needs_has(w->needs, point, v))
-            MPL_PASS(show(w, v, spot_of(w, v), g->value_bytes[v]));
+        if (mpl_needs_has(self->needs, point, v))
+            MPL_PASS(show(self, v, spot_of(self, v), g->value_bytes[v]));
     if (op == MPL_NONE)
         return MPL_OK;
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
-        if (g->op_out[i] != MPL_NONE && w->holder[g->op_out[i]] == g->op_out[i])
-            MPL_PASS(show(w, g->op_out[i], spot_of(w, g->op_out[i]), g->value_bytes[g->op_out[i]]));
-    if (w->map->op_workspace[op] != MPL_NONE)
-        MPL_PASS(show(w, MPL_NONE, spot_of_buffer(w, w->map->op_workspace[op]),
-                      w->p->bytes[w->map->op_workspace[op]]));
+        if (g->op_out[i] != MPL_NONE && self->holder[g->op_out[i]] == g->op_out[i])
+            MPL_PASS(show(self, g->op_out[i], spot_of(self, g->op_out[i]),
+                          g->value_bytes[g->op_out[i]]));
+    if (self->map->op_workspace[op] != MPL_NONE)
+        MPL_PASS(show(self, MPL_NONE, spot_of_buffer(self, self->map->op_workspace[op]),
+                      self->p->bytes[self->map->op_workspace[op]]));
     return MPL_OK;
 }
 
-static mpl_status add_mark(walker *w, uint32_t block, uint32_t number)
+static mpl_status add_mark(walker *self, uint32_t block, uint32_t number)
 {
-    mpl_unrolled *out = w->out;
+    mpl_unrolled *out = self->out;
 
-    MPL_PASS(mpl_reserve(w->ctx, out->mark, out->mark_cap, (size_t)out->n_marks + 1));
+    MPL_PASS(mpl_reserve(self->ctx, out->mark, out->mark_cap, (size_t)out->n_marks + 1));
     out->mark[out->n_marks++] = (mpl_mark){out->n_columns, block, number};
     return MPL_OK;
 }
@@ -175,28 +178,29 @@ static uint32_t number_of_branch(const mpl_graph *g, uint32_t b)
 }
 
 /* Walks all steps, with rounds and branches in sequence. */
-static mpl_status walk(walker *w)
+static mpl_status walk(walker *self)
 {
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = self->g;
 
-    for (uint32_t step = 0; step < w->program->n_steps; step++) {
-        uint32_t of = w->program->of[step];
-        bool loop =
-            w->program->kind[step] != MPL_STEP_OP && g->op_kind[g->block_owner[of]] == MPL_OP_while;
+    for (uint32_t step = 0; step < self->program->n_steps; step++) {
+        uint32_t of = self->program->of[step];
+        bool loop = self->program->kind[step] != MPL_STEP_OP &&
+                    g->op_kind[g->block_owner[of]] == MPL_OP_while;
 
-        if (w->program->kind[step] == MPL_STEP_BEGIN && loop) {
-            w->round[of] = 0;
-            MPL_PASS(add_mark(w, of, 0));
-        } else if (w->program->kind[step] == MPL_STEP_BEGIN) {
-            w->branch[g->block_owner[of]] = number_of_branch(g, of);
-            MPL_PASS(add_mark(w, of, number_of_branch(g, of)));
+        if (self->program->kind[step] == MPL_STEP_BEGIN && loop) {
+            self->round[of] = 0;
+            MPL_PASS(add_mark(self, of, 0));
+        } else if (self->program->kind[step] == MPL_STEP_BEGIN) {
+            self->branch[g->block_owner[of]] = number_of_branch(g, of);
+            MPL_PASS(add_mark(self, of, number_of_branch(g, of)));
         }
-        MPL_PASS(add_column(w, step));
-        if (w->program->kind[step] != MPL_STEP_END || !loop || ++w->round[of] == w->rounds[of])
+        MPL_PASS(add_column(self, step));
+        if (self->program->kind[step] != MPL_STEP_END || !loop ||
+            ++self->round[of] == self->rounds[of])
             continue;
-        MPL_PASS(add_mark(w, of, w->round[of]));
-        step = w->program->begin_step[of];
-        MPL_PASS(add_column(w, step));
+        MPL_PASS(add_mark(self, of, self->round[of]));
+        step = self->program->begin_step[of];
+        MPL_PASS(add_column(self, step));
     }
     return MPL_OK;
 }
@@ -232,8 +236,8 @@ out:
     return st;
 }
 
-void mpl_unrolled_fini(mpl_ctx *ctx, mpl_unrolled *u)
+void mpl_unrolled_fini(mpl_ctx *ctx, mpl_unrolled *unrolled)
 {
-    mpl_free_each(ctx, u->step, u->box, u->mark);
-    *u = (mpl_unrolled){0};
+    mpl_free_each(ctx, unrolled->step, unrolled->box, unrolled->mark);
+    *unrolled = (mpl_unrolled){0};
 }

@@ -42,27 +42,28 @@ out:
     return st;
 }
 
-static mpl_status across_chains(mpl_ctx *ctx, const mpl_problem *p, mpl_spans_across *a)
+static mpl_status across_chains(mpl_ctx *ctx, const mpl_problem *p, mpl_spans_across *across)
 {
     const mpl_before *before = p->before;
 
-    MPL_PASS(chain_depths(ctx, before, a->from));
-    a->n_steps = 1;
+    MPL_PASS(chain_depths(ctx, before, across->from));
+    across->n_steps = 1;
     for (mpl_buffer b = 0; b < p->n; b++)
-        a->n_steps = a->n_steps > a->from[b] ? a->n_steps : a->from[b] + 1;
+        across->n_steps = across->n_steps > across->from[b] ? across->n_steps : across->from[b] + 1;
     for (mpl_buffer b = 0; b < p->n; b++) {
-        a->to[b] = a->n_steps;
+        across->to[b] = across->n_steps;
         for (uint32_t k = before->red_begin[b]; k < before->red_begin[b + 1]; k++) {
-            uint32_t next = a->from[before->red_item[k]];
+            uint32_t next = across->from[before->red_item[k]];
 
-            a->to[b] = next < a->to[b] ? next : a->to[b];
+            across->to[b] = next < across->to[b] ? next : across->to[b];
         }
     }
-    a->unit = "depth [buffers in the longest chain before]";
-    a->about = "Across: from the longest chain of buffers before this one to the first buffer that "
-               "must come "
-               "after it. There is "
-               "no time: buffers that do not stand above one another may still be alive at once.";
+    across->unit = "depth [buffers in the longest chain before]";
+    across->about =
+        "Across: from the longest chain of buffers before this one to the first buffer that "
+        "must come "
+        "after it. There is "
+        "no time: buffers that do not stand above one another may still be alive at once.";
     return MPL_OK;
 }
 

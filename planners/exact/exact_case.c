@@ -77,53 +77,57 @@ out:
     return st;
 }
 
-static mpl_status fill_items(mpl_ctx *ctx, mpl_exact_case *c, const ranged *range)
+static mpl_status fill_items(mpl_ctx *ctx, mpl_exact_case *exact_case, const ranged *range)
 {
-    size_t n = (size_t)c->n;
+    size_t n = (size_t)exact_case->n;
 
-    MPL_PASS(mpl_new_each(ctx, n, c->left, c->right, c->size, c->align, c->start, c->limit,
-                          c->duration));
-    MPL_PASS(mpl_new_each(ctx, n, c->item, c->twin));
-    for (int32_t i = 0; i < c->n; i++) {
+    MPL_PASS(mpl_new_each(ctx, n, exact_case->left, exact_case->right, exact_case->size,
+                          exact_case->align, exact_case->start, exact_case->limit,
+                          exact_case->duration));
+    MPL_PASS(mpl_new_each(ctx, n, exact_case->item, exact_case->twin));
+    for (int32_t i = 0; i < exact_case->n; i++) {
         const mpl_exact_item *item = range[i].item;
 
-        c->left[i] = range[i].left;
-        c->right[i] = range[i].right;
-        c->size[i] = item->size;
-        c->align[i] = item->align;
-        c->start[i] = (item->start + item->align - 1) / item->align * item->align;
-        c->duration[i] = item->death - item->birth;
-        c->item[i] = range[i].index;
-        c->twin[i] = i > 0 && twins(&range[i - 1], &range[i]) ? i - 1 : -1;
+        exact_case->left[i] = range[i].left;
+        exact_case->right[i] = range[i].right;
+        exact_case->size[i] = item->size;
+        exact_case->align[i] = item->align;
+        exact_case->start[i] = (item->start + item->align - 1) / item->align * item->align;
+        exact_case->duration[i] = item->death - item->birth;
+        exact_case->item[i] = range[i].index;
+        exact_case->twin[i] = i > 0 && twins(&range[i - 1], &range[i]) ? i - 1 : -1;
     }
     return MPL_OK;
 }
 
-static mpl_status fill_sections(mpl_ctx *ctx, mpl_exact_case *c)
+static mpl_status fill_sections(mpl_ctx *ctx, mpl_exact_case *exact_case)
 {
     mpl_status st = MPL_OK;
     size_t n_members = 0;
     int32_t *used = NULL;
 
-    MPL_TRY(mpl_new_each(ctx, (size_t)c->n_sections + 1, c->first, c->begin));
-    MPL_TRY(mpl_new(ctx, used, (size_t)c->n_sections));
-    for (int32_t i = 0; i < c->n; i++) {
-        n_members += (size_t)(c->right[i] - c->left[i]);
-        c->first[c->left[i] + 1] = i + 1;
+    MPL_TRY(mpl_new_each(ctx, (size_t)exact_case->n_sections + 1, exact_case->first,
+                         exact_case->begin));
+    MPL_TRY(mpl_new(ctx, used, (size_t)exact_case->n_sections));
+    for (int32_t i = 0; i < exact_case->n; i++) {
+        n_members += (size_t)(exact_case->right[i] - exact_case->left[i]);
+        exact_case->first[exact_case->left[i] + 1] = i + 1;
     }
-    for (int32_t s = 0; s < c->n_sections; s++)
-        c->first[s + 1] = c->first[s + 1] > c->first[s] ? c->first[s + 1] : c->first[s];
+    for (int32_t s = 0; s < exact_case->n_sections; s++)
+        exact_case->first[s + 1] = exact_case->first[s + 1] > exact_case->first[s]
+                                       ? exact_case->first[s + 1]
+                                       : exact_case->first[s];
     if (n_members > MPL_EXACT_MEMBERS)
         goto out;
-    for (int32_t i = 0; i < c->n; i++)
-        for (int32_t s = c->left[i]; s < c->right[i]; s++)
-            c->begin[s + 1]++;
-    for (int32_t s = 0; s < c->n_sections; s++)
-        c->begin[s + 1] += c->begin[s];
-    MPL_TRY(mpl_new(ctx, c->member, n_members));
-    for (int32_t i = 0; i < c->n; i++)
-        for (int32_t s = c->left[i]; s < c->right[i]; s++)
-            c->member[c->begin[s] + used[s]++] = i;
+    for (int32_t i = 0; i < exact_case->n; i++)
+        for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++)
+            exact_case->begin[s + 1]++;
+    for (int32_t s = 0; s < exact_case->n_sections; s++)
+        exact_case->begin[s + 1] += exact_case->begin[s];
+    MPL_TRY(mpl_new(ctx, exact_case->member, n_members));
+    for (int32_t i = 0; i < exact_case->n; i++)
+        for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++)
+            exact_case->member[exact_case->begin[s] + used[s]++] = i;
 out:
     mpl_free(ctx, used);
     return st;
@@ -133,50 +137,55 @@ mpl_status mpl_exact_case_new(mpl_ctx *ctx, const mpl_exact_item *item, uint32_t
                               mpl_exact_case **out)
 {
     mpl_status st = MPL_OK;
-    mpl_exact_case *c = NULL;
+    mpl_exact_case *exact_case = NULL;
     ranged *range = NULL;
 
-    MPL_TRY(mpl_new(ctx, c, 1));
+    MPL_TRY(mpl_new(ctx, exact_case, 1));
     MPL_TRY(mpl_new(ctx, range, n));
-    c->n = (int32_t)n;
-    MPL_TRY(find_sections(ctx, item, n, range, &c->n_sections));
+    exact_case->n = (int32_t)n;
+    MPL_TRY(find_sections(ctx, item, n, range, &exact_case->n_sections));
     for (uint32_t i = 0; mirrored && i < n; i++) {
         int32_t left = range[i].left;
 
-        range[i].left = c->n_sections - range[i].right;
-        range[i].right = c->n_sections - left;
+        range[i].left = exact_case->n_sections - range[i].right;
+        range[i].right = exact_case->n_sections - left;
     }
     qsort(range, n, sizeof *range, by_left);
-    MPL_TRY(fill_items(ctx, c, range));
-    MPL_TRY(fill_sections(ctx, c));
-    *out = c, c = NULL;
+    MPL_TRY(fill_items(ctx, exact_case, range));
+    MPL_TRY(fill_sections(ctx, exact_case));
+    *out = exact_case, exact_case = NULL;
 out:
     mpl_free(ctx, range);
-    mpl_exact_case_free(ctx, c);
+    mpl_exact_case_free(ctx, exact_case);
     return st;
 }
 
-void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *c)
+void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *exact_case)
 {
-    if (c == NULL)
+    if (exact_case == NULL)
         return;
-    mpl_free_each(ctx, c->left, c->right, c->size, c->align, c->start, c->limit, c->duration,
-                  c->item, c->twin, c->first, c->begin, c->member, c);
+    mpl_free_each(ctx, exact_case->left, exact_case->right, exact_case->size, exact_case->align,
+                  exact_case->start, exact_case->limit, exact_case->duration, exact_case->item,
+                  exact_case->twin, exact_case->first, exact_case->begin, exact_case->member,
+                  exact_case);
 }
 
-void mpl_exact_case_limit(mpl_exact_case *c, const mpl_exact_item *item, uint64_t unit,
+void mpl_exact_case_limit(mpl_exact_case *exact_case, const mpl_exact_item *item, uint64_t unit,
                           uint64_t cap)
 {
-    c->plain = true;
-    c->cap = 0;
-    for (int32_t i = 0; i < c->n; i++) {
-        const mpl_exact_item *from = &item[c->item[i]];
+    exact_case->plain = true;
+    exact_case->cap = 0;
+    for (int32_t i = 0; i < exact_case->n; i++) {
+        const mpl_exact_item *from = &item[exact_case->item[i]];
 
-        c->limit[i] = cap < from->bytes ? 0 : (mpl_len)((cap - from->bytes) / unit) + from->size;
-        if (from->fixed && c->limit[i] > from->start + from->size)
-            c->limit[i] = from->start + from->size;
-        c->cap = c->limit[i] > c->cap ? c->limit[i] : c->cap;
+        exact_case->limit[i] =
+            cap < from->bytes ? 0 : (mpl_len)((cap - from->bytes) / unit) + from->size;
+        if (from->fixed && exact_case->limit[i] > from->start + from->size)
+            exact_case->limit[i] = from->start + from->size;
+        exact_case->cap =
+            exact_case->limit[i] > exact_case->cap ? exact_case->limit[i] : exact_case->cap;
     }
-    for (int32_t i = 0; i < c->n; i++)
-        c->plain = c->plain && c->limit[i] == c->cap && c->align[i] == 1 && c->start[i] == 0;
+    for (int32_t i = 0; i < exact_case->n; i++)
+        exact_case->plain = exact_case->plain && exact_case->limit[i] == exact_case->cap &&
+                            exact_case->align[i] == 1 && exact_case->start[i] == 0;
 }

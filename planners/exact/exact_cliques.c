@@ -32,39 +32,40 @@ typedef struct lister {
     uint32_t *by_size; /* [n] largest first */
 } lister;
 
-static bool is_late(lister *l)
+static bool is_late(lister *self)
 {
-    mpl_exact_effort *e = l->effort;
+    mpl_exact_effort *effort = self->effort;
 
-    e->by_clock = e->by_clock || mpl_exact_late(e->deadline_ns, e->watch);
-    return e->by_clock || e->ticks >= l->tick_limit;
+    effort->by_clock = effort->by_clock || mpl_exact_late(effort->deadline_ns, effort->watch);
+    return effort->by_clock || effort->ticks >= self->tick_limit;
 }
 
 /* Adds chosen[] as a clique unless it is known. */
-static mpl_status add(lister *l)
+static mpl_status add(lister *self)
 {
-    mpl_cliques *q = l->q;
-    uint64_t hash = l->n_chosen;
-    uint32_t end = q->n > 0 ? q->begin[q->n] : 0;
+    mpl_cliques *cliques = self->q;
+    uint64_t hash = self->n_chosen;
+    uint32_t end = cliques->n > 0 ? cliques->begin[cliques->n] : 0;
 
-    for (uint32_t i = 0; i < l->n_chosen; i++)
-        hash += mpl_rng_mix(mpl_rng_mix(l->chosen[i]) + l->n_chosen);
-    l->effort->ticks += q->n / 4;
-    for (uint32_t k = 0; k < q->n; k++)
-        if (l->hash[k] == hash && q->begin[k + 1] - q->begin[k] == l->n_chosen)
+    for (uint32_t i = 0; i < self->n_chosen; i++)
+        hash += mpl_rng_mix(mpl_rng_mix(self->chosen[i]) + self->n_chosen);
+    self->effort->ticks += cliques->n / 4;
+    for (uint32_t k = 0; k < cliques->n; k++)
+        if (self->hash[k] == hash && cliques->begin[k + 1] - cliques->begin[k] == self->n_chosen)
             return MPL_OK;
-    MPL_PASS(mpl_reserve(l->ctx, q->begin, l->room_begin, (size_t)q->n + 2));
-    MPL_PASS(mpl_reserve(l->ctx, l->hash, l->room_hash, (size_t)q->n + 1));
-    MPL_PASS(mpl_reserve(l->ctx, q->member, l->room_member, (size_t)end + l->n_chosen));
-    memcpy(q->member + end, l->chosen, l->n_chosen * sizeof *l->chosen);
-    l->hash[q->n] = hash;
-    q->begin[++q->n] = end + l->n_chosen;
+    MPL_PASS(mpl_reserve(self->ctx, cliques->begin, self->room_begin, (size_t)cliques->n + 2));
+    MPL_PASS(mpl_reserve(self->ctx, self->hash, self->room_hash, (size_t)cliques->n + 1));
+    MPL_PASS(
+        mpl_reserve(self->ctx, cliques->member, self->room_member, (size_t)end + self->n_chosen));
+    memcpy(cliques->member + end, self->chosen, self->n_chosen * sizeof *self->chosen);
+    self->hash[cliques->n] = hash;
+    cliques->begin[++cliques->n] = end + self->n_chosen;
     return MPL_OK;
 }
 
-static const uint64_t *rivals_of(const lister *l, uint32_t m)
+static const uint64_t *rivals_of(const lister *self, uint32_t m)
 {
-    return l->b->member_rival + (size_t)m * l->n_words;
+    return self->b->member_rival + (size_t)m * self->n_words;
 }
 
 static uint32_t n_common(const uint64_t *a, const uint64_t *b, uint32_t n_words)
@@ -77,16 +78,16 @@ static uint32_t n_common(const uint64_t *a, const uint64_t *b, uint32_t n_words)
 }
 
 /* The candidate or excluded member with the most rivals among the candidates. */
-static uint32_t find_pivot(const lister *l, const uint64_t *candidate, const uint64_t *excluded)
+static uint32_t find_pivot(const lister *self, const uint64_t *candidate, const uint64_t *excluded)
 {
     uint32_t pivot = MPL_NONE, most = 0;
 
-    for (uint32_t w = 0; w < l->n_words; w++)
+    for (uint32_t w = 0; w < self->n_words; w++)
         for (uint64_t bits = candidate[w] | excluded[w]; bits != 0; bits &= bits - 1) {
             uint32_t m = w * 64 + (uint32_t)__builtin_ctzll(bits);
-            uint32_t n = n_common(candidate, rivals_of(l, m), l->n_words);
+            uint32_t n = n_common(candidate, rivals_of(self, m), self->n_words);
 
-            l->effort->ticks += l->n_words;
+            self->effort->ticks += self->n_words;
             if (pivot == MPL_NONE || n > most)
                 pivot = m, most = n;
         }
@@ -94,110 +95,113 @@ static uint32_t find_pivot(const lister *l, const uint64_t *candidate, const uin
 }
 
 /* Lists the maximal cliques that contain chosen[] and some candidates of `level`. */
-static mpl_status list(lister *l, uint32_t level)
+static mpl_status list(lister *self, uint32_t level)
 {
-    uint64_t *candidate = l->row + 2 * (size_t)level * l->n_words,
-             *excluded = candidate + l->n_words;
-    uint64_t *next = excluded + l->n_words;
-    uint32_t pivot = find_pivot(l, candidate, excluded);
+    uint64_t *candidate = self->row + 2 * (size_t)level * self->n_words,
+             *excluded = candidate + self->n_words;
+    uint64_t *next = excluded + self->n_words;
+    uint32_t pivot = find_pivot(self, candidate, excluded);
 
     if (pivot == MPL_NONE)
-        return add(l);
-    for (uint32_t w = 0; w < l->n_words && !l->too_many; w++)
-        for (uint64_t bits = candidate[w] & ~rivals_of(l, pivot)[w]; bits != 0; bits &= bits - 1) {
+        return add(self);
+    for (uint32_t w = 0; w < self->n_words && !self->too_many; w++)
+        for (uint64_t bits = candidate[w] & ~rivals_of(self, pivot)[w]; bits != 0;
+             bits &= bits - 1) {
             uint32_t m = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
-            if (l->q->n >= l->limit || ++l->steps > STEPS_EACH * l->limit || is_late(l)) {
-                l->too_many = true;
+            if (self->q->n >= self->limit || ++self->steps > STEPS_EACH * self->limit ||
+                is_late(self)) {
+                self->too_many = true;
                 break;
             }
-            for (uint32_t k = 0; k < l->n_words; k++) {
-                next[k] = candidate[k] & rivals_of(l, m)[k];
-                next[l->n_words + k] = excluded[k] & rivals_of(l, m)[k];
+            for (uint32_t k = 0; k < self->n_words; k++) {
+                next[k] = candidate[k] & rivals_of(self, m)[k];
+                next[self->n_words + k] = excluded[k] & rivals_of(self, m)[k];
             }
-            l->chosen[l->n_chosen++] = m;
-            MPL_PASS(list(l, level + 1));
-            l->n_chosen--;
+            self->chosen[self->n_chosen++] = m;
+            MPL_PASS(list(self, level + 1));
+            self->n_chosen--;
             candidate[w] &= ~(UINT64_C(1) << (m % 64));
             mpl_bit_add(excluded, m);
         }
     return MPL_OK;
 }
 
-static void clear_chosen(lister *l, uint32_t m)
+static void clear_chosen(lister *self, uint32_t m)
 {
-    l->chosen[0] = m;
-    l->n_chosen = 1;
-    memcpy(l->row, rivals_of(l, m), l->n_words * sizeof *l->row);
+    self->chosen[0] = m;
+    self->n_chosen = 1;
+    memcpy(self->row, rivals_of(self, m), self->n_words * sizeof *self->row);
 }
 
-static mpl_status add_chosen(lister *l)
+static mpl_status add_chosen(lister *self)
 {
-    mpl_sort_u32(l->chosen, l->n_chosen);
-    return add(l);
+    mpl_sort_u32(self->chosen, self->n_chosen);
+    return add(self);
 }
 
 /* Grows one clique around m, always by the largest common rival. */
-static mpl_status grow_by_size(lister *l, uint32_t m)
+static mpl_status grow_by_size(lister *self, uint32_t m)
 {
-    clear_chosen(l, m);
-    for (uint32_t k = 0; k < l->n; k++) {
-        uint32_t i = l->by_size[k];
+    clear_chosen(self, m);
+    for (uint32_t k = 0; k < self->n; k++) {
+        uint32_t i = self->by_size[k];
 
-        if (!mpl_bit_has(l->row, i))
+        if (!mpl_bit_has(self->row, i))
             continue;
-        l->chosen[l->n_chosen++] = i;
-        for (uint32_t w = 0; w < l->n_words; w++)
-            l->row[w] &= rivals_of(l, i)[w];
-        l->effort->ticks += l->n_words;
+        self->chosen[self->n_chosen++] = i;
+        for (uint32_t w = 0; w < self->n_words; w++)
+            self->row[w] &= rivals_of(self, i)[w];
+        self->effort->ticks += self->n_words;
     }
-    l->effort->ticks += l->n;
-    return add_chosen(l);
+    self->effort->ticks += self->n;
+    return add_chosen(self);
 }
 
 /* Grows cliques around each member, so that each is in one. */
-static mpl_status grow_all(lister *l)
+static mpl_status grow_all(lister *self)
 {
     mpl_status st = MPL_OK;
     uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new_each(l->ctx, l->n, key, l->by_size));
-    for (uint32_t m = 0; m < l->n; m++)
-        key[m] = UINT64_MAX - l->b->member_size[m];
-    mpl_ids_ascending(l->n, l->by_size);
-    MPL_TRY(mpl_sort_ids(l->ctx, l->n, l->by_size, key));
-    for (uint32_t m = 0; m < l->n; m++)
-        MPL_TRY(grow_by_size(l, m));
+    MPL_TRY(mpl_new_each(self->ctx, self->n, key, self->by_size));
+    for (uint32_t m = 0; m < self->n; m++)
+        key[m] = UINT64_MAX - self->b->member_size[m];
+    mpl_ids_ascending(self->n, self->by_size);
+    MPL_TRY(mpl_sort_ids(self->ctx, self->n, self->by_size, key));
+    for (uint32_t m = 0; m < self->n; m++)
+        MPL_TRY(grow_by_size(self, m));
 out:
-    mpl_free(l->ctx, key);
+    mpl_free(self->ctx, key);
     return st;
 }
 
 /* Lists the cliques of each body. */
-static mpl_status index_bodies(mpl_ctx *ctx, const mpl_bodies *b, mpl_cliques *q)
+static mpl_status index_bodies(mpl_ctx *ctx, const mpl_bodies *bodies, mpl_cliques *cliques)
 {
     mpl_status st = MPL_OK;
     uint32_t *body = NULL;
 
-    MPL_TRY(mpl_new(ctx, body, q->begin[q->n]));
-    for (uint32_t i = 0; i < q->begin[q->n]; i++)
-        body[i] = b->body[q->member[i]];
-    MPL_TRY(mpl_lists_turn(ctx, b->n, q->n, q->begin, body, &q->of_begin, &q->of_item));
+    MPL_TRY(mpl_new(ctx, body, cliques->begin[cliques->n]));
+    for (uint32_t i = 0; i < cliques->begin[cliques->n]; i++)
+        body[i] = bodies->body[cliques->member[i]];
+    MPL_TRY(mpl_lists_turn(ctx, bodies->n, cliques->n, cliques->begin, body, &cliques->of_begin,
+                           &cliques->of_item));
 out:
     mpl_free(ctx, body);
     return st;
 }
 
-mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *effort,
+mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *bodies, mpl_exact_effort *effort,
                            mpl_cliques **out)
 {
     mpl_status st = MPL_OK;
     lister l = {.ctx = ctx,
-                .b = b,
-                .n = b->n_members,
-                .n_words = b->n_member_words,
+                .b = bodies,
+                .n = bodies->n_members,
+                .n_words = bodies->n_member_words,
                 .effort = effort,
-                .limit = MAX_LISTED(b->n)};
+                .limit = MAX_LISTED(bodies->n)};
 
     MPL_TRY(mpl_new(ctx, l.q, 1));
     MPL_TRY(mpl_new(ctx, l.row, 2 * ((size_t)l.n + 2) * l.n_words));
@@ -215,7 +219,7 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *
         MPL_TRY(grow_all(&l));
     for (uint32_t c = 0; c < l.q->n; c++)
         mpl_sort_u32(l.q->member + l.q->begin[c], l.q->begin[c + 1] - l.q->begin[c]);
-    MPL_TRY(index_bodies(ctx, b, l.q));
+    MPL_TRY(index_bodies(ctx, bodies, l.q));
     *out = l.q, l.q = NULL;
 out:
     mpl_cliques_free(ctx, l.q);
@@ -223,29 +227,32 @@ out:
     return st;
 }
 
-void mpl_cliques_free(mpl_ctx *ctx, mpl_cliques *q)
+void mpl_cliques_free(mpl_ctx *ctx, mpl_cliques *cliques)
 {
-    if (q == NULL)
+    if (cliques == NULL)
         return;
-    mpl_free_each(ctx, q->begin, q->member, q->of_begin, q->of_item, q);
+    mpl_free_each(ctx, cliques->begin, cliques->member, cliques->of_begin, cliques->of_item,
+                  cliques);
 }
 
-uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q)
+uint64_t mpl_cliques_bound(const mpl_bodies *bodies, const mpl_cliques *cliques)
 {
     uint64_t bound = 0;
 
-    for (uint32_t c = 0; c < q->n; c++) {
+    for (uint32_t c = 0; c < cliques->n; c++) {
         uint64_t sum = 0, rest = 0; /* of the topmost member's last slot */
 
-        for (uint32_t i = q->begin[c]; i < q->begin[c + 1]; i++) {
-            sum += b->member_size[q->member[i]];
-            rest = mpl_max_u64(rest, b->member_size[q->member[i]] - b->member_bytes[q->member[i]]);
+        for (uint32_t i = cliques->begin[c]; i < cliques->begin[c + 1]; i++) {
+            sum += bodies->member_size[cliques->member[i]];
+            rest = mpl_max_u64(rest, bodies->member_size[cliques->member[i]] -
+                                         bodies->member_bytes[cliques->member[i]]);
         }
         bound = mpl_max_u64(bound, sum - rest);
     }
-    for (uint32_t i = 0; i < b->n; i++)
-        bound =
-            mpl_max_u64(bound, (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED ? b->fixed[i] : 0) +
-                                   b->bytes[i]);
+    for (uint32_t i = 0; i < bodies->n; i++)
+        bound = mpl_max_u64(
+            bound,
+            (bodies->fixed != NULL && bodies->fixed[i] != MPL_UNFIXED ? bodies->fixed[i] : 0) +
+                bodies->bytes[i]);
     return bound;
 }

@@ -60,49 +60,49 @@ static void core_fini(mpl_ctx *ctx, core *t)
     mpl_free_each(ctx, t->dominator, t->dropped, t->id, t->offset, t->noisy);
 }
 
-static bool uses(const solver *s, mpl_exact_rule rule)
+static bool uses(const solver *self, mpl_exact_rule rule)
 {
-    return mpl_exact_uses(s->effort->without, rule);
+    return mpl_exact_uses(self->effort->without, rule);
 }
 
-static bool left_to_try(const solver *s)
+static bool left_to_try(const solver *self)
 {
-    return !s->effort->by_clock && s->effort->ticks < s->effort->tick_limit;
+    return !self->effort->by_clock && self->effort->ticks < self->effort->tick_limit;
 }
 
 /* ---- dominated bodies ---- */
 
 /* Whether i may always take j's offset. */
-static bool dominates(const mpl_bodies *b, uint32_t j, uint32_t i)
+static bool dominates(const mpl_bodies *bodies, uint32_t j, uint32_t i)
 {
-    bool same = b->bytes[i] == b->bytes[j] && b->align[i] == b->align[j];
+    bool same = bodies->bytes[i] == bodies->bytes[j] && bodies->align[i] == bodies->align[j];
 
-    if (b->bytes[i] > b->bytes[j] || b->align[i] > b->align[j] || mpl_rivals(b, i, j) ||
-        (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED))
+    if (bodies->bytes[i] > bodies->bytes[j] || bodies->align[i] > bodies->align[j] ||
+        mpl_rivals(bodies, i, j) || (bodies->fixed != NULL && bodies->fixed[i] != MPL_UNFIXED))
         return false;
-    for (uint32_t w = 0; w < b->n_words; w++) {
-        uint64_t mine = b->rival[(size_t)i * b->n_words + w],
-                 its = b->rival[(size_t)j * b->n_words + w];
+    for (uint32_t w = 0; w < bodies->n_words; w++) {
+        uint64_t mine = bodies->rival[(size_t)i * bodies->n_words + w],
+                 its = bodies->rival[(size_t)j * bodies->n_words + w];
 
         if ((mine & ~its) != 0)
             return false;
         same = same && mine == its;
     }
-    return !same || j < i || (b->fixed != NULL && b->fixed[j] != MPL_UNFIXED);
+    return !same || j < i || (bodies->fixed != NULL && bodies->fixed[j] != MPL_UNFIXED);
 }
 
 /* Drops the bodies of t->b that another one dominates; returns whether there were any. */
-static bool drop_dominated(solver *s, core *t, uint32_t *kept, uint32_t *n_kept)
+static bool drop_dominated(solver *self, core *t, uint32_t *kept, uint32_t *n_kept)
 {
-    const mpl_bodies *b = t->b;
+    const mpl_bodies *bodies = t->b;
 
     *n_kept = 0;
-    s->effort->ticks += (uint64_t)b->n * b->n / 4;
-    for (uint32_t i = 0; i < b->n; i++) {
+    self->effort->ticks += (uint64_t)bodies->n * bodies->n / 4;
+    for (uint32_t i = 0; i < bodies->n; i++) {
         uint32_t by = i;
 
-        for (uint32_t j = 0; b->dist == NULL && j < b->n && by == i; j++)
-            if (j != i && dominates(b, j, i))
+        for (uint32_t j = 0; bodies->dist == NULL && j < bodies->n && by == i; j++)
+            if (j != i && dominates(bodies, j, i))
                 by = j;
         t->dominator[t->id[i]] = t->id[by];
         if (by == i)
@@ -110,11 +110,11 @@ static bool drop_dominated(solver *s, core *t, uint32_t *kept, uint32_t *n_kept)
         else
             t->dropped[t->n_dropped++] = t->id[i];
     }
-    return *n_kept < b->n;
+    return *n_kept < bodies->n;
 }
 
 /* Makes the core: drops dominated bodies until none is left. */
-static mpl_status core_init(solver *s, const mpl_bodies *all, core *t)
+static mpl_status core_init(solver *self, const mpl_bodies *all, core *t)
 {
     mpl_status st = MPL_OK;
     uint32_t *kept = NULL, n_kept;
@@ -122,91 +122,93 @@ static mpl_status core_init(solver *s, const mpl_bodies *all, core *t)
 
     t->n_all = all->n;
     t->height = UINT64_MAX;
-    MPL_TRY(mpl_new_each(s->ctx, all->n, t->dominator, t->dropped, t->id, t->offset, kept));
+    MPL_TRY(mpl_new_each(self->ctx, all->n, t->dominator, t->dropped, t->id, t->offset, kept));
     mpl_ids_ascending(all->n, t->id);
     mpl_ids_ascending(all->n, kept);
     n_kept = all->n;
     do {
-        MPL_TRY(mpl_bodies_subset(s->ctx, s->p, t->b != NULL ? t->b : all, kept, n_kept, &smaller));
-        mpl_bodies_free(s->ctx, t->b);
+        MPL_TRY(mpl_bodies_subset(self->ctx, self->p, t->b != NULL ? t->b : all, kept, n_kept,
+                                  &smaller));
+        mpl_bodies_free(self->ctx, t->b);
         t->b = smaller, smaller = NULL;
         for (uint32_t i = 0; i < n_kept; i++)
             t->id[i] = t->id[kept[i]];
-    } while (uses(s, MPL_RULE_dominated) && drop_dominated(s, t, kept, &n_kept));
+    } while (uses(self, MPL_RULE_dominated) && drop_dominated(self, t, kept, &n_kept));
     for (uint32_t i = 0; i < t->b->n; i++)
         t->dominator[t->id[i]] = t->id[i];
 out:
-    mpl_free(s->ctx, kept);
+    mpl_free(self->ctx, kept);
     return st;
 }
 
 /* Restricts a plan of all bodies, offset[n_all], to the core. */
-static void hand_down(core *t, const uint64_t *offset)
+static void hand_down(core *self, const uint64_t *offset)
 {
-    for (uint32_t i = 0; i < t->b->n; i++)
-        t->offset[i] = offset[t->id[i]];
-    t->height = mpl_bodies_height(t->b, t->offset);
+    for (uint32_t i = 0; i < self->b->n; i++)
+        self->offset[i] = offset[self->id[i]];
+    self->height = mpl_bodies_height(self->b, self->offset);
 }
 
 /* Extends the plan of the core: dropped bodies take their dominator's offset. */
-static void hand_up(const core *t, uint64_t *offset)
+static void hand_up(const core *self, uint64_t *offset)
 {
-    for (uint32_t i = 0; i < t->b->n; i++)
-        offset[t->id[i]] = t->offset[i];
-    for (uint32_t i = 0; i < t->n_all; i++) {
+    for (uint32_t i = 0; i < self->b->n; i++)
+        offset[self->id[i]] = self->offset[i];
+    for (uint32_t i = 0; i < self->n_all; i++) {
         uint32_t j = i;
 
-        while (t->dominator[j] != j)
-            j = t->dominator[j];
+        while (self->dominator[j] != j)
+            j = self->dominator[j];
         offset[i] = offset[j];
     }
 }
 
 /* ---- heights and orders ---- */
 
-static uint64_t in_units(const mpl_bodies *b, uint64_t bytes)
+static uint64_t in_units(const mpl_bodies *bodies, uint64_t bytes)
 {
-    return (bytes + b->unit - 1) / b->unit * b->unit;
+    return (bytes + bodies->unit - 1) / bodies->unit * bodies->unit;
 }
 
 /* The least height >= bytes, or largest <= bytes, at which a body can end, ignoring alignment. */
-static uint64_t height_above(const mpl_bodies *b, uint64_t bytes)
+static uint64_t height_above(const mpl_bodies *bodies, uint64_t bytes)
 {
     uint64_t least = UINT64_MAX;
 
-    for (uint32_t i = 0; i < b->n; i++) {
-        uint64_t rest = b->bytes[i] % b->unit;
+    for (uint32_t i = 0; i < bodies->n; i++) {
+        uint64_t rest = bodies->bytes[i] % bodies->unit;
 
-        least = mpl_min_u64(least, bytes <= rest ? rest : in_units(b, bytes - rest) + rest);
+        least = mpl_min_u64(least, bytes <= rest ? rest : in_units(bodies, bytes - rest) + rest);
     }
     return least;
 }
 
-static uint64_t height_below(const mpl_bodies *b, uint64_t bytes)
+static uint64_t height_below(const mpl_bodies *bodies, uint64_t bytes)
 {
     uint64_t largest = 0;
 
-    for (uint32_t i = 0; i < b->n; i++) {
-        uint64_t rest = b->bytes[i] % b->unit;
+    for (uint32_t i = 0; i < bodies->n; i++) {
+        uint64_t rest = bodies->bytes[i] % bodies->unit;
 
         if (bytes >= rest)
-            largest = mpl_max_u64(largest, (bytes - rest) / b->unit * b->unit + rest);
+            largest = mpl_max_u64(largest, (bytes - rest) / bodies->unit * bodies->unit + rest);
     }
     return largest;
 }
 
-static uint64_t order_key(const mpl_bodies *b, uint32_t i, int order)
+static uint64_t order_key(const mpl_bodies *bodies, uint32_t i, int order)
 {
     uint64_t load = 0, area;
 
     if (order == BY_SIZE)
-        return b->size[i];
-    for (uint32_t w = 0; w < b->n_words; w++)
-        for (uint64_t bits = b->rival[(size_t)i * b->n_words + w]; bits != 0; bits &= bits - 1)
-            load += b->size[w * 64 + (uint32_t)__builtin_ctzll(bits)] / b->unit;
+        return bodies->size[i];
+    for (uint32_t w = 0; w < bodies->n_words; w++)
+        for (uint64_t bits = bodies->rival[(size_t)i * bodies->n_words + w]; bits != 0;
+             bits &= bits - 1)
+            load += bodies->size[w * 64 + (uint32_t)__builtin_ctzll(bits)] / bodies->unit;
     if (order == BY_LOAD)
         return load;
-    return mpl_mul_bytes(load, b->size[i] / b->unit, &area) ? area : UINT64_MAX;
+    return mpl_mul_bytes(load, bodies->size[i] / bodies->unit, &area) ? area : UINT64_MAX;
 }
 
 static mpl_status make_ranks(mpl_ctx *ctx, core *t)
@@ -241,14 +243,14 @@ static uint32_t n_ahead(const uint64_t *row, uint32_t n_words)
 }
 
 /* Live ranges of a serial problem with gaps, if the gaps do not change the conflicts of t. */
-static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *birth,
+static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *bodies, uint32_t *birth,
                            uint32_t *death)
 {
-    for (uint32_t i = 0; i < b->n; i++) {
-        birth[i] = p->birth[b->buffer[i]];
-        death[i] = p->death[b->buffer[i]];
+    for (uint32_t i = 0; i < bodies->n; i++) {
+        birth[i] = p->birth[bodies->buffer[i]];
+        death[i] = p->death[bodies->buffer[i]];
         for (uint32_t j = 0; j < i; j++)
-            if ((birth[i] < death[j] && birth[j] < death[i]) != mpl_rivals(b, i, j))
+            if ((birth[i] < death[j] && birth[j] < death[i]) != mpl_rivals(bodies, i, j))
                 return false;
     }
     return true;
@@ -257,149 +259,153 @@ static bool copy_lifetimes(const mpl_problem *p, const mpl_bodies *b, uint32_t *
 /* Finds live ranges whose overlaps are the conflicts of t; *found: they exist. In an interval order
  * the sets of predecessors are nested. A body's birth is the number of its set, its death the first
  * set that contains it. */
-static mpl_status find_lifetimes(solver *s, const core *t, uint32_t *birth, uint32_t *death,
+static mpl_status find_lifetimes(solver *self, const core *t, uint32_t *birth, uint32_t *death,
                                  bool *found)
 {
     mpl_status st = MPL_OK;
-    const mpl_bodies *b = t->b;
+    const mpl_bodies *bodies = t->b;
     uint64_t *ahead = NULL;
     uint64_t *n_before = NULL;
     uint32_t *sorted = NULL, step = 0;
 
     *found = false;
-    MPL_TRY(mpl_new(s->ctx, ahead, (size_t)b->n * b->n_words));
-    MPL_TRY(mpl_new_each(s->ctx, b->n, n_before, sorted));
-    if (s->p->gap_begin != NULL && b->n == b->n_members)
-        *found = copy_lifetimes(s->p, b, birth, death);
-    if (s->p->before == NULL || b->n < b->n_members)
+    MPL_TRY(mpl_new(self->ctx, ahead, (size_t)bodies->n * bodies->n_words));
+    MPL_TRY(mpl_new_each(self->ctx, bodies->n, n_before, sorted));
+    if (self->p->gap_begin != NULL && bodies->n == bodies->n_members)
+        *found = copy_lifetimes(self->p, bodies, birth, death);
+    if (self->p->before == NULL || bodies->n < bodies->n_members)
         goto out;
-    for (uint32_t i = 0; i < b->n; i++)
-        for (uint32_t j = 0; j < b->n; j++) { /* body i is member i: ids ascend in every subset */
-            bool is_ahead = mpl_is_before(s->p->before, b->buffer[j], b->buffer[i]);
+    for (uint32_t i = 0; i < bodies->n; i++)
+        for (uint32_t j = 0; j < bodies->n; j++) { /* body i is member i: ids ascend in every subset
+                                                    */
+            bool is_ahead = mpl_is_before(self->p->before, bodies->buffer[j], bodies->buffer[i]);
 
-            if (i != j && (is_ahead || mpl_is_before(s->p->before, b->buffer[i], b->buffer[j])) ==
-                              mpl_rivals(b, i, j))
+            if (i != j && (is_ahead ||
+                           mpl_is_before(self->p->before, bodies->buffer[i], bodies->buffer[j])) ==
+                              mpl_rivals(bodies, i, j))
                 goto out; /* the conflicts are not those of the order */
             if (is_ahead)
-                mpl_bit_add(ahead + (size_t)i * b->n_words, j);
+                mpl_bit_add(ahead + (size_t)i * bodies->n_words, j);
         }
-    for (uint32_t i = 0; i < b->n; i++) {
-        n_before[i] = n_ahead(ahead + (size_t)i * b->n_words, b->n_words);
+    for (uint32_t i = 0; i < bodies->n; i++) {
+        n_before[i] = n_ahead(ahead + (size_t)i * bodies->n_words, bodies->n_words);
         death[i] = MPL_NONE;
     }
-    mpl_ids_ascending(b->n, sorted);
-    MPL_TRY(mpl_sort_ids(s->ctx, b->n, sorted, n_before));
-    for (uint32_t k = 0; k < b->n; k++) {
-        const uint64_t *row = ahead + (size_t)sorted[k] * b->n_words;
-        const uint64_t *last = ahead + (size_t)sorted[k > 0 ? k - 1 : 0] * b->n_words;
+    mpl_ids_ascending(bodies->n, sorted);
+    MPL_TRY(mpl_sort_ids(self->ctx, bodies->n, sorted, n_before));
+    for (uint32_t k = 0; k < bodies->n; k++) {
+        const uint64_t *row = ahead + (size_t)sorted[k] * bodies->n_words;
+        const uint64_t *last = ahead + (size_t)sorted[k > 0 ? k - 1 : 0] * bodies->n_words;
 
-        for (uint32_t w = 0; w < b->n_words; w++)
+        for (uint32_t w = 0; w < bodies->n_words; w++)
             if ((last[w] & ~row[w]) != 0)
                 goto out;
         step += k > 0 && n_before[sorted[k]] != n_before[sorted[k - 1]];
         birth[sorted[k]] = step;
-        for (uint32_t j = 0; j < b->n; j++)
+        for (uint32_t j = 0; j < bodies->n; j++)
             if (death[j] == MPL_NONE && mpl_bit_has(row, j))
                 death[j] = step;
     }
-    for (uint32_t j = 0; j < b->n; j++)
+    for (uint32_t j = 0; j < bodies->n; j++)
         death[j] = death[j] == MPL_NONE ? step + 1 : death[j];
     *found = true;
 out:
-    mpl_free_each(s->ctx, ahead, n_before, sorted);
+    mpl_free_each(self->ctx, ahead, n_before, sorted);
     return st;
 }
 
 /* Makes a problem with steps of the core, with buffers 0, 1, ..; NULL: it is no interval order. */
-static mpl_status make_serial(solver *s, const core *t, mpl_problem **out)
+static mpl_status make_serial(solver *self, const core *t, mpl_problem **out)
 {
     mpl_status st = MPL_OK;
-    const mpl_bodies *b = t->b;
+    const mpl_bodies *bodies = t->b;
     mpl_problem *p = NULL;
     uint32_t *begin = NULL, *item = NULL;
     bool found;
 
-    MPL_TRY(mpl_lists_new(s->ctx, b->n, b->n_members, b->body, b->buffer, &begin, &item));
-    MPL_TRY(mpl_problem_subset(s->ctx, s->p, &(mpl_members){b->n, begin, item}, 0, NULL, &p));
-    MPL_TRY(find_lifetimes(s, t, p->birth, p->death, &found));
+    MPL_TRY(mpl_lists_new(self->ctx, bodies->n, bodies->n_members, bodies->body, bodies->buffer,
+                          &begin, &item));
+    MPL_TRY(mpl_problem_subset(self->ctx, self->p, &(mpl_members){bodies->n, begin, item}, 0, NULL,
+                               &p));
+    MPL_TRY(find_lifetimes(self, t, p->birth, p->death, &found));
     if (!found)
         goto out;
     p->n_steps = 0;
-    for (uint32_t i = 0; i < b->n; i++) {
-        mpl_assert(p->bytes[i] == b->bytes[i] && p->align[i] == b->align[i]);
+    for (uint32_t i = 0; i < bodies->n; i++) {
+        mpl_assert(p->bytes[i] == bodies->bytes[i] && p->align[i] == bodies->align[i]);
         p->n_steps = p->death[i] > p->n_steps ? p->death[i] : p->n_steps;
     }
     *out = p, p = NULL;
 out:
-    mpl_free_each(s->ctx, begin, item);
-    mpl_problem_free(s->ctx, p);
+    mpl_free_each(self->ctx, begin, item);
+    mpl_problem_free(self->ctx, p);
     return st;
 }
 
 /* Searches the core by sections. */
-static mpl_status search_serial(solver *s, core *t, uint64_t goal, uint32_t lap, bool *found)
+static mpl_status search_serial(solver *self, core *t, uint64_t goal, uint32_t lap, bool *found)
 {
     mpl_status st = MPL_OK;
-    const mpl_bodies *b = t->b;
+    const mpl_bodies *bodies = t->b;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     mpl_run run;
-    mpl_watch quiet = {.stop = s->effort->watch != NULL ? s->effort->watch->stop : NULL};
+    mpl_watch quiet = {.stop = self->effort->watch != NULL ? self->effort->watch->stop : NULL};
     uint64_t height;
 
-    MPL_TRY(make_serial(s, t, &p));
+    MPL_TRY(make_serial(self, t, &p));
     *found = p != NULL;
     if (!*found)
         goto out;
     if (goal > t->bound)
         p->pool_capacity[0] = goal;
-    MPL_TRY(mpl_plan_new(s->ctx, p, &plan));
-    run = mpl_run_default(s->ctx);
-    run.seed = s->effort->seed + lap;
-    run.deadline_ns = s->effort->deadline_ns;
-    run.n_threads = s->effort->n_threads;
+    MPL_TRY(mpl_plan_new(self->ctx, p, &plan));
+    run = mpl_run_default(self->ctx);
+    run.seed = self->effort->seed + lap;
+    run.deadline_ns = self->effort->deadline_ns;
+    run.n_threads = self->effort->n_threads;
     run.watch = &quiet;
-    run.budget_ticks = mpl_min_u64(s->effort->tick_limit - s->effort->ticks,
-                                   ((uint64_t)b->n * 200000) << (lap < 20 ? lap : 20));
-    st = mpl_exact_serial(&run, p, &(mpl_exact_options){.without = s->effort->without}, plan);
-    s->effort->ticks += run.ticks;
-    s->effort->by_clock = s->effort->by_clock || run.stopped_by_clock;
+    run.budget_ticks = mpl_min_u64(self->effort->tick_limit - self->effort->ticks,
+                                   ((uint64_t)bodies->n * 200000) << (lap < 20 ? lap : 20));
+    st = mpl_exact_serial(&run, p, &(mpl_exact_options){.without = self->effort->without}, plan);
+    self->effort->ticks += run.ticks;
+    self->effort->by_clock = self->effort->by_clock || run.stopped_by_clock;
     if (st == MPL_ELIMIT)
         st = MPL_OK;
     MPL_TRY(st);
     t->bound = mpl_max_u64(t->bound, plan->bound_bytes);
-    height = mpl_bodies_height(b, plan->offset);
+    height = mpl_bodies_height(bodies, plan->offset);
     if (height < t->height) {
         t->height = height;
-        memcpy(t->offset, plan->offset, b->n * sizeof *t->offset);
+        memcpy(t->offset, plan->offset, bodies->n * sizeof *t->offset);
     }
 out:
-    mpl_plan_free(s->ctx, plan);
-    mpl_problem_free(s->ctx, p);
+    mpl_plan_free(self->ctx, plan);
+    mpl_problem_free(self->ctx, p);
     return st;
 }
 
-static mpl_status try_member(solver *s, core *t, const struct member *member, uint64_t cap,
+static mpl_status try_member(solver *self, core *t, const struct member *member, uint64_t cap,
                              uint32_t lap, mpl_rng *rng, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
-    mpl_graph_search *q = t->search;
-    uint32_t noise = uses(s, MPL_RULE_noise) ? NOISE_PER_LAP * lap : 0;
+    mpl_graph_search *search = t->search;
+    uint32_t noise = uses(self, MPL_RULE_noise) ? NOISE_PER_LAP * lap : 0;
 
     for (uint32_t i = 0; i < t->b->n; i++)
         t->noisy[i] = t->rank[member->order][i] + (uint32_t)mpl_rng_below(rng, noise + 1);
-    q->effort = s->effort;
-    q->rank = t->noisy;
-    q->pick = (mpl_exact_pick)member->pick;
-    q->node_limit = (uint64_t)NODES_PER_ITEM * t->b->n + 20;
-    for (uint32_t k = 0; k < lap && q->node_limit < UINT64_MAX / 4; k++)
-        q->node_limit += q->node_limit / 2;
-    mpl_graph_search_cap(q, cap);
-    *verdict = mpl_graph_search_run(q);
-    if (q->no_memory) {
+    search->effort = self->effort;
+    search->rank = t->noisy;
+    search->pick = (mpl_exact_pick)member->pick;
+    search->node_limit = (uint64_t)NODES_PER_ITEM * t->b->n + 20;
+    for (uint32_t k = 0; k < lap && search->node_limit < UINT64_MAX / 4; k++)
+        search->node_limit += search->node_limit / 2;
+    mpl_graph_search_cap(search, cap);
+    *verdict = mpl_graph_search_run(search);
+    if (search->no_memory) {
         st = MPL_EMEM;
     } else if (*verdict == MPL_EXACT_FOUND) {
-        memcpy(t->offset, q->est, t->b->n * sizeof *t->offset);
+        memcpy(t->offset, search->est, t->b->n * sizeof *t->offset);
         t->height = mpl_bodies_height(t->b, t->offset);
     } else if (*verdict == MPL_EXACT_FAILED) {
         t->bound = mpl_max_u64(t->bound, height_above(t->b, cap + 1));
@@ -408,26 +414,26 @@ static mpl_status try_member(solver *s, core *t, const struct member *member, ui
 }
 
 /* Looks for a plan of t within cap, with every member of the portfolio. */
-static mpl_status try_cap(solver *s, core *t, uint64_t cap, uint32_t lap,
+static mpl_status try_cap(solver *self, core *t, uint64_t cap, uint32_t lap,
                           mpl_exact_verdict *verdict)
 {
     mpl_rng rng;
 
     *verdict = MPL_EXACT_STOPPED;
-    rng = mpl_rng_of(s->effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
+    rng = mpl_rng_of(self->effort->seed + lap * UINT64_C(0x632be59bd9b4e019) + cap);
     for (size_t k = 0;
-         k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED && left_to_try(s);
+         k < sizeof members / sizeof *members && *verdict == MPL_EXACT_STOPPED && left_to_try(self);
          k++)
-        MPL_PASS(try_member(s, t, &members[k], cap, lap, &rng, verdict));
+        MPL_PASS(try_member(self, t, &members[k], cap, lap, &rng, verdict));
     return MPL_OK;
 }
 
 /* Bisects between goal and height. A stopped attempt counts as a failure. */
-static mpl_status descend(solver *s, core *t, uint64_t goal, uint32_t lap)
+static mpl_status descend(solver *self, core *t, uint64_t goal, uint32_t lap)
 {
     uint64_t low = goal;
 
-    while (left_to_try(s) && low < t->height) {
+    while (left_to_try(self) && low < t->height) {
         uint64_t middle = height_below(t->b, low + (t->height - low) / 2);
         mpl_exact_verdict verdict;
 
@@ -435,74 +441,74 @@ static mpl_status descend(solver *s, core *t, uint64_t goal, uint32_t lap)
             middle = height_above(t->b, low + 1);
         if (middle >= t->height)
             break;
-        MPL_PASS(try_cap(s, t, middle, lap, &verdict));
+        MPL_PASS(try_cap(self, t, middle, lap, &verdict));
         if (verdict != MPL_EXACT_FOUND)
             low = mpl_max_u64(middle, goal);
     }
     return MPL_OK;
 }
 
-static mpl_status open_core(solver *s, core *t)
+static mpl_status open_core(solver *self, core *t)
 {
     t->opened = true;
     if (t->b->n > MAX_SEARCHED)
         return MPL_OK;
-    MPL_PASS(mpl_cliques_new(s->ctx, t->b, s->effort, &t->cliques));
+    MPL_PASS(mpl_cliques_new(self->ctx, t->b, self->effort, &t->cliques));
     t->bound = mpl_max_u64(t->bound, mpl_cliques_bound(t->b, t->cliques));
     return MPL_OK;
 }
 
 /* Runs a few rounds of local search, more each lap. */
-static mpl_status improve(solver *s, const mpl_bodies *b, uint64_t goal, uint32_t lap,
+static mpl_status improve(solver *self, const mpl_bodies *bodies, uint64_t goal, uint32_t lap,
                           uint64_t *offset, uint64_t *height)
 {
     mpl_status st = MPL_OK;
-    uint64_t limit = s->effort->tick_limit, more = ((uint64_t)b->n * ARENA_TICKS)
-                                                   << (lap < 20 ? lap : 20);
+    uint64_t limit = self->effort->tick_limit, more = ((uint64_t)bodies->n * ARENA_TICKS)
+                                                      << (lap < 20 ? lap : 20);
 
-    if (s->effort->ticks < limit && more < limit - s->effort->ticks)
-        s->effort->tick_limit = s->effort->ticks + more;
-    s->effort->seed += lap;
-    if (!uses(s, MPL_RULE_arena))
-        s->effort->tick_limit = 0; /* greedy orders only */
-    st = mpl_arena_search(s->ctx, b, goal, s->effort, offset, height);
-    s->effort->seed -= lap;
-    s->effort->tick_limit = limit;
+    if (self->effort->ticks < limit && more < limit - self->effort->ticks)
+        self->effort->tick_limit = self->effort->ticks + more;
+    self->effort->seed += lap;
+    if (!uses(self, MPL_RULE_arena))
+        self->effort->tick_limit = 0; /* greedy orders only */
+    st = mpl_arena_search(self->ctx, bodies, goal, self->effort, offset, height);
+    self->effort->seed -= lap;
+    self->effort->tick_limit = limit;
     return st;
 }
 
-static mpl_status search_core(solver *s, core *t, uint64_t enough, uint64_t most, uint32_t lap)
+static mpl_status search_core(solver *self, core *t, uint64_t enough, uint64_t most, uint32_t lap)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
     bool found = false;
 
     if (!t->opened)
-        MPL_PASS(open_core(s, t));
+        MPL_PASS(open_core(self, t));
     if (t->height <= mpl_max_u64(t->bound, enough) || t->bound > most)
         return MPL_OK;
-    MPL_PASS(improve(s, t->b, mpl_max_u64(t->bound, enough), lap, t->offset, &t->height));
+    MPL_PASS(improve(self, t->b, mpl_max_u64(t->bound, enough), lap, t->offset, &t->height));
     if (t->height <= mpl_max_u64(t->bound, enough) || t->cliques == NULL)
         return MPL_OK;
-    if (uses(s, MPL_RULE_intervals) && (lap == 0 || t->serial))
-        MPL_PASS(search_serial(s, t, mpl_max_u64(t->bound, enough), lap, &found));
+    if (uses(self, MPL_RULE_intervals) && (lap == 0 || t->serial))
+        MPL_PASS(search_serial(self, t, mpl_max_u64(t->bound, enough), lap, &found));
     t->serial = found;
     if (found)
         return MPL_OK;
-    if (!uses(s, MPL_RULE_graph))
+    if (!uses(self, MPL_RULE_graph))
         return MPL_OK;
     if (t->search == NULL) {
-        MPL_PASS(mpl_graph_search_new(s->ctx, t->b, t->cliques, &t->search));
-        MPL_PASS(make_ranks(s->ctx, t));
+        MPL_PASS(mpl_graph_search_new(self->ctx, t->b, t->cliques, &t->search));
+        MPL_PASS(make_ranks(self->ctx, t));
     }
-    while (verdict == MPL_EXACT_FAILED && left_to_try(s) &&
+    while (verdict == MPL_EXACT_FAILED && left_to_try(self) &&
            t->height > mpl_max_u64(t->bound, enough) && t->bound <= most)
-        MPL_PASS(try_cap(s, t, mpl_max_u64(t->bound, enough), lap, &verdict));
+        MPL_PASS(try_cap(self, t, mpl_max_u64(t->bound, enough), lap, &verdict));
     if (verdict == MPL_EXACT_STOPPED)
-        MPL_PASS(descend(s, t, mpl_max_u64(t->bound, enough), lap));
+        MPL_PASS(descend(self, t, mpl_max_u64(t->bound, enough), lap));
     return MPL_OK;
 }
 
-mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b,
+mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *bodies,
                              uint64_t enough, uint64_t most, mpl_exact_effort *effort,
                              uint64_t *offset, uint64_t *height, uint64_t *bound)
 {
@@ -510,14 +516,14 @@ mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodie
     solver s = {.ctx = ctx, .p = p, .effort = effort};
     core t = {0};
 
-    if (b->n == 0) {
+    if (bodies->n == 0) {
         *height = 0;
         return MPL_OK;
     }
-    MPL_TRY(improve(&s, b, mpl_max_u64(*bound, enough), 0, offset, height));
+    MPL_TRY(improve(&s, bodies, mpl_max_u64(*bound, enough), 0, offset, height));
     if (*height <= mpl_max_u64(*bound, enough) || *bound > most)
         goto out;
-    MPL_TRY(core_init(&s, b, &t));
+    MPL_TRY(core_init(&s, bodies, &t));
     hand_down(&t, offset);
     t.bound = *bound;
     for (uint32_t lap = 0; lap < MAX_LAPS && left_to_try(&s) &&
@@ -545,10 +551,10 @@ typedef struct refuter {
     bool done;
 } refuter;
 
-static mpl_status refute_serial(refuter *r, core *t, const mpl_problem *p)
+static mpl_status refute_serial(refuter *self, core *t, const mpl_problem *p)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = r->s->ctx;
+    mpl_ctx *ctx = self->s->ctx;
     mpl_exact_part one = {0};
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
     mpl_buffer *ids = NULL;
@@ -562,8 +568,8 @@ static mpl_status refute_serial(refuter *r, core *t, const mpl_problem *p)
     for (uint32_t i = 0; i < one.n; i++)
         one.buffer[i] = t->b->buffer[one.buffer[i]];
     if (!one.vast)
-        MPL_TRY(mpl_exact_part_prove(&one, r->cap, r->s->effort, r->proof, &verdict));
-    r->done = verdict == MPL_EXACT_FAILED;
+        MPL_TRY(mpl_exact_part_prove(&one, self->cap, self->s->effort, self->proof, &verdict));
+    self->done = verdict == MPL_EXACT_FAILED;
 out:
     mpl_exact_part_fini(&one);
     mpl_free(ctx, ids);
@@ -571,90 +577,91 @@ out:
 }
 
 /* Whether rivals connect all bodies. */
-static bool is_connected(const mpl_bodies *b)
+static bool is_connected(const mpl_bodies *bodies)
 {
     uint64_t reached[(MAX_SEARCHED + 63) / 64] = {1};
     uint32_t n = 1;
 
     for (uint32_t before = 0; before < n;) {
         before = n;
-        for (uint32_t i = 0; i < b->n; i++) {
+        for (uint32_t i = 0; i < bodies->n; i++) {
             bool touches = false;
 
-            for (uint32_t w = 0; w < b->n_words && !mpl_bit_has(reached, i); w++)
-                touches = touches || (reached[w] & b->rival[(size_t)i * b->n_words + w]) != 0;
+            for (uint32_t w = 0; w < bodies->n_words && !mpl_bit_has(reached, i); w++)
+                touches =
+                    touches || (reached[w] & bodies->rival[(size_t)i * bodies->n_words + w]) != 0;
             if (touches) {
                 mpl_bit_add(reached, i);
                 n++;
             }
         }
     }
-    return n == b->n;
+    return n == bodies->n;
 }
 
 /* Makes one round of attempts, each with its own choice of cells. */
-static mpl_status refute_graph(refuter *r, core *t)
+static mpl_status refute_graph(refuter *self, core *t)
 {
-    mpl_graph_search *q = t->search;
+    mpl_graph_search *search = t->search;
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
-    size_t mark = r->proof->n;
+    size_t mark = self->proof->n;
 
-    MPL_PASS(mpl_graph_search_prove(q, r->proof));
-    q->apart = !is_connected(t->b);
-    q->effort = r->s->effort;
-    q->node_limit = r->node_limit;
-    mpl_graph_search_cap(q, r->cap);
+    MPL_PASS(mpl_graph_search_prove(search, self->proof));
+    search->apart = !is_connected(t->b);
+    search->effort = self->s->effort;
+    search->node_limit = self->node_limit;
+    mpl_graph_search_cap(search, self->cap);
     for (size_t k = 0; k < sizeof members / sizeof *members && verdict == MPL_EXACT_STOPPED; k++) {
-        if (!left_to_try(r->s) || r->proof->failed)
+        if (!left_to_try(self->s) || self->proof->failed)
             break;
-        q->rank = t->rank[members[k].order];
-        q->pick = (mpl_exact_pick)members[k].pick;
-        r->proof->n = mark;
-        if (!q->apart) /* else each component is named at its turn */
-            mpl_proof_add(r->proof, 'o', t->b->buffer[0], 0, 0);
-        verdict = mpl_graph_search_run(q);
-        if (q->no_memory || (r->proof->failed && !r->proof->full))
+        search->rank = t->rank[members[k].order];
+        search->pick = (mpl_exact_pick)members[k].pick;
+        self->proof->n = mark;
+        if (!search->apart) /* else each component is named at its turn */
+            mpl_proof_add(self->proof, 'o', t->b->buffer[0], 0, 0);
+        verdict = mpl_graph_search_run(search);
+        if (search->no_memory || (self->proof->failed && !self->proof->full))
             MPL_PASS(MPL_EMEM);
     }
-    r->done = verdict == MPL_EXACT_FAILED && !r->proof->failed;
-    if (!r->done) /* the next round writes it anew */
-        r->proof->n = mark;
+    self->done = verdict == MPL_EXACT_FAILED && !self->proof->failed;
+    if (!self->done) /* the next round writes it anew */
+        self->proof->n = mark;
     if (verdict == MPL_EXACT_FOUND)
         t->height = 0;
-    r->any = r->any || verdict == MPL_EXACT_STOPPED;
+    self->any = self->any || verdict == MPL_EXACT_STOPPED;
     return MPL_OK;
 }
 
 /* Does nothing if a plan is known, be it only here (height 0). */
-static mpl_status refute_core(refuter *r, core *t)
+static mpl_status refute_core(refuter *self, core *t)
 {
     mpl_status st = MPL_OK;
     mpl_problem *p = NULL;
 
-    if (t->b->n > MAX_SEARCHED || t->height <= r->cap)
+    if (t->b->n > MAX_SEARCHED || t->height <= self->cap)
         goto out;
-    if (uses(r->s, MPL_RULE_intervals) && !t->serial && t->search == NULL) {
-        MPL_TRY(make_serial(r->s, t, &p));
+    if (uses(self->s, MPL_RULE_intervals) && !t->serial && t->search == NULL) {
+        MPL_TRY(make_serial(self->s, t, &p));
         t->serial = p != NULL;
         if (p != NULL)
-            MPL_TRY(refute_serial(r, t, p));
+            MPL_TRY(refute_serial(self, t, p));
     }
     if (t->serial)
         goto out;
     if (t->search == NULL) {
-        MPL_TRY(mpl_cliques_new(r->s->ctx, t->b, r->s->effort, &t->cliques));
-        MPL_TRY(mpl_graph_search_new(r->s->ctx, t->b, t->cliques, &t->search));
-        MPL_TRY(make_ranks(r->s->ctx, t));
+        MPL_TRY(mpl_cliques_new(self->s->ctx, t->b, self->s->effort, &t->cliques));
+        MPL_TRY(mpl_graph_search_new(self->s->ctx, t->b, t->cliques, &t->search));
+        MPL_TRY(make_ranks(self->s->ctx, t));
     }
-    MPL_TRY(refute_graph(r, t));
+    MPL_TRY(refute_graph(self, t));
 out:
-    mpl_problem_free(r->s->ctx, p);
+    mpl_problem_free(self->s->ctx, p);
     return st;
 }
 
-mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t cap,
-                              const uint64_t *offset, mpl_exact_effort *effort, mpl_proof *proof,
-                              mpl_exact_verdict *verdict)
+mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *bodies,
+                              uint64_t cap, const uint64_t *offset, mpl_exact_effort *effort,
+                              mpl_proof *proof, mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
     solver s = {.ctx = ctx, .p = p, .effort = effort};
@@ -663,13 +670,13 @@ mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodi
     size_t mark = proof->n;
 
     *verdict = MPL_EXACT_STOPPED;
-    if (b->n == 0)
+    if (bodies->n == 0)
         return MPL_OK;
-    MPL_TRY(core_init(&s, b, &t));
+    MPL_TRY(core_init(&s, bodies, &t));
     if (offset != NULL)
         hand_down(&t, offset);
     for (uint32_t k = 0; k < t.n_dropped; k++) /* dropped bodies have one member and its number */
-        mpl_proof_add(proof, 'd', b->buffer[t.dropped[k]], 0, 0);
+        mpl_proof_add(proof, 'd', bodies->buffer[t.dropped[k]], 0, 0);
     for (; r.any && !r.done && left_to_try(&s) && !proof->failed; r.node_limit *= 4) {
         r.any = false;
         MPL_TRY(refute_core(&r, &t));

@@ -75,156 +75,157 @@ static int64_t round_up(int64_t at, int64_t align)
 }
 
 /* Raises a family to `least`; *holds false: it cannot start there. */
-static mpl_status lift(search *s, uint32_t family, int64_t least, bool *holds)
+static mpl_status lift(search *self, uint32_t family, int64_t least, bool *holds)
 {
-    MPL_PASS(mpl_trail_push(s->ctx, &s->trail, family, s->start[family]));
-    s->start[family] = round_up(least, s->align[family]);
-    if ((s->fixed[family] >= 0 && s->start[family] > s->fixed[family]) ||
-        s->start[family] + s->end[family] > s->cap)
+    MPL_PASS(mpl_trail_push(self->ctx, &self->trail, family, self->start[family]));
+    self->start[family] = round_up(least, self->align[family]);
+    if ((self->fixed[family] >= 0 && self->start[family] > self->fixed[family]) ||
+        self->start[family] + self->end[family] > self->cap)
         *holds = false;
     return MPL_OK;
 }
 
 /* Propagates raised starts from the queue. `origin` is the lower end of the new arc. With equal
  * alignments it must not rise in turn: that is a cycle without end. */
-static mpl_status propagate(search *s, uint32_t first, uint32_t origin, bool *holds)
+static mpl_status propagate(search *self, uint32_t first, uint32_t origin, bool *holds)
 {
     mpl_status st = MPL_OK;
     uint32_t head = 0, n = 1;
 
-    s->queue[0] = first;
-    s->queued[first] = 1;
+    self->queue[0] = first;
+    self->queued[first] = 1;
     while (n > 0) {
-        uint32_t family = s->queue[head];
+        uint32_t family = self->queue[head];
 
-        head = head == s->n_families ? 0 : head + 1;
+        head = head == self->n_families ? 0 : head + 1;
         n--;
-        s->queued[family] = 0;
-        for (uint32_t a = s->head[family]; *holds && a != MPL_NONE; a = s->arcs[a].next) {
-            uint32_t to = s->arcs[a].to;
-            int64_t least = s->start[family] + s->arcs[a].distance;
+        self->queued[family] = 0;
+        for (uint32_t a = self->head[family]; *holds && a != MPL_NONE; a = self->arcs[a].next) {
+            uint32_t to = self->arcs[a].to;
+            int64_t least = self->start[family] + self->arcs[a].distance;
 
-            s->effort->ticks++;
-            if (least <= s->start[to])
+            self->effort->ticks++;
+            if (least <= self->start[to])
                 continue;
-            if (to == origin && s->even)
+            if (to == origin && self->even)
                 *holds = false;
-            s->stopped = s->stopped || s->effort->ticks >= s->effort->tick_limit;
-            *holds = *holds && !s->stopped;
-            MPL_TRY(lift(s, to, least, holds));
-            if (*holds && !s->queued[to]) {
-                s->queue[(head + n) % (s->n_families + 1)] = to;
-                s->queued[to] = 1;
+            self->stopped = self->stopped || self->effort->ticks >= self->effort->tick_limit;
+            *holds = *holds && !self->stopped;
+            MPL_TRY(lift(self, to, least, holds));
+            if (*holds && !self->queued[to]) {
+                self->queue[(head + n) % (self->n_families + 1)] = to;
+                self->queued[to] = 1;
                 n++;
             }
         }
     }
 out:
     if (st != MPL_OK)
-        memset(s->queued, 0, s->n_families);
+        memset(self->queued, 0, self->n_families);
     return st;
 }
 
 /* Adds the arc: `upper` starts at least `distance` above `lower`. */
-static mpl_status decide(search *s, uint32_t lower, uint32_t upper, int64_t distance, bool *holds)
+static mpl_status decide(search *self, uint32_t lower, uint32_t upper, int64_t distance,
+                         bool *holds)
 {
-    if (s->even)
-        distance = round_up(distance, s->grain);
-    MPL_PASS(mpl_reserve(s->ctx, s->arcs, s->arcs_room, s->n_arcs + 1));
-    s->arcs[s->n_arcs] = (arc){lower, upper, s->head[lower], distance};
-    s->head[lower] = (uint32_t)s->n_arcs++;
-    if (*holds && s->start[lower] + distance > s->start[upper]) {
-        MPL_PASS(lift(s, upper, s->start[lower] + distance, holds));
+    if (self->even)
+        distance = round_up(distance, self->grain);
+    MPL_PASS(mpl_reserve(self->ctx, self->arcs, self->arcs_room, self->n_arcs + 1));
+    self->arcs[self->n_arcs] = (arc){lower, upper, self->head[lower], distance};
+    self->head[lower] = (uint32_t)self->n_arcs++;
+    if (*holds && self->start[lower] + distance > self->start[upper]) {
+        MPL_PASS(lift(self, upper, self->start[lower] + distance, holds));
         if (*holds)
-            MPL_PASS(propagate(s, upper, lower, holds));
+            MPL_PASS(propagate(self, upper, lower, holds));
     }
     return MPL_OK;
 }
 
 enum { I_BELOW, J_BELOW, JOINED, N_WAYS };
 
-static int64_t distance_of(const search *s, uint32_t lower, uint32_t upper)
+static int64_t distance_of(const search *self, uint32_t lower, uint32_t upper)
 {
-    return s->at[lower] + (int64_t)s->p->bytes[s->buffer[lower]] - s->at[upper];
+    return self->at[lower] + (int64_t)self->p->bytes[self->buffer[lower]] - self->at[upper];
 }
 
-static mpl_status take(search *s, const two *t, int way, bool *holds)
+static mpl_status take(search *self, const two *t, int way, bool *holds)
 {
     uint32_t i = t->i, j = t->j;
 
     if (way == I_BELOW)
-        return decide(s, s->family[i], s->family[j], distance_of(s, i, j), holds);
+        return decide(self, self->family[i], self->family[j], distance_of(self, i, j), holds);
     if (way == J_BELOW)
-        return decide(s, s->family[j], s->family[i], distance_of(s, j, i), holds);
-    if (s->even && (s->at[i] - s->at[j]) % s->grain != 0)
+        return decide(self, self->family[j], self->family[i], distance_of(self, j, i), holds);
+    if (self->even && (self->at[i] - self->at[j]) % self->grain != 0)
         *holds = false;
-    MPL_PASS(decide(s, s->family[i], s->family[j], s->at[i] - s->at[j], holds));
-    return decide(s, s->family[j], s->family[i], s->at[j] - s->at[i], holds);
+    MPL_PASS(decide(self, self->family[i], self->family[j], self->at[i] - self->at[j], holds));
+    return decide(self, self->family[j], self->family[i], self->at[j] - self->at[i], holds);
 }
 
 typedef struct state {
     size_t n_arcs, n_trail;
 } state;
 
-static void undo(search *s, state to)
+static void undo(search *self, state to)
 {
-    while (s->trail.n > to.n_trail) {
-        const struct mpl_trail_step *t = &s->trail.step[--s->trail.n];
+    while (self->trail.n > to.n_trail) {
+        const struct mpl_trail_step *step = &self->trail.step[--self->trail.n];
 
-        s->start[t->what] = t->old;
+        self->start[step->what] = step->old;
     }
-    while (s->n_arcs > to.n_arcs) { /* the newest arc is the first of its list */
-        const arc *last = &s->arcs[--s->n_arcs];
+    while (self->n_arcs > to.n_arcs) { /* the newest arc is the first of its list */
+        const arc *last = &self->arcs[--self->n_arcs];
 
-        s->head[last->from] = last->next;
+        self->head[last->from] = last->next;
     }
 }
 
 /* ---- a node ---- */
 
-static int64_t place_of(const search *s, uint32_t i)
+static int64_t place_of(const search *self, uint32_t i)
 {
-    return s->start[s->family[i]] + s->at[i];
+    return self->start[self->family[i]] + self->at[i];
 }
 
-static int64_t bytes_of(const search *s, uint32_t i)
+static int64_t bytes_of(const search *self, uint32_t i)
 {
-    return (int64_t)s->p->bytes[s->buffer[i]];
+    return (int64_t)self->p->bytes[self->buffer[i]];
 }
 
 /* Least rise of the higher family in each of the ways; -1: impossible. False: no rule is broken. */
-static bool weigh(const search *s, const two *t, int64_t rise[N_WAYS])
+static bool weigh(const search *self, const two *t, int64_t rise[N_WAYS])
 {
-    uint32_t i = t->i, j = t->j, fi = s->family[i], fj = s->family[j];
-    int64_t x = place_of(s, i), y = place_of(s, j);
+    uint32_t i = t->i, j = t->j, fi = self->family[i], fj = self->family[j];
+    int64_t x = place_of(self, i), y = place_of(self, j);
 
-    if (x >= y + bytes_of(s, j) || y >= x + bytes_of(s, i) || (x == y && t->may_join))
+    if (x >= y + bytes_of(self, j) || y >= x + bytes_of(self, i) || (x == y && t->may_join))
         return false;
-    rise[I_BELOW] = x + bytes_of(s, i) - y;
-    rise[J_BELOW] = y + bytes_of(s, j) - x;
+    rise[I_BELOW] = x + bytes_of(self, i) - y;
+    rise[J_BELOW] = y + bytes_of(self, j) - x;
     rise[JOINED] = !t->may_join ? -1 : x > y ? x - y : y - x;
-    if (s->start[fj] + rise[I_BELOW] + s->end[fj] > s->cap)
+    if (self->start[fj] + rise[I_BELOW] + self->end[fj] > self->cap)
         rise[I_BELOW] = -1;
-    if (s->start[fi] + rise[J_BELOW] + s->end[fi] > s->cap)
+    if (self->start[fi] + rise[J_BELOW] + self->end[fi] > self->cap)
         rise[J_BELOW] = -1;
-    if (rise[JOINED] >= 0 && (x > y ? s->start[fj] + rise[JOINED] + s->end[fj]
-                                    : s->start[fi] + rise[JOINED] + s->end[fi]) > s->cap)
+    if (rise[JOINED] >= 0 && (x > y ? self->start[fj] + rise[JOINED] + self->end[fj]
+                                    : self->start[fi] + rise[JOINED] + self->end[fi]) > self->cap)
         rise[JOINED] = -1;
     return true;
 }
 
 /* Chooses the conflict to branch on: one with at most one way out, else the one whose cheapest way
  * costs most. MPL_NONE: the starts are a plan. */
-static uint32_t choose(search *s, int64_t rise[N_WAYS])
+static uint32_t choose(search *self, int64_t rise[N_WAYS])
 {
     uint32_t chosen = MPL_NONE, fewest = N_WAYS + 1;
     int64_t most = -1, now[N_WAYS];
 
-    for (uint32_t k = 0; k < s->n_pairs && fewest > 1; k++) {
+    for (uint32_t k = 0; k < self->n_pairs && fewest > 1; k++) {
         int64_t least = INT64_MAX;
         uint32_t ways = 0;
 
-        if (!weigh(s, &s->pair[k], now))
+        if (!weigh(self, &self->pair[k], now))
             continue;
         for (int w = 0; w < N_WAYS; w++)
             if (now[w] >= 0) {
@@ -239,73 +240,75 @@ static uint32_t choose(search *s, int64_t rise[N_WAYS])
         chosen = k;
         memcpy(rise, now, sizeof now);
     }
-    s->effort->ticks += s->n_pairs;
+    self->effort->ticks += self->n_pairs;
     return chosen;
 }
 
 /* Whether some live set cannot end within the cap. */
-static bool too_high(search *s)
+static bool too_high(search *self)
 {
-    for (uint32_t c = 0; c < s->n_cliques; c++) {
+    for (uint32_t c = 0; c < self->n_cliques; c++) {
         uint32_t n = 0;
         int64_t sum = 0, rest = 0;
 
-        for (uint32_t k = s->clique_begin[c]; k < s->clique_begin[c + 1]; k++, n++) {
-            uint32_t m = s->clique[k], to = n;
+        for (uint32_t k = self->clique_begin[c]; k < self->clique_begin[c + 1]; k++, n++) {
+            uint32_t m = self->clique[k], to = n;
 
-            for (; to > 0 && place_of(s, s->sorted[to - 1]) < place_of(s, m); to--)
-                s->sorted[to] = s->sorted[to - 1];
-            s->sorted[to] = m;
+            for (; to > 0 && place_of(self, self->sorted[to - 1]) < place_of(self, m); to--)
+                self->sorted[to] = self->sorted[to - 1];
+            self->sorted[to] = m;
         }
-        s->effort->ticks += n;
+        self->effort->ticks += n;
         for (uint32_t k = 0; k < n; k++) { /* top down */
-            int64_t slots = round_up(bytes_of(s, s->sorted[k]), s->grain);
+            int64_t slots = round_up(bytes_of(self, self->sorted[k]), self->grain);
 
             sum += slots;
-            rest =
-                slots - bytes_of(s, s->sorted[k]) > rest ? slots - bytes_of(s, s->sorted[k]) : rest;
-            if (place_of(s, s->sorted[k]) + sum - rest > s->cap)
+            rest = slots - bytes_of(self, self->sorted[k]) > rest
+                       ? slots - bytes_of(self, self->sorted[k])
+                       : rest;
+            if (place_of(self, self->sorted[k]) + sum - rest > self->cap)
                 return true;
         }
     }
     return false;
 }
 
-static void keep(search *s)
+static void keep(search *self)
 {
-    s->height = 0;
-    for (uint32_t i = 0; i < s->n; i++) {
-        s->offset[s->buffer[i]] = (uint64_t)place_of(s, i);
-        s->height = mpl_max_u64(s->height, (uint64_t)(place_of(s, i) + bytes_of(s, i)));
+    self->height = 0;
+    for (uint32_t i = 0; i < self->n; i++) {
+        self->offset[self->buffer[i]] = (uint64_t)place_of(self, i);
+        self->height = mpl_max_u64(self->height, (uint64_t)(place_of(self, i) + bytes_of(self, i)));
     }
-    s->cap = (int64_t)s->height - 1;
+    self->cap = (int64_t)self->height - 1;
 }
 
-static bool is_done(search *s)
+static bool is_done(search *self)
 {
-    const mpl_exact_effort *e = s->effort;
+    const mpl_exact_effort *effort = self->effort;
 
-    if (s->height <= mpl_max_u64(s->bound, s->enough))
+    if (self->height <= mpl_max_u64(self->bound, self->enough))
         return true;
-    s->effort->by_clock = e->by_clock || mpl_exact_late(e->deadline_ns, e->watch);
-    s->stopped = s->stopped || e->by_clock || e->ticks >= e->tick_limit;
-    return s->stopped;
+    self->effort->by_clock = effort->by_clock || mpl_exact_late(effort->deadline_ns, effort->watch);
+    self->stopped = self->stopped || effort->by_clock || effort->ticks >= effort->tick_limit;
+    return self->stopped;
 }
 
-static mpl_status visit(search *s)
+static mpl_status visit(search *self)
 {
-    state here = {s->n_arcs, s->trail.n};
+    state here = {self->n_arcs, self->trail.n};
     int64_t rise[N_WAYS];
     uint32_t k = 0;
     bool holds = true;
 
-    for (uint32_t f = 0; f < s->n_families; f++)
-        holds = holds && s->start[f] + s->end[f] <= s->cap; /* the cap may have sunk meanwhile */
-    if (!holds || is_done(s) || too_high(s))
+    for (uint32_t f = 0; f < self->n_families; f++)
+        holds = holds && self->start[f] + self->end[f] <= self->cap; /* the cap may have sunk
+                                                                        meanwhile */
+    if (!holds || is_done(self) || too_high(self))
         return MPL_OK;
-    k = choose(s, rise);
+    k = choose(self, rise);
     if (k == MPL_NONE) {
-        keep(s);
+        keep(self);
         return MPL_OK;
     }
     for (;;) {
@@ -314,86 +317,87 @@ static mpl_status visit(search *s)
         for (int w = 0; w < N_WAYS; w++)
             if (rise[w] >= 0 && (way < 0 || rise[w] < rise[way]))
                 way = w;
-        if (way < 0 || is_done(s))
+        if (way < 0 || is_done(self))
             break;
         rise[way] = -1;
         holds = true;
-        MPL_PASS(take(s, &s->pair[k], way, &holds));
+        MPL_PASS(take(self, &self->pair[k], way, &holds));
         if (holds)
-            MPL_PASS(visit(s));
-        undo(s, here);
+            MPL_PASS(visit(self));
+        undo(self, here);
     }
     return MPL_OK;
 }
 
 /* ---- making ---- */
 
-static mpl_status add_members(search *s, uint32_t pool)
+static mpl_status add_members(search *self, uint32_t pool)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     uint32_t *of = NULL;
     uint32_t n = 0;
 
     for (mpl_buffer b = 0; b < p->n; b++)
         n += p->pool[b] == pool;
-    MPL_TRY(mpl_new(s->ctx, of, p->n));
-    MPL_TRY(mpl_new_each(s->ctx, n, s->buffer, s->family, s->at, s->sorted, s->align, s->end,
-                         s->fixed));
+    MPL_TRY(mpl_new(self->ctx, of, p->n));
+    MPL_TRY(mpl_new_each(self->ctx, n, self->buffer, self->family, self->at, self->sorted,
+                         self->align, self->end, self->fixed));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == pool && p->inside[b] == b)
-            of[b] = s->n_families++;
+            of[b] = self->n_families++;
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t f = of[p->inside[b]];
         int64_t end = (int64_t)(p->inside_at[b] + p->bytes[b]);
 
         if (p->pool[b] != pool)
             continue;
-        s->buffer[s->n] = b;
-        s->at[s->n] = (int64_t)p->inside_at[b];
-        s->family[s->n++] = f;
-        s->end[f] = end > s->end[f] ? end : s->end[f];
+        self->buffer[self->n] = b;
+        self->at[self->n] = (int64_t)p->inside_at[b];
+        self->family[self->n++] = f;
+        self->end[f] = end > self->end[f] ? end : self->end[f];
         if (p->inside[b] == b) {
-            s->align[f] = p->align[b];
-            s->fixed[f] =
+            self->align[f] = p->align[b];
+            self->fixed[f] =
                 p->fixed != NULL && p->fixed[b] != MPL_UNFIXED ? (int64_t)p->fixed[b] : -1;
         }
     }
 out:
-    mpl_free(s->ctx, of);
+    mpl_free(self->ctx, of);
     return st;
 }
 
-static void find_grain(search *s)
+static void find_grain(search *self)
 {
-    s->grain = INT64_C(1) << 31;
-    s->even = true;
-    for (uint32_t f = 0; f < s->n_families; f++)
-        s->grain = s->align[f] < s->grain ? s->align[f] : s->grain;
-    for (uint32_t i = 0; i < s->n; i++)
-        s->grain =
-            s->p->align[s->buffer[i]] < s->grain ? (int64_t)s->p->align[s->buffer[i]] : s->grain;
-    for (uint32_t f = 0; f < s->n_families; f++)
-        s->even = s->even && s->align[f] == s->grain && s->fixed[f] < 0;
+    self->grain = INT64_C(1) << 31;
+    self->even = true;
+    for (uint32_t f = 0; f < self->n_families; f++)
+        self->grain = self->align[f] < self->grain ? self->align[f] : self->grain;
+    for (uint32_t i = 0; i < self->n; i++)
+        self->grain = self->p->align[self->buffer[i]] < self->grain
+                          ? (int64_t)self->p->align[self->buffer[i]]
+                          : self->grain;
+    for (uint32_t f = 0; f < self->n_families; f++)
+        self->even = self->even && self->align[f] == self->grain && self->fixed[f] < 0;
 }
 
 /* *fits: there are at most MAX_PAIRS. */
-static mpl_status add_pairs(search *s, bool *fits)
+static mpl_status add_pairs(search *self, bool *fits)
 {
     size_t room = 0;
 
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = 0; i < self->n; i++)
         for (uint32_t j = 0; j < i; j++) {
-            mpl_buffer a = s->buffer[i], b = s->buffer[j];
+            mpl_buffer a = self->buffer[i], b = self->buffer[j];
 
-            if (s->family[i] == s->family[j] || !mpl_conflict(s->p, a, b))
+            if (self->family[i] == self->family[j] || !mpl_conflict(self->p, a, b))
                 continue;
-            if (s->n_pairs == MAX_PAIRS) {
+            if (self->n_pairs == MAX_PAIRS) {
                 *fits = false;
                 return MPL_OK;
             }
-            MPL_PASS(mpl_reserve(s->ctx, s->pair, room, (size_t)s->n_pairs + 1));
-            s->pair[s->n_pairs++] = (two){i, j, mpl_is_pair(s->p, a, b)};
+            MPL_PASS(mpl_reserve(self->ctx, self->pair, room, (size_t)self->n_pairs + 1));
+            self->pair[self->n_pairs++] = (two){i, j, mpl_is_pair(self->p, a, b)};
         }
     *fits = true;
     return MPL_OK;
@@ -409,64 +413,64 @@ static bool is_alive(const mpl_problem *p, mpl_buffer b, uint32_t step)
 }
 
 /* Whether m may overwrite a buffer alive at `step`, so that it needs no room of its own there. */
-static bool may_rest_on_another(const search *s, uint32_t m, uint32_t step)
+static bool may_rest_on_another(const search *self, uint32_t m, uint32_t step)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
 
     for (uint32_t i = 0; i < p->n_in_place; i++)
-        if (p->in_place_out[i] == s->buffer[m] && is_alive(p, p->in_place_in[i], step))
+        if (p->in_place_out[i] == self->buffer[m] && is_alive(p, p->in_place_in[i], step))
             return true;
     return false;
 }
 
 /* Lists the live sets at births; a partial order has none. */
-static mpl_status add_cliques(search *s)
+static mpl_status add_cliques(search *self)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     size_t room = 0;
     uint32_t n = 0;
 
     if (p->before != NULL)
         return MPL_OK;
-    MPL_PASS(mpl_new(s->ctx, s->clique_begin, (size_t)s->n + 1));
-    for (uint32_t i = 0; i < s->n; i++) {
-        uint32_t step = p->birth[s->buffer[i]];
+    MPL_PASS(mpl_new(self->ctx, self->clique_begin, (size_t)self->n + 1));
+    for (uint32_t i = 0; i < self->n; i++) {
+        uint32_t step = p->birth[self->buffer[i]];
         bool seen = false;
 
         for (uint32_t j = 0; j < i; j++)
-            seen = seen || p->birth[s->buffer[j]] == step;
-        for (uint32_t m = 0; !seen && m < s->n; m++)
-            if (is_alive(p, s->buffer[m], step) && !may_rest_on_another(s, m, step)) {
-                MPL_PASS(mpl_reserve(s->ctx, s->clique, room, (size_t)n + 1));
-                s->clique[n++] = m;
+            seen = seen || p->birth[self->buffer[j]] == step;
+        for (uint32_t m = 0; !seen && m < self->n; m++)
+            if (is_alive(p, self->buffer[m], step) && !may_rest_on_another(self, m, step)) {
+                MPL_PASS(mpl_reserve(self->ctx, self->clique, room, (size_t)n + 1));
+                self->clique[n++] = m;
             }
         if (!seen)
-            s->clique_begin[++s->n_cliques] = n;
+            self->clique_begin[++self->n_cliques] = n;
     }
     return MPL_OK;
 }
 
-static void search_fini(search *s)
+static void search_fini(search *self)
 {
-    mpl_free_each(s->ctx, s->buffer, s->family, s->at, s->align, s->end, s->fixed, s->pair,
-                  s->sorted, s->clique_begin, s->clique, s->start, s->head, s->arcs, s->trail.step,
-                  s->queue, s->queued);
+    mpl_free_each(self->ctx, self->buffer, self->family, self->at, self->align, self->end,
+                  self->fixed, self->pair, self->sorted, self->clique_begin, self->clique,
+                  self->start, self->head, self->arcs, self->trail.step, self->queue, self->queued);
 }
 
-static mpl_status search_init(search *s, uint32_t pool, bool *fits)
+static mpl_status search_init(search *self, uint32_t pool, bool *fits)
 {
-    MPL_PASS(add_members(s, pool));
-    find_grain(s);
-    MPL_PASS(add_pairs(s, fits));
+    MPL_PASS(add_members(self, pool));
+    find_grain(self);
+    MPL_PASS(add_pairs(self, fits));
     if (!*fits)
         return MPL_OK;
-    MPL_PASS(add_cliques(s));
-    MPL_PASS(mpl_new_each(s->ctx, s->n_families, s->start, s->head));
-    MPL_PASS(mpl_new(s->ctx, s->queue, (size_t)s->n_families + 1));
-    MPL_PASS(mpl_new(s->ctx, s->queued, s->n_families));
-    for (uint32_t f = 0; f < s->n_families; f++) {
-        s->head[f] = MPL_NONE;
-        s->start[f] = s->fixed[f] >= 0 ? s->fixed[f] : 0;
+    MPL_PASS(add_cliques(self));
+    MPL_PASS(mpl_new_each(self->ctx, self->n_families, self->start, self->head));
+    MPL_PASS(mpl_new(self->ctx, self->queue, (size_t)self->n_families + 1));
+    MPL_PASS(mpl_new(self->ctx, self->queued, self->n_families));
+    for (uint32_t f = 0; f < self->n_families; f++) {
+        self->head[f] = MPL_NONE;
+        self->start[f] = self->fixed[f] >= 0 ? self->fixed[f] : 0;
     }
     return MPL_OK;
 }
@@ -514,60 +518,61 @@ typedef struct first {
     uint64_t *height, *goal, *got; /* [n_pools] best plan, goal, current plan [byte] */
 } first;
 
-static void offer(first *f)
+static void offer(first *self)
 {
-    const mpl_problem *p = f->p;
+    const mpl_problem *p = self->p;
 
-    memset(f->got, 0, p->n_pools * sizeof *f->got);
+    memset(self->got, 0, p->n_pools * sizeof *self->got);
     for (mpl_buffer b = 0; b < p->n; b++)
-        f->got[p->pool[b]] = mpl_max_u64(f->got[p->pool[b]], f->trial->offset[b] + p->bytes[b]);
+        self->got[p->pool[b]] =
+            mpl_max_u64(self->got[p->pool[b]], self->trial->offset[b] + p->bytes[b]);
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (f->got[p->pool[b]] < f->height[p->pool[b]])
-            f->offset[b] = f->trial->offset[b];
+        if (self->got[p->pool[b]] < self->height[p->pool[b]])
+            self->offset[b] = self->trial->offset[b];
     for (uint32_t pool = 0; pool < p->n_pools; pool++)
-        f->height[pool] = mpl_min_u64(f->height[pool], f->got[pool]);
+        self->height[pool] = mpl_min_u64(self->height[pool], self->got[pool]);
 }
 
-static bool all_good(const first *f)
+static bool all_good(const first *self)
 {
     bool good = true;
 
-    for (uint32_t pool = 0; pool < f->p->n_pools; pool++)
-        good = good && f->height[pool] <= f->goal[pool];
-    return good || f->effort->ticks >= f->tick_limit || mpl_run_late(f->run);
+    for (uint32_t pool = 0; pool < self->p->n_pools; pool++)
+        good = good && self->height[pool] <= self->goal[pool];
+    return good || self->effort->ticks >= self->tick_limit || mpl_run_late(self->run);
 }
 
-static mpl_status place_order(first *f, const mpl_buffer *order)
+static mpl_status place_order(first *self, const mpl_buffer *order)
 {
-    mpl_run part = *f->run;
+    mpl_run part = *self->run;
 
     part.ticks = 0;
-    MPL_PASS(mpl_place_all(&part, f->p, order, MPL_FIT_LOWEST, f->trial));
-    f->effort->ticks += part.ticks + f->p->n;
-    offer(f);
+    MPL_PASS(mpl_place_all(&part, self->p, order, MPL_FIT_LOWEST, self->trial));
+    self->effort->ticks += part.ticks + self->p->n;
+    offer(self);
     return MPL_OK;
 }
 
 /* Repairs the current plan: places by rising offset, then again with what ends too high first. */
-static mpl_status repair(first *f)
+static mpl_status repair(first *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = f->p;
+    const mpl_problem *p = self->p;
     mpl_buffer *order = NULL, *next = NULL;
     uint64_t best = UINT64_MAX;
 
-    MPL_TRY(mpl_new_each(f->run->ctx, p->n, order, next));
+    MPL_TRY(mpl_new_each(self->run->ctx, p->n, order, next));
     mpl_ids_ascending(p->n, order);
-    MPL_TRY(mpl_sort_ids(f->run->ctx, p->n, order, f->trial->offset));
-    MPL_TRY(place_order(f, order));
-    for (uint32_t idle = 0; idle < REPAIR_PATIENCE && !all_good(f); idle++) {
+    MPL_TRY(mpl_sort_ids(self->run->ctx, p->n, order, self->trial->offset));
+    MPL_TRY(place_order(self, order));
+    for (uint32_t idle = 0; idle < REPAIR_PATIENCE && !all_good(self); idle++) {
         uint64_t high = 0;
         uint32_t n = 0;
 
         for (int late = 0; late < 2; late++)
             for (uint32_t i = 0; i < p->n; i++) {
-                uint64_t end = f->trial->offset[order[i]] + p->bytes[order[i]],
-                         goal = f->goal[p->pool[order[i]]];
+                uint64_t end = self->trial->offset[order[i]] + p->bytes[order[i]],
+                         goal = self->goal[p->pool[order[i]]];
 
                 high = end > goal ? mpl_max_u64(high, end - goal) : high;
                 if ((end <= goal) == late)
@@ -576,23 +581,24 @@ static mpl_status repair(first *f)
         memcpy(order, next, p->n * sizeof *order);
         idle = high < best ? 0 : idle;
         best = mpl_min_u64(best, high);
-        MPL_TRY(place_order(f, order));
+        MPL_TRY(place_order(self, order));
     }
 out:
-    mpl_free_each(f->run->ctx, order, next);
+    mpl_free_each(self->run->ctx, order, next);
     return st;
 }
 
 /* Plans whole families with a quarter of the budget, if that much is left. */
-static mpl_status plan_whole(first *f)
+static mpl_status plan_whole(first *self)
 {
     mpl_status st = MPL_OK;
-    uint64_t limit = f->effort->tick_limit, left = limit - mpl_min_u64(f->effort->ticks, limit);
+    uint64_t limit = self->effort->tick_limit,
+             left = limit - mpl_min_u64(self->effort->ticks, limit);
     mpl_problem *hull = NULL;
     mpl_plan *plan = NULL;
     uint32_t *into = NULL;
-    mpl_run part = *f->run;
-    mpl_watch quiet = {.stop = f->run->watch != NULL ? f->run->watch->stop : NULL};
+    mpl_run part = *self->run;
+    mpl_watch quiet = {.stop = self->run->watch != NULL ? self->run->watch->stop : NULL};
 
     part.watch = &quiet;
     part.start_offsets = NULL;
@@ -600,20 +606,20 @@ static mpl_status plan_whole(first *f)
     part.budget_ticks = mpl_min_u64(limit / 4, left);
     if (part.deadline_ns != INT64_MAX)
         part.deadline_ns = mpl_clock_ns() + (part.deadline_ns - mpl_clock_ns()) / 4;
-    MPL_TRY(mpl_new(part.ctx, into, f->p->n));
-    MPL_TRY(mpl_problem_hull(part.ctx, f->p, &hull, into));
+    MPL_TRY(mpl_new(part.ctx, into, self->p->n));
+    MPL_TRY(mpl_problem_hull(part.ctx, self->p, &hull, into));
     MPL_TRY(mpl_plan_new(part.ctx, hull, &plan));
-    st = f->solve(&part, hull, &(mpl_exact_options){.without = f->effort->without}, plan);
-    f->effort->ticks += part.ticks;
+    st = self->solve(&part, hull, &(mpl_exact_options){.without = self->effort->without}, plan);
+    self->effort->ticks += part.ticks;
     if (st == MPL_ELIMIT || (st == MPL_OK && plan->claim == MPL_INFEASIBLE)) {
         st = MPL_OK;
         goto out;
     }
     MPL_TRY(st);
-    for (mpl_buffer b = 0; b < f->p->n; b++)
-        f->trial->offset[b] = plan->offset[into[b]] + f->p->inside_at[b];
-    offer(f);
-    MPL_TRY(repair(f));
+    for (mpl_buffer b = 0; b < self->p->n; b++)
+        self->trial->offset[b] = plan->offset[into[b]] + self->p->inside_at[b];
+    offer(self);
+    MPL_TRY(repair(self));
 out:
     mpl_problem_free(part.ctx, hull);
     mpl_plan_free(part.ctx, plan);
@@ -621,22 +627,22 @@ out:
     return st;
 }
 
-static mpl_status ask_quick(first *f)
+static mpl_status ask_quick(first *self)
 {
     static const mpl_planner *const quick[] = {&mpl_planner_greedy_size,
                                                &mpl_planner_greedy_breadth, &mpl_planner_best_fit,
                                                &mpl_planner_first_fit};
 
-    for (size_t i = 0; i < sizeof quick / sizeof *quick && !(i > 0 && all_good(f)); i++) {
-        mpl_run part = *f->run;
+    for (size_t i = 0; i < sizeof quick / sizeof *quick && !(i > 0 && all_good(self)); i++) {
+        mpl_run part = *self->run;
 
         part.ticks = 0;
         part.n_params = 0;
-        MPL_PASS(quick[i]->plan(&part, f->p, f->trial));
-        f->effort->ticks += part.ticks + f->p->n;
-        offer(f);
-        if (!all_good(f))
-            MPL_PASS(repair(f));
+        MPL_PASS(quick[i]->plan(&part, self->p, self->trial));
+        self->effort->ticks += part.ticks + self->p->n;
+        offer(self);
+        if (!all_good(self))
+            MPL_PASS(repair(self));
     }
     return MPL_OK;
 }

@@ -115,21 +115,21 @@ static mpl_status solve_pool(const mpl_run *run, const mpl_problem *p, uint32_t 
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = run->ctx;
-    mpl_bodies *b = NULL;
+    mpl_bodies *bodies = NULL;
     uint64_t *place = NULL;
 
     *height = UINT64_MAX;
-    MPL_TRY(mpl_bodies_of_pool(ctx, p, pool, &b));
-    MPL_TRY(mpl_new(ctx, place, b->n));
-    for (uint32_t i = 0; run->start_offsets != NULL && i < b->n; i++)
-        place[i] = run->start_offsets[b->buffer[i]];
-    if (run->start_offsets != NULL && b->n > 0)
-        *height = mpl_bodies_height(b, place);
-    MPL_TRY(mpl_general_solve(ctx, p, b, enough, most, effort, place, height, bound));
-    for (uint32_t i = 0; i < b->n; i++)
-        offset[b->buffer[i]] = place[i];
+    MPL_TRY(mpl_bodies_of_pool(ctx, p, pool, &bodies));
+    MPL_TRY(mpl_new(ctx, place, bodies->n));
+    for (uint32_t i = 0; run->start_offsets != NULL && i < bodies->n; i++)
+        place[i] = run->start_offsets[bodies->buffer[i]];
+    if (run->start_offsets != NULL && bodies->n > 0)
+        *height = mpl_bodies_height(bodies, place);
+    MPL_TRY(mpl_general_solve(ctx, p, bodies, enough, most, effort, place, height, bound));
+    for (uint32_t i = 0; i < bodies->n; i++)
+        offset[bodies->buffer[i]] = place[i];
 out:
-    mpl_bodies_free(ctx, b);
+    mpl_bodies_free(ctx, bodies);
     mpl_free(ctx, place);
     return st;
 }
@@ -252,28 +252,30 @@ out:
 }
 
 /* Writes a refutation found by search. */
-static mpl_status write_refutation(const mpl_problem *p, const mpl_refutation *r,
+static mpl_status write_refutation(const mpl_problem *p, const mpl_refutation *refutation,
                                    const uint64_t *offset, mpl_exact_effort *effort,
                                    mpl_proof *proof, bool *done)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = proof->ctx;
-    mpl_bodies *b = NULL;
+    mpl_bodies *bodies = NULL;
     uint64_t *place = NULL;
     mpl_exact_verdict verdict;
 
-    if (has_pairs(p, r->pool)) {
-        MPL_TRY(mpl_exact_pairs_refute(ctx, p, r->pool, r->within, effort, proof, &verdict));
+    if (has_pairs(p, refutation->pool)) {
+        MPL_TRY(mpl_exact_pairs_refute(ctx, p, refutation->pool, refutation->within, effort, proof,
+                                       &verdict));
     } else {
-        MPL_TRY(mpl_bodies_of_pool(ctx, p, r->pool, &b));
-        MPL_TRY(mpl_new(ctx, place, b->n));
-        for (uint32_t i = 0; i < b->n; i++)
-            place[i] = offset[b->buffer[i]];
-        MPL_TRY(mpl_general_refute(ctx, p, b, r->within, place, effort, proof, &verdict));
+        MPL_TRY(mpl_bodies_of_pool(ctx, p, refutation->pool, &bodies));
+        MPL_TRY(mpl_new(ctx, place, bodies->n));
+        for (uint32_t i = 0; i < bodies->n; i++)
+            place[i] = offset[bodies->buffer[i]];
+        MPL_TRY(
+            mpl_general_refute(ctx, p, bodies, refutation->within, place, effort, proof, &verdict));
     }
     *done = verdict == MPL_EXACT_FAILED;
 out:
-    mpl_bodies_free(ctx, b);
+    mpl_bodies_free(ctx, bodies);
     mpl_free(ctx, place);
     return st;
 }

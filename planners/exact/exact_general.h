@@ -16,11 +16,11 @@ typedef struct mpl_cliques {
 } mpl_cliques;
 
 /* Lists fewer cliques when little effort is left. */
-mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *b, mpl_exact_effort *effort,
+mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *bodies, mpl_exact_effort *effort,
                            mpl_cliques **out);
-void mpl_cliques_free(mpl_ctx *ctx, mpl_cliques *q);
+void mpl_cliques_free(mpl_ctx *ctx, mpl_cliques *cliques);
 /* Bytes of the heaviest clique. [byte] */
-uint64_t mpl_cliques_bound(const mpl_bodies *b, const mpl_cliques *q);
+uint64_t mpl_cliques_bound(const mpl_bodies *bodies, const mpl_cliques *cliques);
 
 /* ---- search ---- */
 
@@ -62,30 +62,30 @@ typedef struct mpl_graph_search {
     uint8_t *several; /* [n] the body has several buffers */
 } mpl_graph_search;
 
-mpl_status mpl_graph_search_new(mpl_ctx *ctx, const mpl_bodies *b, const mpl_cliques *q,
+mpl_status mpl_graph_search_new(mpl_ctx *ctx, const mpl_bodies *bodies, const mpl_cliques *cliques,
                                 mpl_graph_search **out);
-void mpl_graph_search_free(mpl_graph_search *s);
+void mpl_graph_search_free(mpl_graph_search *search);
 /* Sets a cap and forgets the failures below the old one. */
-void mpl_graph_search_cap(mpl_graph_search *s, uint64_t cap);
+void mpl_graph_search_cap(mpl_graph_search *search, uint64_t cap);
 /* Whether the bodies fit. FOUND leaves all offsets in est; FAILED is a proof. */
-mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *s);
+mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *search);
 /* Makes a search write its refutations. */
-mpl_status mpl_graph_search_prove(mpl_graph_search *s, mpl_proof *proof);
+mpl_status mpl_graph_search_prove(mpl_graph_search *search, mpl_proof *proof);
 
 /* ---- relations ---- */
 
 /* Improves the plan offset[n] of *height and the bound *bound. Stops when the plan is no higher
  * than `enough` or the bound is above `most`. Without a plan or bound pass UINT64_MAX or 0. */
-mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b,
+mpl_status mpl_general_solve(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *bodies,
                              uint64_t enough, uint64_t most, mpl_exact_effort *effort,
                              uint64_t *offset, uint64_t *height, uint64_t *bound);
 
 /* Appends to the proof a refutation of every plan within `cap` bytes. FOUND: a plan may exist;
  * STOPPED: the effort ended, or the proof is full; neither writes anything. offset[n]: the best
  * plan known, or NULL. */
-mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *b, uint64_t cap,
-                              const uint64_t *offset, mpl_exact_effort *effort, mpl_proof *proof,
-                              mpl_exact_verdict *verdict);
+mpl_status mpl_general_refute(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *bodies,
+                              uint64_t cap, const uint64_t *offset, mpl_exact_effort *effort,
+                              mpl_proof *proof, mpl_exact_verdict *verdict);
 
 /* ---- the planner ---- */
 

@@ -28,9 +28,9 @@ typedef struct runner {
     mpl_status st;
 } runner;
 
-static mpl_status run_one(runner *w, uint32_t run)
+static mpl_status run_one(runner *self, uint32_t run)
 {
-    race *g = w->of;
+    race *g = self->of;
     const mpl_exact_merging one = {
         .part = g->part, .cap = g->cap, .seed = g->seed, .run = run, .first = &g->first};
     mpl_exact_verdict verdict;
@@ -41,13 +41,13 @@ static mpl_status run_one(runner *w, uint32_t run)
                                .without = g->effort->without,
                                .n_threads = 1};
 
-    MPL_PASS(mpl_exact_merge_once(w->ctx, &one, &effort, w->offset, &verdict));
+    MPL_PASS(mpl_exact_merge_once(self->ctx, &one, &effort, self->offset, &verdict));
     g->ticks[run] = effort.ticks;
-    w->by_clock = effort.by_clock;
+    self->by_clock = effort.by_clock;
     if (verdict == MPL_EXACT_FOUND) {
         uint32_t first = atomic_load(&g->first);
 
-        w->found = run;
+        self->found = run;
         while (run < first && !atomic_compare_exchange_weak(&g->first, &first, run))
             ;
     }
@@ -89,13 +89,13 @@ static mpl_status run_all(runner *worker, uint32_t n)
 }
 
 /* Takes the plan of the first successful run, and the ticks of the runs up to it. */
-static void take(const race *g, const runner *worker, uint32_t n, mpl_exact_part *part,
+static void take(const race *self, const runner *worker, uint32_t n, mpl_exact_part *part,
                  mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
-    uint32_t first = atomic_load(&g->first);
+    uint32_t first = atomic_load(&self->first);
 
-    for (uint32_t k = 0; k < g->n_runs && k <= first; k++)
-        effort->ticks += g->ticks[k];
+    for (uint32_t k = 0; k < self->n_runs && k <= first; k++)
+        effort->ticks += self->ticks[k];
     for (uint32_t k = 0; k < n; k++) {
         effort->by_clock = effort->by_clock || worker[k].by_clock;
         if (first == UINT32_MAX || worker[k].found != first)
@@ -139,17 +139,17 @@ out:
 mpl_status mpl_exact_part_merge(mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
                                 mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
-    mpl_exact_case *c = part->side[0].c;
+    mpl_exact_case *exact_case = part->side[0].c;
     race g = {.part = part, .cap = cap, .effort = effort, .n_runs = runs};
 
     *verdict = MPL_EXACT_STOPPED;
     if (part->vast || part->n > LARGEST_N || effort->ticks >= effort->tick_limit)
         return MPL_OK;
     if (part->cap != cap) {
-        mpl_exact_case_limit(c, part->item, part->unit, cap);
+        mpl_exact_case_limit(exact_case, part->item, part->unit, cap);
         part->cap = 0; /* the other side still has the old limits */
     }
-    if (!c->plain)
+    if (!exact_case->plain)
         return MPL_OK;
     g.limit = mpl_min_u64(ticks, effort->tick_limit - effort->ticks);
     while (g.n_runs > 1 && (g.n_runs - 1) * g.limit >= effort->tick_limit - effort->ticks)

@@ -29,96 +29,97 @@ typedef struct pairs {
     bool proved;            /* no node was left undecided */
 } pairs;
 
-static uint8_t *state_of(pairs *s, uint32_t i, uint32_t j)
+static uint8_t *state_of(pairs *self, uint32_t i, uint32_t j)
 {
-    return &s->state[(size_t)i * s->n + j];
+    return &self->state[(size_t)i * self->n + j];
 }
 
-static void set_state(pairs *s, uint32_t i, uint32_t j, uint8_t state)
+static void set_state(pairs *self, uint32_t i, uint32_t j, uint8_t state)
 {
-    *state_of(s, i, j) = *state_of(s, j, i) = state;
+    *state_of(self, i, j) = *state_of(self, j, i) = state;
 }
 
-static uint64_t fixed_at(const pairs *s, uint32_t i)
+static uint64_t fixed_at(const pairs *self, uint32_t i)
 {
-    return s->p->fixed != NULL ? s->p->fixed[s->buffer[i]] : MPL_UNFIXED;
+    return self->p->fixed != NULL ? self->p->fixed[self->buffer[i]] : MPL_UNFIXED;
 }
 
 /* Whether i and j break a rule at one offset. */
-static bool clash(pairs *s, uint32_t i, uint32_t j)
+static bool clash(pairs *self, uint32_t i, uint32_t j)
 {
-    uint8_t state = *state_of(s, i, j);
-    uint64_t a = fixed_at(s, i), b = fixed_at(s, j);
+    uint8_t state = *state_of(self, i, j);
+    uint64_t a = fixed_at(self, i), b = fixed_at(self, j);
 
-    if (mpl_bit_has(s->rival + (size_t)i * s->n_words, j) && state != OPEN && state != TAKEN)
+    if (mpl_bit_has(self->rival + (size_t)i * self->n_words, j) && state != OPEN && state != TAKEN)
         return true;
     return (a != MPL_UNFIXED && b != MPL_UNFIXED && a != b) ||
-           (a != MPL_UNFIXED && a % s->p->align[s->buffer[j]] != 0) ||
-           (b != MPL_UNFIXED && b % s->p->align[s->buffer[i]] != 0);
+           (a != MPL_UNFIXED && a % self->p->align[self->buffer[j]] != 0) ||
+           (b != MPL_UNFIXED && b % self->p->align[self->buffer[i]] != 0);
 }
 
 /* Groups buffers that taken pairs connect into body[], dense from 0; false: two of a body clash. */
-static bool group(pairs *s)
+static bool group(pairs *self)
 {
     uint32_t n_bodies = 0;
 
-    for (uint32_t i = 0; i < s->n; i++)
-        s->body[i] = MPL_NONE;
-    for (uint32_t first = 0; first < s->n; first++) {
-        bool grown = s->body[first] == MPL_NONE;
+    for (uint32_t i = 0; i < self->n; i++)
+        self->body[i] = MPL_NONE;
+    for (uint32_t first = 0; first < self->n; first++) {
+        bool grown = self->body[first] == MPL_NONE;
 
         if (!grown)
             continue;
-        s->body[first] = n_bodies;
+        self->body[first] = n_bodies;
         while (grown) {
             grown = false;
-            for (uint32_t i = first; i < s->n; i++)
-                for (uint32_t j = first; s->body[i] == n_bodies && j < s->n; j++)
-                    if (s->body[j] == MPL_NONE && *state_of(s, i, j) == TAKEN) {
-                        s->body[j] = n_bodies;
+            for (uint32_t i = first; i < self->n; i++)
+                for (uint32_t j = first; self->body[i] == n_bodies && j < self->n; j++)
+                    if (self->body[j] == MPL_NONE && *state_of(self, i, j) == TAKEN) {
+                        self->body[j] = n_bodies;
                         grown = true;
                     }
         }
         n_bodies++;
     }
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = 0; i < self->n; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (s->body[i] == s->body[j] && clash(s, i, j))
+            if (self->body[i] == self->body[j] && clash(self, i, j))
                 return false;
     return true;
 }
 
 /* Makes the relaxation of the node. */
-static mpl_status relax(pairs *s, mpl_bodies **out)
+static mpl_status relax(pairs *self, mpl_bodies **out)
 {
     mpl_status st = MPL_OK;
     uint64_t *rival = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, rival, (size_t)s->n * s->n_words));
-    for (uint32_t i = 0; i < s->n; i++)
-        for (uint32_t j = 0; j < s->n; j++)
-            if (mpl_bit_has(s->rival + (size_t)i * s->n_words, j) && s->body[i] != s->body[j] &&
-                *state_of(s, i, j) != OPEN)
-                mpl_bit_add(rival + (size_t)i * s->n_words, j);
-    MPL_TRY(mpl_bodies_new_take(s->ctx, s->p, s->buffer, s->body, s->n, &rival, out));
+    MPL_TRY(mpl_new(self->ctx, rival, (size_t)self->n * self->n_words));
+    for (uint32_t i = 0; i < self->n; i++)
+        for (uint32_t j = 0; j < self->n; j++)
+            if (mpl_bit_has(self->rival + (size_t)i * self->n_words, j) &&
+                self->body[i] != self->body[j] && *state_of(self, i, j) != OPEN)
+                mpl_bit_add(rival + (size_t)i * self->n_words, j);
+    MPL_TRY(
+        mpl_bodies_new_take(self->ctx, self->p, self->buffer, self->body, self->n, &rival, out));
 out:
-    mpl_free(s->ctx, rival);
+    mpl_free(self->ctx, rival);
     return st;
 }
 
 /* Finds the open pair of most bytes that overlaps at two offsets; false: none. */
-static bool find_broken(pairs *s, const mpl_bodies *b, const uint64_t *place, uint32_t *left,
-                        uint32_t *right)
+static bool find_broken(pairs *self, const mpl_bodies *bodies, const uint64_t *place,
+                        uint32_t *left, uint32_t *right)
 {
     uint64_t most = 0;
 
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = 0; i < self->n; i++)
         for (uint32_t j = 0; j < i; j++) {
-            uint64_t x = place[b->body[i]], y = place[b->body[j]];
-            uint64_t least = mpl_min_u64(b->member_bytes[i], b->member_bytes[j]);
+            uint64_t x = place[bodies->body[i]], y = place[bodies->body[j]];
+            uint64_t least = mpl_min_u64(bodies->member_bytes[i], bodies->member_bytes[j]);
 
-            if (*state_of(s, i, j) == OPEN && x != y && x < y + b->member_bytes[j] &&
-                y < x + b->member_bytes[i] && least > most) {
+            if (*state_of(self, i, j) == OPEN && x != y && x < y + bodies->member_bytes[j] &&
+                y < x + bodies->member_bytes[i] && least > most) {
                 most = least;
                 *left = i, *right = j;
             }
@@ -126,88 +127,88 @@ static bool find_broken(pairs *s, const mpl_bodies *b, const uint64_t *place, ui
     return most > 0;
 }
 
-static bool done(const pairs *s)
+static bool done(const pairs *self)
 {
-    return s->height <= mpl_max_u64(s->bound, s->enough) || s->bound > s->most;
+    return self->height <= mpl_max_u64(self->bound, self->enough) || self->bound > self->most;
 }
 
-static mpl_status search(pairs *s, bool root)
+static mpl_status search(pairs *self, bool root)
 {
     mpl_status st = MPL_OK;
-    mpl_bodies *b = NULL;
+    mpl_bodies *bodies = NULL;
     uint64_t *place = NULL, height = UINT64_MAX, bound = 0;
     uint32_t i = 0, j = 0;
     bool broken;
 
-    if (!group(s))
+    if (!group(self))
         return MPL_OK;
-    if (s->effort->by_clock || s->effort->ticks >= s->effort->tick_limit) {
-        s->proved = false;
+    if (self->effort->by_clock || self->effort->ticks >= self->effort->tick_limit) {
+        self->proved = false;
         return MPL_OK;
     }
-    s->effort->ticks += (uint64_t)s->n * s->n / 2; /* the relation is rebuilt */
-    MPL_TRY(relax(s, &b));
-    MPL_TRY(mpl_new(s->ctx, place, b->n));
-    MPL_TRY(mpl_general_solve(s->ctx, s->p, b, mpl_max_u64(s->bound, s->enough), s->height - 1,
-                              s->effort, place, &height, &bound));
+    self->effort->ticks += (uint64_t)self->n * self->n / 2; /* the relation is rebuilt */
+    MPL_TRY(relax(self, &bodies));
+    MPL_TRY(mpl_new(self->ctx, place, bodies->n));
+    MPL_TRY(mpl_general_solve(self->ctx, self->p, bodies, mpl_max_u64(self->bound, self->enough),
+                              self->height - 1, self->effort, place, &height, &bound));
     if (root)
-        s->bound = mpl_max_u64(s->bound, mpl_min_u64(bound, s->height));
-    if (bound >= s->height || done(s))
+        self->bound = mpl_max_u64(self->bound, mpl_min_u64(bound, self->height));
+    if (bound >= self->height || done(self))
         goto out;
-    if (height >= s->height) {
-        s->proved = false;
+    if (height >= self->height) {
+        self->proved = false;
         goto out;
     }
-    broken = find_broken(s, b, place, &i, &j);
+    broken = find_broken(self, bodies, place, &i, &j);
     if (!broken) {
-        s->height = height;
-        for (uint32_t m = 0; m < s->n; m++)
-            s->offset[s->buffer[m]] = place[b->body[m]];
-        s->proved = s->proved && (height == bound || done(s));
+        self->height = height;
+        for (uint32_t m = 0; m < self->n; m++)
+            self->offset[self->buffer[m]] = place[bodies->body[m]];
+        self->proved = self->proved && (height == bound || done(self));
         goto out;
     }
-    for (uint8_t state = TAKEN; state <= APART && !done(s); state++) {
-        set_state(s, i, j, state);
-        MPL_TRY(search(s, false));
+    for (uint8_t state = TAKEN; state <= APART && !done(self); state++) {
+        set_state(self, i, j, state);
+        MPL_TRY(search(self, false));
     }
-    set_state(s, i, j, OPEN);
+    set_state(self, i, j, OPEN);
 out:
-    mpl_bodies_free(s->ctx, b);
-    mpl_free(s->ctx, place);
+    mpl_bodies_free(self->ctx, bodies);
+    mpl_free(self->ctx, place);
     return st;
 }
 
-static mpl_status pairs_init(pairs *s, uint32_t pool)
+static mpl_status pairs_init(pairs *self, uint32_t pool)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     uint32_t *place = NULL;
 
-    MPL_TRY(mpl_new_each(s->ctx, p->n, s->buffer, place));
+    MPL_TRY(mpl_new_each(self->ctx, p->n, self->buffer, place));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == pool)
-            place[b] = s->n, s->buffer[s->n++] = b;
-    if (s->n > MPL_EXACT_PAIRS_MOST)
+            place[b] = self->n, self->buffer[self->n++] = b;
+    if (self->n > MPL_EXACT_PAIRS_MOST)
         goto out;
-    s->n_words = s->n / 64 + (s->n % 64 != 0);
-    MPL_TRY(mpl_new(s->ctx, s->rival, (size_t)s->n * s->n_words));
-    MPL_TRY(mpl_new(s->ctx, s->state, (size_t)s->n * s->n));
-    MPL_TRY(mpl_new(s->ctx, s->body, s->n));
-    for (uint32_t i = 0; i < s->n; i++)
-        for (uint32_t j = 0; j < s->n; j++)
-            if (i != j && mpl_conflict(p, s->buffer[i], s->buffer[j]))
-                mpl_bit_add(s->rival + (size_t)i * s->n_words, j);
+    self->n_words = self->n / 64 + (self->n % 64 != 0);
+    MPL_TRY(mpl_new(self->ctx, self->rival, (size_t)self->n * self->n_words));
+    MPL_TRY(mpl_new(self->ctx, self->state, (size_t)self->n * self->n));
+    MPL_TRY(mpl_new(self->ctx, self->body, self->n));
+    for (uint32_t i = 0; i < self->n; i++)
+        for (uint32_t j = 0; j < self->n; j++)
+            if (i != j && mpl_conflict(p, self->buffer[i], self->buffer[j]))
+                mpl_bit_add(self->rival + (size_t)i * self->n_words, j);
     for (uint32_t k = 0; k < p->n_in_place; k++)
         if (p->pool[p->in_place_in[k]] == pool)
-            set_state(s, place[p->in_place_in[k]], place[p->in_place_out[k]], OPEN);
+            set_state(self, place[p->in_place_in[k]], place[p->in_place_out[k]], OPEN);
 out:
-    mpl_free(s->ctx, place);
+    mpl_free(self->ctx, place);
     return st;
 }
 
-static void pairs_fini(pairs *s)
+static void pairs_fini(pairs *self)
 {
-    mpl_free_each(s->ctx, s->buffer, s->rival, s->state, s->body);
+    mpl_free_each(self->ctx, self->buffer, self->rival, self->state, self->body);
 }
 
 mpl_status mpl_exact_pairs(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool, uint64_t enough,
@@ -242,51 +243,52 @@ out:
 /* ---- refutations ---- */
 
 /* Finds a buffer that breaks a rule with another one of its body. */
-static uint32_t find_clash(pairs *s)
+static uint32_t find_clash(pairs *self)
 {
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = 0; i < self->n; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (s->body[i] == s->body[j] && clash(s, i, j))
+            if (self->body[i] == self->body[j] && clash(self, i, j))
                 return i;
     return 0;
 }
 
-/* Writes a refutation of the node within s->most bytes: of its relaxation, or of both branches,
+/* Writes a refutation of the node within self->most bytes: of its relaxation, or of both branches,
  * with a pair taken and with that pair apart. *done: whether one was found within the effort. */
-static mpl_status refute(pairs *s, mpl_proof *proof, bool *done)
+static mpl_status refute(pairs *self, mpl_proof *proof, bool *done)
 {
     mpl_status st = MPL_OK;
-    mpl_bodies *b = NULL;
+    mpl_bodies *bodies = NULL;
     uint64_t *place = NULL, height = UINT64_MAX, bound = 0;
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
     uint32_t i = 0, j = 0;
 
     *done = false;
-    if (!group(s)) {
-        mpl_proof_add(proof, 'z', s->buffer[find_clash(s)], 0, 0);
+    if (!group(self)) {
+        mpl_proof_add(proof, 'z', self->buffer[find_clash(self)], 0, 0);
         *done = true;
         return MPL_OK;
     }
-    s->effort->ticks += (uint64_t)s->n * s->n / 2;
-    MPL_TRY(relax(s, &b));
-    MPL_TRY(mpl_new(s->ctx, place, b->n));
-    MPL_TRY(
-        mpl_general_solve(s->ctx, s->p, b, s->most, s->most, s->effort, place, &height, &bound));
-    if (bound > s->most)
-        MPL_TRY(mpl_general_refute(s->ctx, s->p, b, s->most, NULL, s->effort, proof, &verdict));
+    self->effort->ticks += (uint64_t)self->n * self->n / 2;
+    MPL_TRY(relax(self, &bodies));
+    MPL_TRY(mpl_new(self->ctx, place, bodies->n));
+    MPL_TRY(mpl_general_solve(self->ctx, self->p, bodies, self->most, self->most, self->effort,
+                              place, &height, &bound));
+    if (bound > self->most)
+        MPL_TRY(mpl_general_refute(self->ctx, self->p, bodies, self->most, NULL, self->effort,
+                                   proof, &verdict));
     *done = verdict == MPL_EXACT_FAILED;
-    if (*done || height > s->most || !find_broken(s, b, place, &i, &j))
+    if (*done || height > self->most || !find_broken(self, bodies, place, &i, &j))
         goto out;
-    mpl_proof_add(proof, 's', s->buffer[i], s->buffer[j], 0);
+    mpl_proof_add(proof, 's', self->buffer[i], self->buffer[j], 0);
     *done = true;
     for (uint8_t state = TAKEN; state <= APART && *done; state++) {
-        set_state(s, i, j, state);
-        MPL_TRY(refute(s, proof, done));
+        set_state(self, i, j, state);
+        MPL_TRY(refute(self, proof, done));
     }
-    set_state(s, i, j, OPEN);
+    set_state(self, i, j, OPEN);
 out:
-    mpl_bodies_free(s->ctx, b);
-    mpl_free(s->ctx, place);
+    mpl_bodies_free(self->ctx, bodies);
+    mpl_free(self->ctx, place);
     return st;
 }
 

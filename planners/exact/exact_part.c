@@ -59,24 +59,24 @@ static uint64_t rest_of(const mpl_exact_part *part, uint32_t item)
 }
 
 /* Live sums over time minus the largest rest of a live item (of any item in a vast part). */
-static mpl_status find_bound(mpl_exact_part *part, const mpl_exact_case *c)
+static mpl_status find_bound(mpl_exact_part *part, const mpl_exact_case *exact_case)
 {
     mpl_status st = MPL_OK;
     mpl_len *change = NULL, live = 0;
     uint64_t largest = 0;
 
-    MPL_TRY(mpl_new(part->ctx, change, (size_t)c->n_sections + 1));
-    for (int32_t i = 0; i < c->n; i++) {
-        change[c->left[i]] += c->size[i];
-        change[c->right[i]] -= c->size[i];
-        largest = mpl_max_u64(largest, rest_of(part, c->item[i]));
+    MPL_TRY(mpl_new(part->ctx, change, (size_t)exact_case->n_sections + 1));
+    for (int32_t i = 0; i < exact_case->n; i++) {
+        change[exact_case->left[i]] += exact_case->size[i];
+        change[exact_case->right[i]] -= exact_case->size[i];
+        largest = mpl_max_u64(largest, rest_of(part, exact_case->item[i]));
     }
-    for (int32_t s = 0; s < c->n_sections; s++) {
+    for (int32_t s = 0; s < exact_case->n_sections; s++) {
         uint64_t rest = part->vast ? largest : 0;
 
         live += change[s];
-        for (int32_t k = c->begin[s]; k < c->begin[s + 1] && rest < largest; k++)
-            rest = mpl_max_u64(rest, rest_of(part, c->item[c->member[k]]));
+        for (int32_t k = exact_case->begin[s]; k < exact_case->begin[s + 1] && rest < largest; k++)
+            rest = mpl_max_u64(rest, rest_of(part, exact_case->item[exact_case->member[k]]));
         part->bound = mpl_max_u64(part->bound, (uint64_t)live * part->unit - rest);
     }
     for (uint32_t i = 0; i < part->n; i++)
@@ -198,28 +198,29 @@ static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
                                                     [ORDER_AWT] = {AREA, WIDTH, TOP},
                                                     [ORDER_ZAW] = {SIZE, AREA, WIDTH}};
     mpl_status st = MPL_OK;
-    const mpl_exact_case *c = side->c;
-    uint32_t n = (uint32_t)c->n, *sorted = NULL;
+    const mpl_exact_case *exact_case = side->c;
+    uint32_t n = (uint32_t)exact_case->n, *sorted = NULL;
     uint64_t *key[N_KEYS] = {NULL}; /* largest first */
     mpl_len *load = NULL;
 
     MPL_TRY(mpl_new(ctx, sorted, n));
-    MPL_TRY(mpl_new(ctx, load, (size_t)c->n_sections));
+    MPL_TRY(mpl_new(ctx, load, (size_t)exact_case->n_sections));
     for (int k = 0; k < N_KEYS; k++)
         MPL_TRY(mpl_new(ctx, key[k], n));
-    for (int32_t s = 0; s < c->n_sections; s++)
-        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
-            load[s] += c->size[c->member[k]];
+    for (int32_t s = 0; s < exact_case->n_sections; s++)
+        for (int32_t k = exact_case->begin[s]; k < exact_case->begin[s + 1]; k++)
+            load[s] += exact_case->size[exact_case->member[k]];
     for (uint32_t i = 0; i < n; i++) {
-        mpl_len width = c->duration[i], top = 0;
+        mpl_len width = exact_case->duration[i], top = 0;
 
-        for (int32_t s = c->left[i]; s < c->right[i]; s++)
+        for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++)
             top = load[s] > top ? load[s] : top;
         key[WIDTH][i] = ~(uint64_t)width;
-        key[AREA][i] =
-            ~(uint64_t)((c->size[i] < INT64_MAX / width ? c->size[i] : INT64_MAX / width) * width);
+        key[AREA][i] = ~(uint64_t)((exact_case->size[i] < INT64_MAX / width ? exact_case->size[i]
+                                                                            : INT64_MAX / width) *
+                                   width);
         key[TOP][i] = ~(uint64_t)top;
-        key[SIZE][i] = ~(uint64_t)c->size[i];
+        key[SIZE][i] = ~(uint64_t)exact_case->size[i];
     }
     for (int order = 0; order < MPL_EXACT_ORDERS; order++) {
         MPL_TRY(mpl_new(ctx, side->rank[order], n));
@@ -287,7 +288,7 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
 {
     mpl_status st = MPL_OK;
     mpl_exact_side *side = &part->side[member->mirrored];
-    mpl_exact_search *q = &side->search;
+    mpl_exact_search *search = &side->search;
     uint64_t nodes = part->node_limit;
 
     MPL_TRY(side_open(part, member->mirrored));
@@ -300,19 +301,19 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     side->x->filter_sweeps = lap % 2 == 0 ? 1 : 4; /* cheap nodes, or few */
     if (!mpl_exact_uses(effort->without, MPL_RULE_fill))
         side->x->filter_slack = -1;
-    q->memo = mpl_exact_uses(effort->without, MPL_RULE_memo) ? &part->memo : NULL;
-    q->without = effort->without;
-    q->rank = side->noisy;
-    q->pick = (mpl_exact_pick)member->pick;
-    q->nodes = 0;
-    q->node_limit = nodes;
-    q->tick_limit = mpl_min_u64(part->tick_limit, effort->tick_limit - effort->ticks);
-    q->deadline_ns = effort->deadline_ns;
-    q->watch = effort->watch;
-    *verdict = mpl_exact_search_run(q);
+    search->memo = mpl_exact_uses(effort->without, MPL_RULE_memo) ? &part->memo : NULL;
+    search->without = effort->without;
+    search->rank = side->noisy;
+    search->pick = (mpl_exact_pick)member->pick;
+    search->nodes = 0;
+    search->node_limit = nodes;
+    search->tick_limit = mpl_min_u64(part->tick_limit, effort->tick_limit - effort->ticks);
+    search->deadline_ns = effort->deadline_ns;
+    search->watch = effort->watch;
+    *verdict = mpl_exact_search_run(search);
     effort->ticks += side->x->ticks;
     part->search_ticks += side->x->ticks;
-    effort->by_clock = effort->by_clock || q->by_clock;
+    effort->by_clock = effort->by_clock || search->by_clock;
     if (side->x->no_memory)
         st = MPL_EMEM;
     else if (*verdict == MPL_EXACT_FOUND)

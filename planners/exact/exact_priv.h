@@ -66,10 +66,10 @@ typedef struct mpl_exact_case {
 /* Makes the case of item[n], without limits. `mirrored`: time reversed. O(n log n + members). */
 mpl_status mpl_exact_case_new(mpl_ctx *ctx, const mpl_exact_item *item, uint32_t n, bool mirrored,
                               mpl_exact_case **out);
-void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *c);
+void mpl_exact_case_free(mpl_ctx *ctx, mpl_exact_case *exact_case);
 
 /* Limits the end of every item to `cap` bytes. item[] as given to mpl_exact_case_new. */
-void mpl_exact_case_limit(mpl_exact_case *c, const mpl_exact_item *item, uint64_t unit,
+void mpl_exact_case_limit(mpl_exact_case *exact_case, const mpl_exact_item *item, uint64_t unit,
                           uint64_t cap);
 
 /* ---- states ---- */
@@ -110,27 +110,28 @@ typedef struct mpl_exact_state {
     mpl_exact_search *observed_by;
 } mpl_exact_state;
 
-mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_state **out);
-void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x);
+mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *exact_case,
+                               mpl_exact_state **out);
+void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *state);
 
 /* Resets to no item placed, every est at its start, and the limits of the case. */
-void mpl_exact_state_reset(mpl_exact_state *x);
+void mpl_exact_state_reset(mpl_exact_state *state);
 /* Sets est[n] and placed[n], with the caps of the case and an empty trail. */
-void mpl_exact_state_load(mpl_exact_state *x, const mpl_len *est, const uint8_t *placed);
+void mpl_exact_state_load(mpl_exact_state *state, const mpl_len *est, const uint8_t *placed);
 
 /* Places item i at est[i]. All open items of its sections must have an est at least as high. */
-void mpl_exact_place(mpl_exact_state *x, int32_t i);
+void mpl_exact_place(mpl_exact_state *state, int32_t i);
 /* Places item i at the top of its component, sections [a, b), whose caps sink by its size. */
-void mpl_exact_place_top(mpl_exact_state *x, int32_t i, int32_t a, int32_t b);
-void mpl_exact_raise(mpl_exact_state *x, int32_t i, mpl_len est);
+void mpl_exact_place_top(mpl_exact_state *state, int32_t i, int32_t a, int32_t b);
+void mpl_exact_raise(mpl_exact_state *state, int32_t i, mpl_len est);
 /* Propagates until nothing is dirty; false: no completion exists. */
-bool mpl_exact_settle(mpl_exact_state *x);
-void mpl_exact_undo(mpl_exact_state *x, size_t n_trail);
-void mpl_exact_sort(mpl_exact_state *x, int32_t s); /* sorts a stale section by est */
+bool mpl_exact_settle(mpl_exact_state *state);
+void mpl_exact_undo(mpl_exact_state *state, size_t n_trail);
+void mpl_exact_sort(mpl_exact_state *state, int32_t s); /* sorts a stale section by est */
 
-static inline mpl_len mpl_exact_slack(const mpl_exact_state *x, int32_t s)
+static inline mpl_len mpl_exact_slack(const mpl_exact_state *state, int32_t s)
 {
-    return x->cap[s] - x->floor[s] - x->rest[s];
+    return state->cap[s] - state->floor[s] - state->rest[s];
 }
 
 /* Whether the deadline has passed or the caller asked to stop. */
@@ -194,27 +195,27 @@ typedef struct mpl_exact_cell {
     bool nobody;
 } mpl_exact_cell;
 
-mpl_status mpl_exact_search_init(mpl_exact_search *q, mpl_exact_state *x);
-void mpl_exact_search_fini(mpl_exact_search *q);
+mpl_status mpl_exact_search_init(mpl_exact_search *search, mpl_exact_state *state);
+void mpl_exact_search_fini(mpl_exact_search *search);
 
 /* Whether the open items can be completed. FOUND leaves all offsets in est; FAILED is a proof. */
-mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q);
+mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *search);
 
 /* Makes a search write its refutations. id[n] names the items; lengths are written times `unit`
  * bytes. Writes the open items and the sections as sets, set[n_sections], first. */
-void mpl_exact_search_prove(mpl_exact_search *q, uint64_t unit, const uint32_t *id, uint32_t *set,
-                            mpl_proof *proof);
+void mpl_exact_search_prove(mpl_exact_search *search, uint64_t unit, const uint32_t *id,
+                            uint32_t *set, mpl_proof *proof);
 
 /* Chooses the cell of sections [a, b) to branch on. */
-mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b);
-/* Pushes the distinct candidates of the cell on q->stack, by rank. Returns their number; -1: no
- * memory. */
-int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell);
+mpl_exact_cell mpl_exact_choose(mpl_exact_search *search, int32_t a, int32_t b);
+/* Pushes the distinct candidates of the cell on search->stack, by rank. Returns their number; -1:
+ * no memory. */
+int32_t mpl_exact_candidates(mpl_exact_search *search, const mpl_exact_cell *cell);
 /* Takes the branch in which no item covers the cell: its candidates rise. */
-void mpl_exact_nobody(mpl_exact_search *q, int32_t section);
+void mpl_exact_nobody(mpl_exact_search *search, int32_t section);
 
 /* Finds the first sections [*a, *end) of [*a, b) that open items connect; false: there are none. */
-bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end);
+bool mpl_exact_component(const mpl_exact_state *state, int32_t *a, int32_t b, int32_t *end);
 
 /* key[0] is not 0. A NULL memo is empty and keeps nothing. When it cannot grow, it keeps less. */
 bool mpl_exact_memo_has(const mpl_exact_memo *memo, const uint64_t key[2]);
@@ -251,8 +252,8 @@ typedef struct mpl_exact_beam_result {
 
 /* Looks for a plan of the case within its limits: FOUND or STOPPED, never FAILED. Without a
  * deadline the result is the same for any number of threads. */
-mpl_status mpl_exact_beam_run(mpl_ctx *ctx, const mpl_exact_case *c, const mpl_exact_beam *o,
-                              mpl_exact_beam_result *r);
+mpl_status mpl_exact_beam_run(mpl_ctx *ctx, const mpl_exact_case *exact_case,
+                              const mpl_exact_beam *beam, mpl_exact_beam_result *result);
 
 /* ---- parts ---- */
 

@@ -25,39 +25,39 @@ static mpl_status try_member(const mpl_exact_part *part, const struct member *me
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = part->ctx;
-    mpl_exact_case *c = NULL;
-    mpl_exact_state *x = NULL;
+    mpl_exact_case *exact_case = NULL;
+    mpl_exact_state *state = NULL;
     mpl_exact_search q = {0};
     uint32_t *rank = NULL, *id = NULL, *set = NULL;
     size_t mark = proof->n;
 
-    MPL_TRY(mpl_exact_case_new(ctx, part->item, part->n, member->mirrored != 0, &c));
-    mpl_exact_case_limit(c, part->item, part->unit, cap);
-    MPL_TRY(mpl_exact_state_new(ctx, c, &x));
-    MPL_TRY(mpl_exact_search_init(&q, x));
+    MPL_TRY(mpl_exact_case_new(ctx, part->item, part->n, member->mirrored != 0, &exact_case));
+    mpl_exact_case_limit(exact_case, part->item, part->unit, cap);
+    MPL_TRY(mpl_exact_state_new(ctx, exact_case, &state));
+    MPL_TRY(mpl_exact_search_init(&q, state));
     MPL_TRY(mpl_new_each(ctx, part->n, rank, id));
-    MPL_TRY(mpl_new(ctx, set, (size_t)c->n_sections));
+    MPL_TRY(mpl_new(ctx, set, (size_t)exact_case->n_sections));
     for (uint32_t i = 0; i < part->n; i++)
-        id[i] = part->buffer[c->item[i]];
+        id[i] = part->buffer[exact_case->item[i]];
     q.rank = rank;
     q.pick = (mpl_exact_pick)member->pick;
     q.node_limit = node_limit;
     q.tick_limit = effort->tick_limit - effort->ticks;
     q.deadline_ns = effort->deadline_ns;
     q.watch = effort->watch;
-    mpl_exact_state_reset(x);
+    mpl_exact_state_reset(state);
     mpl_exact_search_prove(&q, part->unit, id, set, proof);
     *out = mpl_exact_search_run(&q);
-    effort->ticks += x->ticks;
+    effort->ticks += state->ticks;
     effort->by_clock = effort->by_clock || q.by_clock;
-    if (x->no_memory || (proof->failed && !proof->full))
+    if (state->no_memory || (proof->failed && !proof->full))
         st = MPL_EMEM;
     if (*out != MPL_EXACT_FAILED)
         proof->n = mark;
 out:
     mpl_exact_search_fini(&q);
-    mpl_exact_state_free(ctx, x);
-    mpl_exact_case_free(ctx, c);
+    mpl_exact_state_free(ctx, state);
+    mpl_exact_case_free(ctx, exact_case);
     mpl_free_each(ctx, rank, id, set);
     return st;
 }

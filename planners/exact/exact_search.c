@@ -13,21 +13,21 @@
 
 /* ---- memory of failures ---- */
 
-static void component_key(const mpl_exact_search *q, int32_t a, int32_t b, uint64_t key[2])
+static void component_key(const mpl_exact_search *search, int32_t a, int32_t b, uint64_t key[2])
 {
-    const mpl_exact_state *x = q->x;
-    const mpl_exact_case *c = x->c;
-    uint64_t cap = (uint64_t)x->cap[a];
+    const mpl_exact_state *state = search->x;
+    const mpl_exact_case *exact_case = state->c;
+    uint64_t cap = (uint64_t)state->cap[a];
 
     key[0] = mpl_rng_mix(cap + UINT64_C(0x9e3779b97f4a7c15));
     key[1] = mpl_rng_mix(cap + UINT64_C(0xd1b54a32d192ed03));
-    for (int32_t i = c->first[a]; i < c->first[b]; i++) {
+    for (int32_t i = exact_case->first[a]; i < exact_case->first[b]; i++) {
         uint64_t one;
 
-        if (x->placed[i])
+        if (state->placed[i])
             continue;
-        one = (uint64_t)x->est[i] * UINT64_C(0x9e3779b97f4a7c15) +
-              c->item[i] * UINT64_C(0xff51afd7ed558ccd);
+        one = (uint64_t)state->est[i] * UINT64_C(0x9e3779b97f4a7c15) +
+              exact_case->item[i] * UINT64_C(0xff51afd7ed558ccd);
         key[0] += mpl_rng_mix(one);
         key[1] += mpl_rng_mix(one ^ UINT64_C(0x2545f4914f6cdd1d)) * UINT64_C(0xc4ceb9fe1a85ec53);
     }
@@ -97,9 +97,9 @@ void mpl_exact_memo_fini(mpl_exact_memo *memo)
 /* ---- choosing a cell ---- */
 
 /* Sections [run_begin, run_end) around s share its floor. */
-static void find_runs(mpl_exact_search *q, int32_t a, int32_t b)
+static void find_runs(mpl_exact_search *search, int32_t a, int32_t b)
 {
-    const mpl_len *floor = q->x->floor;
+    const mpl_len *floor = search->x->floor;
 
     for (int32_t s = a; s < b;) {
         int32_t end = s + 1;
@@ -107,188 +107,191 @@ static void find_runs(mpl_exact_search *q, int32_t a, int32_t b)
         while (end < b && floor[end] == floor[s])
             end++;
         for (int32_t t = s; t < end; t++)
-            q->run_begin[t] = s, q->run_end[t] = end;
+            search->run_begin[t] = s, search->run_end[t] = end;
         s = end;
     }
 }
 
 /* value_right[t], value_left[t]: least end (est + size) of the open items of [a, b) that end, begin
  * at t. */
-static void find_values(mpl_exact_search *q, int32_t a, int32_t b)
+static void find_values(mpl_exact_search *search, int32_t a, int32_t b)
 {
-    const mpl_exact_state *x = q->x;
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_state *state = search->x;
+    const mpl_exact_case *exact_case = state->c;
 
     for (int32_t t = a; t <= b; t++)
-        q->value_left[t] = q->value_right[t] = MPL_LEN_MAX;
-    for (int32_t i = c->first[a]; i < c->first[b]; i++) {
-        mpl_len end = x->est[i] + c->size[i];
+        search->value_left[t] = search->value_right[t] = MPL_LEN_MAX;
+    for (int32_t i = exact_case->first[a]; i < exact_case->first[b]; i++) {
+        mpl_len end = state->est[i] + exact_case->size[i];
 
-        if (x->placed[i])
+        if (state->placed[i])
             continue;
-        if (end < q->value_left[c->left[i]])
-            q->value_left[c->left[i]] = end;
-        if (end < q->value_right[c->right[i]])
-            q->value_right[c->right[i]] = end;
+        if (end < search->value_left[exact_case->left[i]])
+            search->value_left[exact_case->left[i]] = end;
+        if (end < search->value_right[exact_case->right[i]])
+            search->value_right[exact_case->right[i]] = end;
     }
 }
 
 /* Whether the floor of s may stay uncovered. Then the candidates, which span [from, to), can rest
  * on an item outside s that ends low enough, or an item of s that is no candidate (its est is
  * `next`) lies low enough. */
-static bool nobody_fits(const mpl_exact_search *q, int32_t s, int32_t from, int32_t to,
+static bool nobody_fits(const mpl_exact_search *search, int32_t s, int32_t from, int32_t to,
                         mpl_len next)
 {
-    const mpl_exact_state *x = q->x;
-    mpl_len room = x->cap[s] - x->rest[s];
+    const mpl_exact_state *state = search->x;
+    mpl_len room = state->cap[s] - state->rest[s];
 
-    if (room <= x->floor[s])
+    if (room <= state->floor[s])
         return false;
     if (next <= room)
         return true;
     for (int32_t t = from + 1; t <= s; t++)
-        if (q->value_right[t] <= room)
+        if (search->value_right[t] <= room)
             return true;
     for (int32_t t = s + 1; t < to; t++)
-        if (q->value_left[t] <= room)
+        if (search->value_left[t] <= room)
             return true;
     return false;
 }
 
-static int32_t twin_of(const mpl_exact_search *q, int32_t i)
+static int32_t twin_of(const mpl_exact_search *search, int32_t i)
 {
-    return mpl_exact_uses(q->without, MPL_RULE_twins) ? q->x->c->twin[i] : -1;
+    return mpl_exact_uses(search->without, MPL_RULE_twins) ? search->x->c->twin[i] : -1;
 }
 
 /* Counts the children of the floor cell of s; false: a candidate does not lie flat there. */
-static bool inspect(mpl_exact_search *q, int32_t s, mpl_exact_cell *cell)
+static bool inspect(mpl_exact_search *search, int32_t s, mpl_exact_cell *cell)
 {
-    mpl_exact_state *x = q->x;
-    const mpl_exact_case *c = x->c;
-    const int32_t *order = x->order + c->begin[s];
-    mpl_len floor = x->floor[s];
-    int32_t k, from = s, to = s + 1, n = x->count[s];
+    mpl_exact_state *state = search->x;
+    const mpl_exact_case *exact_case = state->c;
+    const int32_t *order = state->order + exact_case->begin[s];
+    mpl_len floor = state->floor[s];
+    int32_t k, from = s, to = s + 1, n = state->count[s];
 
-    mpl_exact_sort(x, s);
+    mpl_exact_sort(state, s);
     *cell = (mpl_exact_cell){.section = s};
-    for (k = 0; k < n && x->est[order[k]] == floor; k++) {
-        int32_t i = order[k], twin = twin_of(q, i);
+    for (k = 0; k < n && state->est[order[k]] == floor; k++) {
+        int32_t i = order[k], twin = twin_of(search, i);
 
-        if (c->left[i] < q->run_begin[s] || c->right[i] > q->run_end[s])
+        if (exact_case->left[i] < search->run_begin[s] || exact_case->right[i] > search->run_end[s])
             return false;
-        from = c->left[i] < from ? c->left[i] : from;
-        to = c->right[i] > to ? c->right[i] : to;
-        cell->score += twin < 0 || x->placed[twin] || x->est[twin] != floor;
+        from = exact_case->left[i] < from ? exact_case->left[i] : from;
+        to = exact_case->right[i] > to ? exact_case->right[i] : to;
+        cell->score += twin < 0 || state->placed[twin] || state->est[twin] != floor;
     }
-    x->ticks += (uint64_t)k;
-    cell->nobody = nobody_fits(q, s, from, to, k < n ? x->est[order[k]] : MPL_LEN_MAX);
+    state->ticks += (uint64_t)k;
+    cell->nobody = nobody_fits(search, s, from, to, k < n ? state->est[order[k]] : MPL_LEN_MAX);
     cell->score += cell->nobody;
     return true;
 }
 
-static bool better(const mpl_exact_search *q, const mpl_exact_cell *one, const mpl_exact_cell *than)
+static bool better(const mpl_exact_search *search, const mpl_exact_cell *one,
+                   const mpl_exact_cell *than)
 {
-    const mpl_exact_state *x = q->x;
+    const mpl_exact_state *state = search->x;
     mpl_len first, second;
 
-    switch (q->pick) {
+    switch (search->pick) {
     case MPL_PICK_LOW:
-        first = x->floor[one->section] - x->floor[than->section];
+        first = state->floor[one->section] - state->floor[than->section];
         second = one->score - than->score;
         break;
     case MPL_PICK_TIGHT:
-        first = mpl_exact_slack(x, one->section) - mpl_exact_slack(x, than->section);
-        second = x->floor[one->section] - x->floor[than->section];
+        first = mpl_exact_slack(state, one->section) - mpl_exact_slack(state, than->section);
+        second = state->floor[one->section] - state->floor[than->section];
         break;
     case MPL_PICK_SCORE_HIGH:
         first = one->score - than->score;
-        second = x->floor[than->section] - x->floor[one->section];
+        second = state->floor[than->section] - state->floor[one->section];
         break;
     case MPL_PICK_SCORE_TIGHT:
         first = one->score - than->score;
-        second = mpl_exact_slack(x, one->section) - mpl_exact_slack(x, than->section);
+        second = mpl_exact_slack(state, one->section) - mpl_exact_slack(state, than->section);
         break;
     default:
         first = one->score - than->score;
-        second = x->floor[one->section] - x->floor[than->section];
+        second = state->floor[one->section] - state->floor[than->section];
     }
     return first < 0 || (first == 0 && second < 0);
 }
 
-mpl_exact_cell mpl_exact_choose(mpl_exact_search *q, int32_t a, int32_t b)
+mpl_exact_cell mpl_exact_choose(mpl_exact_search *search, int32_t a, int32_t b)
 {
     mpl_exact_cell best = {.section = -1}, cell;
 
-    find_runs(q, a, b);
-    find_values(q, a, b);
+    find_runs(search, a, b);
+    find_values(search, a, b);
     for (int32_t s = a; s < b; s++) {
-        if (q->x->count[s] == 0 || !inspect(q, s, &cell))
+        if (search->x->count[s] == 0 || !inspect(search, s, &cell))
             continue;
         if (cell.score <= 1)
             return cell;
-        if (best.section < 0 || better(q, &cell, &best))
+        if (best.section < 0 || better(search, &cell, &best))
             best = cell;
     }
     mpl_assert(best.section >= 0); /* all sections of the lowest floor can be branched on */
     return best;
 }
 
-int32_t mpl_exact_candidates(mpl_exact_search *q, const mpl_exact_cell *cell)
+int32_t mpl_exact_candidates(mpl_exact_search *search, const mpl_exact_cell *cell)
 {
-    mpl_exact_state *x = q->x;
-    const int32_t *order = x->order + x->c->begin[cell->section];
-    mpl_len floor = x->floor[cell->section];
-    size_t base = q->n_stack;
+    mpl_exact_state *state = search->x;
+    const int32_t *order = state->order + state->c->begin[cell->section];
+    mpl_len floor = state->floor[cell->section];
+    size_t base = search->n_stack;
 
-    if (mpl_reserve(x->ctx, q->stack, q->stack_room, base + (size_t)x->count[cell->section]) !=
-        MPL_OK) {
-        x->no_memory = x->dead = true;
+    if (mpl_reserve(state->ctx, search->stack, search->stack_room,
+                    base + (size_t)state->count[cell->section]) != MPL_OK) {
+        state->no_memory = state->dead = true;
         return -1;
     }
-    mpl_exact_sort(x, cell->section);
-    for (int32_t k = 0; k < x->count[cell->section] && x->est[order[k]] == floor; k++) {
-        int32_t i = order[k], twin = twin_of(q, i);
-        size_t at = q->n_stack;
+    mpl_exact_sort(state, cell->section);
+    for (int32_t k = 0; k < state->count[cell->section] && state->est[order[k]] == floor; k++) {
+        int32_t i = order[k], twin = twin_of(search, i);
+        size_t at = search->n_stack;
 
-        if (twin >= 0 && !x->placed[twin] && x->est[twin] == floor)
+        if (twin >= 0 && !state->placed[twin] && state->est[twin] == floor)
             continue;
-        for (; at > base && (q->rank[q->stack[at - 1]] > q->rank[i] ||
-                             (q->rank[q->stack[at - 1]] == q->rank[i] && q->stack[at - 1] > i));
+        for (; at > base && (search->rank[search->stack[at - 1]] > search->rank[i] ||
+                             (search->rank[search->stack[at - 1]] == search->rank[i] &&
+                              search->stack[at - 1] > i));
              at--)
-            q->stack[at] = q->stack[at - 1];
-        q->stack[at] = i;
-        q->n_stack++;
+            search->stack[at] = search->stack[at - 1];
+        search->stack[at] = i;
+        search->n_stack++;
     }
-    return (int32_t)(q->n_stack - base);
+    return (int32_t)(search->n_stack - base);
 }
 
 /* Lowest end of an open item outside section s that item i could rest on. */
-static mpl_len support_outside(const mpl_exact_search *q, int32_t i, int32_t s)
+static mpl_len support_outside(const mpl_exact_search *search, int32_t i, int32_t s)
 {
-    const mpl_exact_case *c = q->x->c;
+    const mpl_exact_case *exact_case = search->x->c;
     mpl_len end = MPL_LEN_MAX;
 
-    for (int32_t t = c->left[i] + 1; t <= s; t++)
-        end = q->value_right[t] < end ? q->value_right[t] : end;
-    for (int32_t t = s + 1; t < c->right[i]; t++)
-        end = q->value_left[t] < end ? q->value_left[t] : end;
+    for (int32_t t = exact_case->left[i] + 1; t <= s; t++)
+        end = search->value_right[t] < end ? search->value_right[t] : end;
+    for (int32_t t = s + 1; t < exact_case->right[i]; t++)
+        end = search->value_left[t] < end ? search->value_left[t] : end;
     return end;
 }
 
-void mpl_exact_nobody(mpl_exact_search *q, int32_t s)
+void mpl_exact_nobody(mpl_exact_search *search, int32_t s)
 {
-    mpl_exact_state *x = q->x;
-    const mpl_exact_case *c = x->c;
-    const int32_t *order = x->order + c->begin[s];
-    int32_t n = x->count[s], n_candidates = 0, lowest = -1;
-    mpl_len floor = x->floor[s], least = MPL_LEN_MAX, second = MPL_LEN_MAX;
+    mpl_exact_state *state = search->x;
+    const mpl_exact_case *exact_case = state->c;
+    const int32_t *order = state->order + exact_case->begin[s];
+    int32_t n = state->count[s], n_candidates = 0, lowest = -1;
+    mpl_len floor = state->floor[s], least = MPL_LEN_MAX, second = MPL_LEN_MAX;
 
-    mpl_exact_sort(x, s);
-    find_values(q, 0, c->n_sections);
+    mpl_exact_sort(state, s);
+    find_values(search, 0, exact_case->n_sections);
     for (int32_t k = 0; k < n; k++) {
         int32_t i = order[k];
-        bool candidate = x->est[i] == floor;
-        mpl_len end = (candidate ? support_outside(q, i, s) : x->est[i]) + c->size[i];
+        bool candidate = state->est[i] == floor;
+        mpl_len end =
+            (candidate ? support_outside(search, i, s) : state->est[i]) + exact_case->size[i];
 
         n_candidates += candidate;
         if (end < least)
@@ -296,351 +299,356 @@ void mpl_exact_nobody(mpl_exact_search *q, int32_t s)
         else if (end < second)
             second = end;
     }
-    for (int32_t k = 0; k < n_candidates && !x->dead; k++) {
-        mpl_len outside = support_outside(q, order[k], s),
+    for (int32_t k = 0; k < n_candidates && !state->dead; k++) {
+        mpl_len outside = support_outside(search, order[k], s),
                 inside = order[k] == lowest ? second : least;
         mpl_len est = outside < inside ? outside : inside;
 
-        mpl_exact_raise(x, order[k], est);
+        mpl_exact_raise(state, order[k], est);
     }
 }
 
 /* ---- proof records ---- */
 
-static void note(mpl_exact_search *q, char kind, int32_t item, uint32_t set, uint64_t last)
+static void note(mpl_exact_search *search, char kind, int32_t item, uint32_t set, uint64_t last)
 {
-    if (q->proof != NULL)
-        mpl_proof_add(q->proof, kind, item >= 0 ? q->id[item] : 0, set, last);
+    if (search->proof != NULL)
+        mpl_proof_add(search->proof, kind, item >= 0 ? search->id[item] : 0, set, last);
 }
 
 /* Restricts the proof to the open items of sections [a, b), which are a component. */
-static void note_component(mpl_exact_search *q, int32_t a, int32_t b)
+static void note_component(mpl_exact_search *search, int32_t a, int32_t b)
 {
-    int32_t i = q->x->c->first[a];
+    int32_t i = search->x->c->first[a];
 
-    if (q->proof == NULL)
+    if (search->proof == NULL)
         return;
-    while (q->x->placed[i])
+    while (search->x->placed[i])
         i++;
-    mpl_assert(i < q->x->c->first[b]);
-    mpl_proof_add(q->proof, 'o', q->id[i], 0, 0);
+    mpl_assert(i < search->x->c->first[b]);
+    mpl_proof_add(search->proof, 'o', search->id[i], 0, 0);
 }
 
 /* Records a branch on the floor of a section, with n children. */
-static void note_branch(mpl_exact_search *q, int32_t section, int32_t n)
+static void note_branch(mpl_exact_search *search, int32_t section, int32_t n)
 {
-    if (q->proof != NULL)
-        mpl_proof_add(q->proof, 'b', q->set[section], (uint32_t)n, 0);
+    if (search->proof != NULL)
+        mpl_proof_add(search->proof, 'b', search->set[section], (uint32_t)n, 0);
 }
 
-static void note_raise(mpl_exact_search *q, int32_t section, int32_t i, mpl_len est)
+static void note_raise(mpl_exact_search *search, int32_t section, int32_t i, mpl_len est)
 {
-    note(q, 'r', i, q->set[section], (uint64_t)est * q->unit);
+    note(search, 'r', i, search->set[section], (uint64_t)est * search->unit);
 }
 
 /* Whether the open items of section s with est >= least have no room. */
-static bool no_room(const mpl_exact_state *x, int32_t s, mpl_len least)
+static bool no_room(const mpl_exact_state *state, int32_t s, mpl_len least)
 {
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_case *exact_case = state->c;
     mpl_len sum = 0;
 
-    for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
-        if (!x->placed[c->member[k]] && x->est[c->member[k]] >= least)
-            sum += c->size[c->member[k]];
-    return least + sum > x->cap[s];
+    for (int32_t k = exact_case->begin[s]; k < exact_case->begin[s + 1]; k++)
+        if (!state->placed[exact_case->member[k]] && state->est[exact_case->member[k]] >= least)
+            sum += exact_case->size[exact_case->member[k]];
+    return least + sum > state->cap[s];
 }
 
 /* Records that item i leads to a contradiction. If the items are not connected, the component of i
  * is isolated first: only then do sizes count as rounded. */
-static void note_against(mpl_exact_search *q, char kind, int32_t i, uint32_t set)
+static void note_against(mpl_exact_search *search, char kind, int32_t i, uint32_t set)
 {
-    if (q->apart)
-        note(q, 'o', i, 0, 0);
-    note(q, kind, i, set, 0);
+    if (search->apart)
+        note(search, 'o', i, 0, 0);
+    note(search, kind, i, set, 0);
 }
 
 /* Records the contradiction that propagation found. */
-static void note_contradiction(mpl_exact_search *q)
+static void note_contradiction(mpl_exact_search *search)
 {
-    const mpl_exact_state *x = q->x;
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_state *state = search->x;
+    const mpl_exact_case *exact_case = state->c;
 
-    for (int32_t i = 0; i < c->n; i++)
-        if (!x->placed[i] && x->est[i] + c->size[i] > c->limit[i]) {
-            note_against(q, 'z', i, 0);
+    for (int32_t i = 0; i < exact_case->n; i++)
+        if (!state->placed[i] && state->est[i] + exact_case->size[i] > exact_case->limit[i]) {
+            note_against(search, 'z', i, 0);
             return;
         }
-    for (int32_t s = 0; s < c->n_sections; s++)
-        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
-            if (!x->placed[c->member[k]] && no_room(x, s, x->est[c->member[k]])) {
-                note_against(q, 'x', c->member[k], q->set[s]);
+    for (int32_t s = 0; s < exact_case->n_sections; s++)
+        for (int32_t k = exact_case->begin[s]; k < exact_case->begin[s + 1]; k++)
+            if (!state->placed[exact_case->member[k]] &&
+                no_room(state, s, state->est[exact_case->member[k]])) {
+                note_against(search, 'x', exact_case->member[k], search->set[s]);
                 return;
             }
-    q->lost = true;
+    search->lost = true;
 }
 
-static bool settle(mpl_exact_search *q)
+static bool settle(mpl_exact_search *search)
 {
-    bool holds = mpl_exact_settle(q->x);
+    bool holds = mpl_exact_settle(search->x);
 
-    if (!holds && q->proof != NULL)
-        note_contradiction(q);
+    if (!holds && search->proof != NULL)
+        note_contradiction(search);
     return holds;
 }
 
-void mpl_exact_search_prove(mpl_exact_search *q, uint64_t unit, const uint32_t *id, uint32_t *set,
-                            mpl_proof *proof)
+void mpl_exact_search_prove(mpl_exact_search *search, uint64_t unit, const uint32_t *id,
+                            uint32_t *set, mpl_proof *proof)
 {
-    const mpl_exact_case *c = q->x->c;
+    const mpl_exact_case *exact_case = search->x->c;
     int32_t first = 0, end = 0;
 
-    q->unit = unit;
-    q->id = id;
-    q->set = set;
-    q->proof = proof;
-    q->x->observer = note_raise;
-    q->x->observed_by = q;
+    search->unit = unit;
+    search->id = id;
+    search->set = set;
+    search->proof = proof;
+    search->x->observer = note_raise;
+    search->x->observed_by = search;
     mpl_proof_forget(proof);
-    mpl_exact_component(q->x, &first, c->n_sections, &end);
-    q->apart = mpl_exact_component(q->x, &end, c->n_sections, &(int32_t){0});
-    if (!q->apart)
-        note_component(q, 0, c->n_sections);
-    for (int32_t s = 0; s < c->n_sections; s++) {
+    mpl_exact_component(search->x, &first, exact_case->n_sections, &end);
+    search->apart = mpl_exact_component(search->x, &end, exact_case->n_sections, &(int32_t){0});
+    if (!search->apart)
+        note_component(search, 0, exact_case->n_sections);
+    for (int32_t s = 0; s < exact_case->n_sections; s++) {
         set[s] = (uint32_t)proof->n;
-        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
-            note(q, 'c', c->member[k], set[s], 0);
+        for (int32_t k = exact_case->begin[s]; k < exact_case->begin[s + 1]; k++)
+            note(search, 'c', exact_case->member[k], set[s], 0);
     }
 }
 
 /* ---- search ---- */
 
 /* Whether memory ran out or the proof cannot be written. */
-static bool is_broken(const mpl_exact_search *q)
+static bool is_broken(const mpl_exact_search *search)
 {
-    return q->x->no_memory || q->lost || (q->proof != NULL && q->proof->failed);
+    return search->x->no_memory || search->lost || (search->proof != NULL && search->proof->failed);
 }
 
-static bool out_of_budget(mpl_exact_search *q)
+static bool out_of_budget(mpl_exact_search *search)
 {
-    if (is_broken(q) || q->nodes >= q->node_limit || q->x->ticks >= q->tick_limit)
+    if (is_broken(search) || search->nodes >= search->node_limit ||
+        search->x->ticks >= search->tick_limit)
         return true;
-    if (mpl_exact_late(q->deadline_ns, q->watch)) /* cheap compared with a node */
-        q->by_clock = true;
-    return q->by_clock;
+    if (mpl_exact_late(search->deadline_ns, search->watch)) /* cheap compared with a node */
+        search->by_clock = true;
+    return search->by_clock;
 }
 
 /* Item i (-1: nobody) takes the floor cell of s. */
-static bool step(mpl_exact_search *q, int32_t i, int32_t s)
+static bool step(mpl_exact_search *search, int32_t i, int32_t s)
 {
-    q->nodes++;
-    note(q, i >= 0 ? 'p' : 'n', i, 0, 0);
+    search->nodes++;
+    note(search, i >= 0 ? 'p' : 'n', i, 0, 0);
     if (i >= 0)
-        mpl_exact_place(q->x, i);
+        mpl_exact_place(search->x, i);
     else
-        mpl_exact_nobody(q, s);
-    return settle(q);
+        mpl_exact_nobody(search, s);
+    return settle(search);
 }
 
 /* Whether the component with this key failed before. With a proof, its refutation must still be in
  * the text; it is found by key[1], to which every item contributes. */
-static bool failed_before(mpl_exact_search *q, const uint64_t key[2])
+static bool failed_before(mpl_exact_search *search, const uint64_t key[2])
 {
     size_t at;
 
-    if (q->proof == NULL)
-        return mpl_exact_memo_has(q->memo, key);
-    at = mpl_proof_known(q->proof, key[1]);
+    if (search->proof == NULL)
+        return mpl_exact_memo_has(search->memo, key);
+    at = mpl_proof_known(search->proof, key[1]);
     if (at != SIZE_MAX)
-        mpl_proof_add(q->proof, 'm', (uint32_t)at, 0, 0);
+        mpl_proof_add(search->proof, 'm', (uint32_t)at, 0, 0);
     else
-        mpl_proof_add(q->proof, 'k', 0, 0, key[1]);
+        mpl_proof_add(search->proof, 'k', 0, 0, key[1]);
     return at != SIZE_MAX;
 }
 
-static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b);
+static mpl_exact_verdict solve(mpl_exact_search *search, int32_t a, int32_t b);
 
-static mpl_exact_verdict branch(mpl_exact_search *q, int32_t a, int32_t b,
+static mpl_exact_verdict branch(mpl_exact_search *search, int32_t a, int32_t b,
                                 const mpl_exact_cell *cell)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
-    size_t base = q->n_stack, mark = q->x->trail.n, begin = q->proof != NULL ? q->proof->n : 0;
-    bool nobody = cell->nobody || q->proof != NULL; /* a checker must see why "nobody" fails */
+    size_t base = search->n_stack, mark = search->x->trail.n,
+           begin = search->proof != NULL ? search->proof->n : 0;
+    bool nobody = cell->nobody || search->proof != NULL; /* a checker must see why "nobody" fails */
     uint64_t key[2];
     int32_t n;
 
-    component_key(q, a, b, key);
-    if (failed_before(q, key))
+    component_key(search, a, b, key);
+    if (failed_before(search, key))
         return MPL_EXACT_FAILED;
-    n = mpl_exact_candidates(q, cell);
-    note_branch(q, cell->section, n + 1);
+    n = mpl_exact_candidates(search, cell);
+    note_branch(search, cell->section, n + 1);
     for (int32_t k = 0; k < n + nobody && verdict == MPL_EXACT_FAILED; k++) {
-        mpl_exact_undo(q->x, mark);
-        if (out_of_budget(q))
+        mpl_exact_undo(search->x, mark);
+        if (out_of_budget(search))
             verdict = MPL_EXACT_STOPPED;
-        else if (step(q, k < n ? q->stack[base + (size_t)k] : -1, cell->section))
-            verdict = solve(q, a, b);
+        else if (step(search, k < n ? search->stack[base + (size_t)k] : -1, cell->section))
+            verdict = solve(search, a, b);
     }
-    q->n_stack = base;
-    if (is_broken(q))
+    search->n_stack = base;
+    if (is_broken(search))
         return MPL_EXACT_STOPPED;
-    if (verdict == MPL_EXACT_FAILED && q->proof != NULL)
-        mpl_proof_remember(q->proof, key[1], begin);
+    if (verdict == MPL_EXACT_FAILED && search->proof != NULL)
+        mpl_proof_remember(search->proof, key[1], begin);
     else if (verdict == MPL_EXACT_FAILED)
-        mpl_exact_memo_add(q->memo, key);
+        mpl_exact_memo_add(search->memo, key);
     return verdict;
 }
 
 /* Places the only candidate of a cell that must be covered. */
-static mpl_exact_verdict step_forced(mpl_exact_search *q, const mpl_exact_cell *cell)
+static mpl_exact_verdict step_forced(mpl_exact_search *search, const mpl_exact_cell *cell)
 {
-    size_t mark = q->x->trail.n;
+    size_t mark = search->x->trail.n;
 
-    if (out_of_budget(q) || mpl_exact_candidates(q, cell) < 0)
+    if (out_of_budget(search) || mpl_exact_candidates(search, cell) < 0)
         return MPL_EXACT_STOPPED;
-    q->n_stack--;
-    if (q->proof != NULL) {
-        note_branch(q, cell->section, 2);
-        if (step(q, -1, cell->section))
-            q->lost = true;
-        mpl_exact_undo(q->x, mark);
+    search->n_stack--;
+    if (search->proof != NULL) {
+        note_branch(search, cell->section, 2);
+        if (step(search, -1, cell->section))
+            search->lost = true;
+        mpl_exact_undo(search->x, mark);
     }
-    if (!q->lost && step(q, q->stack[q->n_stack], cell->section))
+    if (!search->lost && step(search, search->stack[search->n_stack], cell->section))
         return MPL_EXACT_FOUND;
-    return is_broken(q) ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
+    return is_broken(search) ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
 }
 
-bool mpl_exact_component(const mpl_exact_state *x, int32_t *a, int32_t b, int32_t *end)
+bool mpl_exact_component(const mpl_exact_state *state, int32_t *a, int32_t b, int32_t *end)
 {
-    while (*a < b && x->count[*a] == 0)
+    while (*a < b && state->count[*a] == 0)
         ++*a;
     if (*a == b)
         return false;
     *end = *a + 1;
-    while (x->cross[*end - 1] > 0)
+    while (state->cross[*end - 1] > 0)
         ++*end;
     return true;
 }
 
 /* Solves several components, those with few sections first: they fail fast. */
-static mpl_exact_verdict solve_parts(mpl_exact_search *q, int32_t a, int32_t b)
+static mpl_exact_verdict solve_parts(mpl_exact_search *search, int32_t a, int32_t b)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FOUND;
-    size_t text = q->proof != NULL ? q->proof->n : 0;
+    size_t text = search->proof != NULL ? search->proof->n : 0;
     int32_t done = 0, next = 0;
 
     while (verdict == MPL_EXACT_FOUND) {
         next = INT32_MAX;
-        for (int32_t from = a, end; mpl_exact_component(q->x, &from, b, &end); from = end)
+        for (int32_t from = a, end; mpl_exact_component(search->x, &from, b, &end); from = end)
             if (end - from > done && end - from < next)
                 next = end - from;
         if (next == INT32_MAX)
             break;
         done = next;
         for (int32_t from = a, end;
-             verdict == MPL_EXACT_FOUND && mpl_exact_component(q->x, &from, b, &end); from = end) {
+             verdict == MPL_EXACT_FOUND && mpl_exact_component(search->x, &from, b, &end);
+             from = end) {
             if (end - from != next)
                 continue;
-            if (q->proof != NULL)
-                q->proof->n = text; /* the text of a solved component proves nothing */
-            note_component(q, from, end);
-            verdict = solve(q, from, end);
+            if (search->proof != NULL)
+                search->proof->n = text; /* the text of a solved component proves nothing */
+            note_component(search, from, end);
+            verdict = solve(search, from, end);
         }
     }
-    if (verdict == MPL_EXACT_FOUND && q->proof != NULL)
-        q->proof->n = text;
+    if (verdict == MPL_EXACT_FOUND && search->proof != NULL)
+        search->proof->n = text;
     return verdict;
 }
 
 /* Returns an open item of the component [a, b) that overlaps all others there and has the highest
  * est, or -1. If there is a completion, there is one with this item at the top. */
-static int32_t universal(const mpl_exact_state *x, int32_t a, int32_t b)
+static int32_t universal(const mpl_exact_state *state, int32_t a, int32_t b)
 {
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_case *exact_case = state->c;
     int32_t min_right = INT32_MAX, max_left = -1;
     mpl_len highest = -1;
 
-    if (!c->plain)
+    if (!exact_case->plain)
         return -1;
-    for (int32_t i = c->first[a]; i < c->first[b]; i++) {
-        if (x->placed[i])
+    for (int32_t i = exact_case->first[a]; i < exact_case->first[b]; i++) {
+        if (state->placed[i])
             continue;
-        min_right = c->right[i] < min_right ? c->right[i] : min_right;
-        max_left = c->left[i] > max_left ? c->left[i] : max_left;
-        highest = x->est[i] > highest ? x->est[i] : highest;
+        min_right = exact_case->right[i] < min_right ? exact_case->right[i] : min_right;
+        max_left = exact_case->left[i] > max_left ? exact_case->left[i] : max_left;
+        highest = state->est[i] > highest ? state->est[i] : highest;
     }
-    for (int32_t i = c->first[a]; i < c->first[b]; i++)
-        if (!x->placed[i] && x->est[i] == highest && c->left[i] < min_right &&
-            c->right[i] > max_left)
+    for (int32_t i = exact_case->first[a]; i < exact_case->first[b]; i++)
+        if (!state->placed[i] && state->est[i] == highest && exact_case->left[i] < min_right &&
+            exact_case->right[i] > max_left)
             return i;
     return -1;
 }
 
-static mpl_exact_verdict solve(mpl_exact_search *q, int32_t a, int32_t b)
+static mpl_exact_verdict solve(mpl_exact_search *search, int32_t a, int32_t b)
 {
-    mpl_exact_state *x = q->x;
+    mpl_exact_state *state = search->x;
     mpl_exact_verdict verdict = MPL_EXACT_FOUND;
 
     while (verdict == MPL_EXACT_FOUND) {
         mpl_exact_cell cell;
         int32_t end, last, top;
 
-        if (!mpl_exact_component(x, &a, b, &end))
+        if (!mpl_exact_component(state, &a, b, &end))
             return MPL_EXACT_FOUND;
-        if (mpl_exact_uses(q->without, MPL_RULE_split)) {
+        if (mpl_exact_uses(search->without, MPL_RULE_split)) {
             last = end;
-            if (mpl_exact_component(x, &last, b, &(int32_t){0}))
-                return solve_parts(q, a, b);
+            if (mpl_exact_component(state, &last, b, &(int32_t){0}))
+                return solve_parts(search, a, b);
             b = end;
         }
-        if (mpl_exact_uses(q->without, MPL_RULE_top) && (top = universal(x, a, b)) >= 0) {
-            note(q, 'u', top, 0, 0);
-            mpl_exact_place_top(x, top, a, b);
-            if (!settle(q))
-                verdict = is_broken(q) ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
+        if (mpl_exact_uses(search->without, MPL_RULE_top) && (top = universal(state, a, b)) >= 0) {
+            note(search, 'u', top, 0, 0);
+            mpl_exact_place_top(state, top, a, b);
+            if (!settle(search))
+                verdict = is_broken(search) ? MPL_EXACT_STOPPED : MPL_EXACT_FAILED;
             continue;
         }
-        cell = mpl_exact_choose(q, a, b);
+        cell = mpl_exact_choose(search, a, b);
         if (cell.score > 1)
-            return branch(q, a, b, &cell);
-        verdict = step_forced(q, &cell);
+            return branch(search, a, b, &cell);
+        verdict = step_forced(search, &cell);
     }
     return verdict;
 }
 
-mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *q)
+mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *search)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
-    mpl_len filter_slack = q->x->filter_slack;
+    mpl_len filter_slack = search->x->filter_slack;
     bool holds;
 
-    q->n_stack = 0;
-    if (q->apart) /* the filter needs a component of its own, whose sizes count as rounded */
-        q->x->filter_slack = -1;
-    holds = settle(q);
-    q->x->filter_slack = filter_slack;
+    search->n_stack = 0;
+    if (search->apart) /* the filter needs a component of its own, whose sizes count as rounded */
+        search->x->filter_slack = -1;
+    holds = settle(search);
+    search->x->filter_slack = filter_slack;
     if (holds)
-        verdict = solve(q, 0, q->x->c->n_sections);
-    return is_broken(q) ? MPL_EXACT_STOPPED : verdict;
+        verdict = solve(search, 0, search->x->c->n_sections);
+    return is_broken(search) ? MPL_EXACT_STOPPED : verdict;
 }
 
-mpl_status mpl_exact_search_init(mpl_exact_search *q, mpl_exact_state *x)
+mpl_status mpl_exact_search_init(mpl_exact_search *search, mpl_exact_state *state)
 {
     mpl_status st = MPL_OK;
-    size_t sections = (size_t)x->c->n_sections;
+    size_t sections = (size_t)state->c->n_sections;
 
-    *q = (mpl_exact_search){
-        .x = x, .node_limit = UINT64_MAX, .tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX};
-    MPL_TRY(mpl_new_each(x->ctx, sections + 1, q->value_left, q->value_right));
-    MPL_TRY(mpl_new_each(x->ctx, sections, q->run_begin, q->run_end));
+    *search = (mpl_exact_search){
+        .x = state, .node_limit = UINT64_MAX, .tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX};
+    MPL_TRY(mpl_new_each(state->ctx, sections + 1, search->value_left, search->value_right));
+    MPL_TRY(mpl_new_each(state->ctx, sections, search->run_begin, search->run_end));
 out:
     if (st != MPL_OK)
-        mpl_exact_search_fini(q);
+        mpl_exact_search_fini(search);
     return st;
 }
 
-void mpl_exact_search_fini(mpl_exact_search *q)
+void mpl_exact_search_fini(mpl_exact_search *search)
 {
-    if (q->x != NULL)
-        mpl_free_each(q->x->ctx, q->value_left, q->value_right, q->run_begin, q->run_end, q->stack);
-    *q = (mpl_exact_search){0};
+    if (search->x != NULL)
+        mpl_free_each(search->x->ctx, search->value_left, search->value_right, search->run_begin,
+                      search->run_end, search->stack);
+    *search = (mpl_exact_search){0};
 }

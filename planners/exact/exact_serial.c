@@ -25,34 +25,34 @@ typedef struct solver {
     const mpl_exact_options *options;
 } solver;
 
-static bool uses(const solver *s, mpl_exact_rule rule)
+static bool uses(const solver *self, mpl_exact_rule rule)
 {
-    return mpl_exact_uses(s->options->without, rule);
+    return mpl_exact_uses(self->options->without, rule);
 }
 
 /* ---- parts of the pools ---- */
 
-static mpl_status add_part(solver *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n)
+static mpl_status add_part(solver *self, uint32_t pool, const mpl_buffer *buffer, uint32_t n)
 {
     mpl_buffer *own = NULL;
 
-    MPL_PASS(mpl_new(s->run->ctx, own, n));
+    MPL_PASS(mpl_new(self->run->ctx, own, n));
     memcpy(own, buffer, n * sizeof *own);
-    s->pool[s->n_parts] = pool;
-    return mpl_exact_part_init(s->run->ctx, s->p, own, n, &s->part[s->n_parts++]);
+    self->pool[self->n_parts] = pool;
+    return mpl_exact_part_init(self->run->ctx, self->p, own, n, &self->part[self->n_parts++]);
 }
 
 /* Cuts each pool where no buffer is alive across the step. */
-static mpl_status make_parts(solver *s)
+static mpl_status make_parts(solver *self)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = s->run->ctx;
-    const mpl_problem *p = s->p;
+    mpl_ctx *ctx = self->run->ctx;
+    const mpl_problem *p = self->p;
     mpl_buffer *order = NULL;
     uint64_t *key = NULL;
     uint32_t begin = 0, death = 0;
 
-    MPL_TRY(mpl_new_each(ctx, p->n, order, key, s->part, s->pool));
+    MPL_TRY(mpl_new_each(ctx, p->n, order, key, self->part, self->pool));
     mpl_ids_ascending(p->n, order);
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = (uint64_t)p->pool[b] << 32 | p->birth[b];
@@ -61,23 +61,23 @@ static mpl_status make_parts(solver *s)
         mpl_buffer b = order[i];
 
         if (i > begin && (p->pool[b] != p->pool[order[begin]] || p->birth[b] >= death)) {
-            MPL_TRY(add_part(s, p->pool[order[begin]], order + begin, i - begin));
+            MPL_TRY(add_part(self, p->pool[order[begin]], order + begin, i - begin));
             begin = i;
         }
         death = i == begin || p->death[b] > death ? p->death[b] : death;
     }
     if (p->n > 0)
-        MPL_TRY(add_part(s, p->pool[order[begin]], order + begin, p->n - begin));
+        MPL_TRY(add_part(self, p->pool[order[begin]], order + begin, p->n - begin));
 out:
     mpl_free_each(ctx, order, key);
     return st;
 }
 
 /* Takes the offsets of each part where they are lower. */
-static void offer(solver *s, const uint64_t *offset)
+static void offer(solver *self, const uint64_t *offset)
 {
-    for (uint32_t k = 0; k < s->n_parts; k++) {
-        mpl_exact_part *part = &s->part[k];
+    for (uint32_t k = 0; k < self->n_parts; k++) {
+        mpl_exact_part *part = &self->part[k];
         uint64_t height = 0;
 
         for (uint32_t i = 0; i < part->n; i++)
@@ -93,54 +93,54 @@ static void offer(solver *s, const uint64_t *offset)
 /* ---- heights ---- */
 
 /* The proven lower bound of a pool, and its planned height. */
-static uint64_t pool_bound(const solver *s, uint32_t pool)
+static uint64_t pool_bound(const solver *self, uint32_t pool)
 {
     uint64_t bound = 0;
 
-    for (uint32_t k = 0; k < s->n_parts; k++)
-        if (s->pool[k] == pool)
-            bound = mpl_max_u64(bound, s->part[k].bound);
+    for (uint32_t k = 0; k < self->n_parts; k++)
+        if (self->pool[k] == pool)
+            bound = mpl_max_u64(bound, self->part[k].bound);
     return bound;
 }
 
-static uint64_t pool_height(const solver *s, uint32_t pool)
+static uint64_t pool_height(const solver *self, uint32_t pool)
 {
     uint64_t height = 0;
 
-    for (uint32_t k = 0; k < s->n_parts; k++)
-        if (s->pool[k] == pool)
-            height = mpl_max_u64(height, s->part[k].height);
+    for (uint32_t k = 0; k < self->n_parts; k++)
+        if (self->pool[k] == pool)
+            height = mpl_max_u64(height, self->part[k].height);
     return height;
 }
 
 /* Reports an improvement to the caller. */
-static void report(solver *s)
+static void report(solver *self)
 {
-    const mpl_watch *watch = s->run->watch;
-    uint64_t height = pool_height(s, 0), bound = pool_bound(s, 0);
+    const mpl_watch *watch = self->run->watch;
+    uint64_t height = pool_height(self, 0), bound = pool_bound(self, 0);
 
     if (watch == NULL || watch->progress == NULL ||
-        (height == s->told_height && bound == s->told_bound))
+        (height == self->told_height && bound == self->told_bound))
         return;
-    s->told_height = height;
-    s->told_bound = bound;
+    self->told_height = height;
+    self->told_bound = bound;
     watch->progress(watch->arg, height, bound);
 }
 
 /* The height at which the search of a pool ends. */
-static uint64_t goal(const solver *s, uint32_t pool)
+static uint64_t goal(const solver *self, uint32_t pool)
 {
-    uint64_t bound = mpl_run_enough(s->run, pool_bound(s, pool)),
-             capacity = s->p->pool_capacity[pool];
+    uint64_t bound = mpl_run_enough(self->run, pool_bound(self, pool)),
+             capacity = self->p->pool_capacity[pool];
 
-    bound = mpl_min_u64(bound, mpl_max_u64(capacity, pool_bound(s, pool)));
-    return !s->options->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity
-                                                                                    : bound;
+    bound = mpl_min_u64(bound, mpl_max_u64(capacity, pool_bound(self, pool)));
+    return !self->options->minimise && capacity != MPL_NO_CAPACITY && capacity > bound ? capacity
+                                                                                       : bound;
 }
 
-static bool budget_left(const solver *s)
+static bool budget_left(const solver *self)
 {
-    return !s->effort.by_clock && s->effort.ticks < s->effort.tick_limit;
+    return !self->effort.by_clock && self->effort.ticks < self->effort.tick_limit;
 }
 
 /* ---- heuristics ---- */
@@ -183,41 +183,42 @@ static uint64_t greedy_key(const mpl_problem *p, const greed *g, mpl_buffer b, i
     return mpl_mul_bytes(lifetime, p->bytes[b], &area) ? area : UINT64_MAX;
 }
 
-static bool all_done(const solver *s)
+static bool all_done(const solver *self)
 {
     bool done = true;
 
-    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
-        done = done && pool_height(s, pool) <= goal(s, pool);
+    for (uint32_t pool = 0; pool < self->p->n_pools; pool++)
+        done = done && pool_height(self, pool) <= goal(self, pool);
     return done;
 }
 
-static mpl_status place(solver *s, greed *g, mpl_fit fit)
+static mpl_status place(solver *self, greed *g, mpl_fit fit)
 {
-    uint32_t n = s->p->n;
+    uint32_t n = self->p->n;
 
-    MPL_PASS(mpl_place_all(s->run, s->p, g->order, fit, g->plan));
-    offer(s, g->plan->offset);
-    s->effort.ticks += (uint64_t)n * (16 + n / 64);
-    s->effort.by_clock = mpl_run_late(s->run);
+    MPL_PASS(mpl_place_all(self->run, self->p, g->order, fit, g->plan));
+    offer(self, g->plan->offset);
+    self->effort.ticks += (uint64_t)n * (16 + n / 64);
+    self->effort.by_clock = mpl_run_late(self->run);
     return MPL_OK;
 }
 
 /* Places buffers that end too high before all others the next time, until REPAIR_PATIENCE
  * placements bring no progress. */
-static mpl_status repair(solver *s, greed *g, mpl_fit fit)
+static mpl_status repair(solver *self, greed *g, mpl_fit fit)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     uint64_t best = UINT64_MAX;
 
-    for (uint32_t idle = 0; idle < REPAIR_PATIENCE && budget_left(s) && !all_done(s); idle++) {
+    for (uint32_t idle = 0; idle < REPAIR_PATIENCE && budget_left(self) && !all_done(self);
+         idle++) {
         uint64_t high = 0;
         uint32_t n = 0;
 
         for (int late = 0; late < 2; late++)
             for (uint32_t i = 0; i < p->n; i++) {
                 mpl_buffer b = g->order[i];
-                uint64_t end = g->plan->offset[b] + p->bytes[b], most = goal(s, p->pool[b]);
+                uint64_t end = g->plan->offset[b] + p->bytes[b], most = goal(self, p->pool[b]);
 
                 high = end > most ? mpl_max_u64(high, end - most) : high;
                 if ((end <= most) == late)
@@ -226,18 +227,18 @@ static mpl_status repair(solver *s, greed *g, mpl_fit fit)
         memcpy(g->order, g->next, p->n * sizeof *g->order);
         idle = high < best ? 0 : idle;
         best = mpl_min_u64(best, high);
-        MPL_PASS(place(s, g, fit));
+        MPL_PASS(place(self, g, fit));
     }
     return MPL_OK;
 }
 
 /* Tries simple orders. With `repairs` it repairs each result, the last order first: it comes
  * closest on large problems. */
-static mpl_status try_greedy(solver *s, bool repairs)
+static mpl_status try_greedy(solver *self, bool repairs)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = s->run->ctx;
-    const mpl_problem *p = s->p;
+    mpl_ctx *ctx = self->run->ctx;
+    const mpl_problem *p = self->p;
     greed g = {0};
 
     MPL_TRY(mpl_plan_new(ctx, p, &g.plan));
@@ -257,10 +258,10 @@ static mpl_status try_greedy(solver *s, bool repairs)
                 g.key[b] = UINT64_MAX - greedy_key(p, &g, b, second ? BY_LIFETIME : (int)one->key);
             MPL_TRY(mpl_sort_ids(ctx, p->n, g.order, g.key));
         }
-        MPL_TRY(place(s, &g, one->fit));
+        MPL_TRY(place(self, &g, one->fit));
         if (repairs)
-            MPL_TRY(repair(s, &g, one->fit));
-        if (!budget_left(s) || all_done(s))
+            MPL_TRY(repair(self, &g, one->fit));
+        if (!budget_left(self) || all_done(self))
             break;
     }
 out:
@@ -280,102 +281,103 @@ out:
 #define ARENA_MOST  2000 /* items of the largest part whose orders are searched */
 #define BEAM_SHARE  8    /* beams at the goal may cost this multiple of the search */
 
-static mpl_status merge(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t runs,
+static mpl_status merge(solver *self, mpl_exact_part *part, uint64_t cap, uint32_t runs,
                         uint64_t ticks, mpl_exact_verdict *verdict)
 {
-    uint64_t before = s->effort.ticks;
+    uint64_t before = self->effort.ticks;
 
     *verdict = MPL_EXACT_STOPPED;
-    if (!uses(s, MPL_RULE_merge) || s->effort.tick_limit < before ||
-        s->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
+    if (!uses(self, MPL_RULE_merge) || self->effort.tick_limit < before ||
+        self->effort.tick_limit - before < FIRST_TICKS * (uint64_t)part->n)
         return MPL_OK; /* a run must merge everything once; the rest of the budget is too small */
-    MPL_PASS(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &s->effort, verdict));
-    part->search_ticks += s->effort.ticks - before;
+    MPL_PASS(mpl_exact_part_merge(part, cap, runs, ticks * part->n, &self->effort, verdict));
+    part->search_ticks += self->effort.ticks - before;
     return MPL_OK;
 }
 
-static mpl_status merge_in_lap(solver *s, mpl_exact_part *part, uint64_t cap, uint32_t lap,
+static mpl_status merge_in_lap(solver *self, mpl_exact_part *part, uint64_t cap, uint32_t lap,
                                mpl_exact_verdict *verdict)
 {
     uint32_t level = lap < MERGE_LAPS ? lap : MERGE_LAPS;
 
-    return merge(s, part, cap, MERGE_RUNS << level, (uint64_t)MERGE_TICKS << level / 2, verdict);
+    return merge(self, part, cap, MERGE_RUNS << level, (uint64_t)MERGE_TICKS << level / 2, verdict);
 }
 
 /* Bisects between the goal and the height of a part. A stopped attempt counts as a failure. */
-static mpl_status descend(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
+static mpl_status descend(solver *self, uint32_t pool, mpl_exact_part *part, uint32_t lap)
 {
-    uint64_t low = goal(s, pool), middle;
+    uint64_t low = goal(self, pool), middle;
 
-    while (budget_left(s) && low < part->height) {
+    while (budget_left(self) && low < part->height) {
         mpl_exact_verdict verdict;
-        uint64_t before = s->effort.ticks;
+        uint64_t before = self->effort.ticks;
 
         middle = mpl_exact_part_height_below(part, low + (part->height - low) / 2);
         if (middle <= low)
             middle = mpl_exact_part_height_above(part, low + 1);
         if (middle >= part->height)
             break;
-        MPL_PASS(merge_in_lap(s, part, middle, lap, &verdict));
-        if (verdict == MPL_EXACT_STOPPED && (lap % 2 != 0 || s->effort.ticks == before))
-            MPL_PASS(mpl_exact_part_try(part, middle, lap, &s->effort, &verdict));
+        MPL_PASS(merge_in_lap(self, part, middle, lap, &verdict));
+        if (verdict == MPL_EXACT_STOPPED && (lap % 2 != 0 || self->effort.ticks == before))
+            MPL_PASS(mpl_exact_part_try(part, middle, lap, &self->effort, &verdict));
         if (verdict == MPL_EXACT_STOPPED && lap % 2 != 0)
-            MPL_PASS(mpl_exact_part_beam(part, middle, lap - 1, &s->effort, &verdict));
-        report(s);
+            MPL_PASS(mpl_exact_part_beam(part, middle, lap - 1, &self->effort, &verdict));
+        report(self);
         if (verdict != MPL_EXACT_FOUND)
-            low = mpl_max_u64(middle, goal(s, pool));
+            low = mpl_max_u64(middle, goal(self, pool));
     }
     return MPL_OK;
 }
 
 /* Runs beams at the goal while they cost no more than their share. */
-static mpl_status run_beams(solver *s, uint32_t pool, mpl_exact_part *part)
+static mpl_status run_beams(solver *self, uint32_t pool, mpl_exact_part *part)
 {
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
 
-    while (verdict == MPL_EXACT_STOPPED && budget_left(s) && part->height > goal(s, pool) &&
+    while (verdict == MPL_EXACT_STOPPED && budget_left(self) && part->height > goal(self, pool) &&
            part->beam_ticks / BEAM_SHARE <= part->search_ticks) {
-        uint64_t ticks = s->effort.ticks;
+        uint64_t ticks = self->effort.ticks;
 
-        MPL_PASS(
-            mpl_exact_part_beam(part, goal(s, pool), part->beam_stage++, &s->effort, &verdict));
-        part->beam_ticks += s->effort.ticks - ticks + 1;
-        report(s);
+        MPL_PASS(mpl_exact_part_beam(part, goal(self, pool), part->beam_stage++, &self->effort,
+                                     &verdict));
+        part->beam_ticks += self->effort.ticks - ticks + 1;
+        report(self);
     }
     return MPL_OK;
 }
 
 /* Searches orders briefly. It ignores time and finds plans that the searches by sections miss. */
-static mpl_status try_arena(solver *s, uint32_t pool, mpl_exact_part *part,
+static mpl_status try_arena(solver *self, uint32_t pool, mpl_exact_part *part,
                             mpl_exact_verdict *verdict)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = s->run->ctx;
-    mpl_bodies *b = NULL;
+    mpl_ctx *ctx = self->run->ctx;
+    mpl_bodies *bodies = NULL;
     uint32_t *body = NULL, n = part->n, n_words = n / 64 + (n % 64 != 0);
-    uint64_t *rival = NULL, limit = s->effort.tick_limit, more = (uint64_t)n * ARENA_TICKS;
+    uint64_t *rival = NULL, limit = self->effort.tick_limit, more = (uint64_t)n * ARENA_TICKS;
 
-    if (!uses(s, MPL_RULE_arena) || n > ARENA_MOST || s->effort.ticks >= limit ||
-        limit - s->effort.ticks < more)
+    if (!uses(self, MPL_RULE_arena) || n > ARENA_MOST || self->effort.ticks >= limit ||
+        limit - self->effort.ticks < more)
         return MPL_OK;
     MPL_TRY(mpl_new(ctx, body, n));
     MPL_TRY(mpl_new(ctx, rival, (size_t)n * n_words));
     mpl_ids_ascending(n, body);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (mpl_conflict(s->p, part->buffer[i], part->buffer[j])) {
+            if (mpl_conflict(self->p, part->buffer[i], part->buffer[j])) {
                 mpl_bit_add(rival + (size_t)i * n_words, j);
                 mpl_bit_add(rival + (size_t)j * n_words, i);
             }
-    MPL_TRY(mpl_bodies_new_take(ctx, s->p, part->buffer, body, n, &rival, &b));
-    s->effort.tick_limit = s->effort.ticks + more;
-    s->effort.ticks += (uint64_t)n * n / 4;
-    st = mpl_arena_search(ctx, b, goal(s, pool), &s->effort, part->offset, &part->height);
-    s->effort.tick_limit = limit;
-    if (part->height <= goal(s, pool))
+    MPL_TRY(mpl_bodies_new_take(ctx, self->p, part->buffer, body, n, &rival, &bodies));
+    self->effort.tick_limit = self->effort.ticks + more;
+    self->effort.ticks += (uint64_t)n * n / 4;
+    st =
+        mpl_arena_search(ctx, bodies, goal(self, pool), &self->effort, part->offset, &part->height);
+    self->effort.tick_limit = limit;
+    if (part->height <= goal(self, pool))
         *verdict = MPL_EXACT_FOUND;
 out:
-    mpl_bodies_free(ctx, b);
+    mpl_bodies_free(ctx, bodies);
     mpl_free_each(ctx, body, rival);
     return st;
 }
@@ -391,83 +393,84 @@ static bool is_ragged(const mpl_exact_part *part)
     return ragged;
 }
 
-static mpl_status search_part(solver *s, uint32_t pool, mpl_exact_part *part, uint32_t lap)
+static mpl_status search_part(solver *self, uint32_t pool, mpl_exact_part *part, uint32_t lap)
 {
-    uint64_t capacity = s->p->pool_capacity[pool];
+    uint64_t capacity = self->p->pool_capacity[pool];
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
     bool arena_first = lap == 0 && part->n >= MERGE_N && is_ragged(part);
 
-    if (part->height <= goal(s, pool))
+    if (part->height <= goal(self, pool))
         return MPL_OK;
     if (arena_first)
-        MPL_PASS(try_arena(s, pool, part, &verdict));
-    report(s);
+        MPL_PASS(try_arena(self, pool, part, &verdict));
+    report(self);
     if (verdict == MPL_EXACT_FOUND)
         return MPL_OK;
     if (lap > 0)
-        MPL_PASS(merge_in_lap(s, part, goal(s, pool), lap, &verdict));
+        MPL_PASS(merge_in_lap(self, part, goal(self, pool), lap, &verdict));
     else if (part->n >= MERGE_N)
-        MPL_PASS(merge(s, part, goal(s, pool), 1, FIRST_TICKS, &verdict));
-    report(s);
+        MPL_PASS(merge(self, part, goal(self, pool), 1, FIRST_TICKS, &verdict));
+    report(self);
     if (verdict == MPL_EXACT_FOUND)
         return MPL_OK;
     verdict = MPL_EXACT_FAILED;
-    while (verdict == MPL_EXACT_FAILED && budget_left(s) && part->height > goal(s, pool) &&
+    while (verdict == MPL_EXACT_FAILED && budget_left(self) && part->height > goal(self, pool) &&
            part->bound <= capacity) {
-        MPL_PASS(mpl_exact_part_try(part, goal(s, pool), lap, &s->effort, &verdict));
-        report(s);
+        MPL_PASS(mpl_exact_part_try(part, goal(self, pool), lap, &self->effort, &verdict));
+        report(self);
     }
     if (verdict == MPL_EXACT_STOPPED && lap == 0)
-        MPL_PASS(merge_in_lap(s, part, goal(s, pool), 0, &verdict));
-    if (verdict == MPL_EXACT_STOPPED && lap == 0 && !arena_first && budget_left(s))
-        MPL_PASS(try_arena(s, pool, part, &verdict));
-    report(s);
+        MPL_PASS(merge_in_lap(self, part, goal(self, pool), 0, &verdict));
+    if (verdict == MPL_EXACT_STOPPED && lap == 0 && !arena_first && budget_left(self))
+        MPL_PASS(try_arena(self, pool, part, &verdict));
+    report(self);
     if (verdict != MPL_EXACT_STOPPED)
         return MPL_OK;
-    if (uses(s, MPL_RULE_bisect) && (s->options->minimise || capacity == MPL_NO_CAPACITY))
-        MPL_PASS(descend(s, pool, part, lap));
-    return run_beams(s, pool, part);
+    if (uses(self, MPL_RULE_bisect) && (self->options->minimise || capacity == MPL_NO_CAPACITY))
+        MPL_PASS(descend(self, pool, part, lap));
+    return run_beams(self, pool, part);
 }
 
 /* Whether a part is too large for searches alone. */
-static bool needs_repair(const solver *s, uint32_t pool)
+static bool needs_repair(const solver *self, uint32_t pool)
 {
     bool large = false;
 
-    for (uint32_t k = 0; k < s->n_parts; k++)
-        large = large || (s->pool[k] == pool && (s->part[k].vast || s->part[k].n >= REPAIR_N));
+    for (uint32_t k = 0; k < self->n_parts; k++)
+        large =
+            large || (self->pool[k] == pool && (self->part[k].vast || self->part[k].n >= REPAIR_N));
     return large;
 }
 
-static mpl_status search_pool(solver *s, uint32_t pool)
+static mpl_status search_pool(solver *self, uint32_t pool)
 {
-    for (uint32_t lap = 0; budget_left(s) && pool_height(s, pool) > goal(s, pool) &&
-                           pool_bound(s, pool) <= s->p->pool_capacity[pool];
+    for (uint32_t lap = 0; budget_left(self) && pool_height(self, pool) > goal(self, pool) &&
+                           pool_bound(self, pool) <= self->p->pool_capacity[pool];
          lap++) {
-        uint64_t ticks = s->effort.ticks;
+        uint64_t ticks = self->effort.ticks;
 
-        for (uint32_t k = 0; k < s->n_parts; k++)
-            if (s->pool[k] == pool)
-                MPL_PASS(search_part(s, pool, &s->part[k], lap));
-        if (lap == 0 && uses(s, MPL_RULE_repair) && needs_repair(s, pool))
-            MPL_PASS(try_greedy(s, true));
-        else if (s->effort.ticks == ticks)
+        for (uint32_t k = 0; k < self->n_parts; k++)
+            if (self->pool[k] == pool)
+                MPL_PASS(search_part(self, pool, &self->part[k], lap));
+        if (lap == 0 && uses(self, MPL_RULE_repair) && needs_repair(self, pool))
+            MPL_PASS(try_greedy(self, true));
+        else if (self->effort.ticks == ticks)
             break; /* nothing left to search */
     }
     return MPL_OK;
 }
 
 /* Derives the claim: a capacity that cannot be met, one that is not met, or success. */
-static mpl_claim claim_of(const solver *s)
+static mpl_claim claim_of(const solver *self)
 {
     mpl_claim claim = MPL_OPTIMAL;
 
-    if (s->p->n_pools > 0 && pool_height(s, 0) > pool_bound(s, 0))
+    if (self->p->n_pools > 0 && pool_height(self, 0) > pool_bound(self, 0))
         claim = MPL_FEASIBLE;
-    for (uint32_t pool = 0; pool < s->p->n_pools; pool++) {
-        if (pool_bound(s, pool) > s->p->pool_capacity[pool])
+    for (uint32_t pool = 0; pool < self->p->n_pools; pool++) {
+        if (pool_bound(self, pool) > self->p->pool_capacity[pool])
             return MPL_INFEASIBLE;
-        if (pool_height(s, pool) > s->p->pool_capacity[pool])
+        if (pool_height(self, pool) > self->p->pool_capacity[pool])
             claim = MPL_UNKNOWN;
     }
     return claim;
@@ -475,32 +478,34 @@ static mpl_claim claim_of(const solver *s)
 
 /* Writes the refutation for `infeasible`, or for a bound that no clique proves, if effort is
  * left. */
-static mpl_status prove(solver *s, mpl_claim claim, mpl_refutation *out)
+static mpl_status prove(solver *self, mpl_claim claim, mpl_refutation *out)
 {
     mpl_status st = MPL_OK;
     const mpl_exact_part *part = NULL;
-    uint64_t bound = pool_bound(s, 0), live = 0;
-    mpl_proof proof = {.ctx = s->run->ctx};
+    uint64_t bound = pool_bound(self, 0), live = 0;
+    mpl_proof proof = {.ctx = self->run->ctx};
     mpl_exact_verdict verdict = MPL_EXACT_STOPPED;
 
-    if (s->n_parts == 0)
+    if (self->n_parts == 0)
         return MPL_OK;
-    MPL_TRY(mpl_lower_bound(s->run->ctx, s->p, 0, &live, NULL));
-    for (uint32_t k = s->n_parts; k-- > 0;)
-        if (s->part[k].vast) {
+    MPL_TRY(mpl_lower_bound(self->run->ctx, self->p, 0, &live, NULL));
+    for (uint32_t k = self->n_parts; k-- > 0;)
+        if (self->part[k].vast) {
             continue;
-        } else if (claim == MPL_INFEASIBLE && s->part[k].bound > s->p->pool_capacity[s->pool[k]]) {
-            part = &s->part[k];
-            *out = (mpl_refutation){.pool = s->pool[k], .within = s->p->pool_capacity[s->pool[k]]};
-        } else if (claim != MPL_INFEASIBLE && s->pool[k] == 0 && s->part[k].bound == bound &&
+        } else if (claim == MPL_INFEASIBLE &&
+                   self->part[k].bound > self->p->pool_capacity[self->pool[k]]) {
+            part = &self->part[k];
+            *out = (mpl_refutation){.pool = self->pool[k],
+                                    .within = self->p->pool_capacity[self->pool[k]]};
+        } else if (claim != MPL_INFEASIBLE && self->pool[k] == 0 && self->part[k].bound == bound &&
                    bound > live) {
-            part = &s->part[k];
+            part = &self->part[k];
             *out = (mpl_refutation){.pool = 0, .within = bound - 1};
         }
     if (part != NULL)
-        out->absent = !s->options->proofs ? MPL_PROOF_NOT_ASKED : MPL_PROOF_TOO_LATE;
-    if (part != NULL && s->options->proofs && budget_left(s))
-        MPL_TRY(mpl_exact_part_prove(part, out->within, &s->effort, &proof, &verdict));
+        out->absent = !self->options->proofs ? MPL_PROOF_NOT_ASKED : MPL_PROOF_TOO_LATE;
+    if (part != NULL && self->options->proofs && budget_left(self))
+        MPL_TRY(mpl_exact_part_prove(part, out->within, &self->effort, &proof, &verdict));
     if (proof.full)
         out->absent = MPL_PROOF_TOO_LONG;
     if (verdict == MPL_EXACT_FAILED)
@@ -510,31 +515,31 @@ out:
     return st;
 }
 
-/* Solves s->p, which has no pairs: s->offset, *claim, *bound of pool 0. */
-static mpl_status solve(solver *s, mpl_claim *claim, uint64_t *bound, mpl_refutation *proof)
+/* Solves self->p, which has no pairs: self->offset, *claim, *bound of pool 0. */
+static mpl_status solve(solver *self, mpl_claim *claim, uint64_t *bound, mpl_refutation *proof)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(make_parts(s));
-    MPL_TRY(try_greedy(s, false));
-    report(s);
-    if (s->run->start_offsets != NULL)
-        offer(s, s->run->start_offsets);
-    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
-        MPL_TRY(search_pool(s, pool));
-    for (uint32_t k = 0; k < s->n_parts; k++)
-        for (uint32_t i = 0; i < s->part[k].n; i++)
-            s->offset[s->part[k].buffer[i]] = s->part[k].offset[i];
-    *claim = claim_of(s);
-    *bound = pool_bound(s, 0);
-    MPL_TRY(prove(s, *claim, proof));
+    MPL_TRY(make_parts(self));
+    MPL_TRY(try_greedy(self, false));
+    report(self);
+    if (self->run->start_offsets != NULL)
+        offer(self, self->run->start_offsets);
+    for (uint32_t pool = 0; pool < self->p->n_pools; pool++)
+        MPL_TRY(search_pool(self, pool));
+    for (uint32_t k = 0; k < self->n_parts; k++)
+        for (uint32_t i = 0; i < self->part[k].n; i++)
+            self->offset[self->part[k].buffer[i]] = self->part[k].offset[i];
+    *claim = claim_of(self);
+    *bound = pool_bound(self, 0);
+    MPL_TRY(prove(self, *claim, proof));
 out:
-    for (uint32_t k = 0; k < s->n_parts; k++)
-        mpl_exact_part_fini(&s->part[k]);
-    mpl_free_each(s->run->ctx, s->part, s->pool);
-    s->part = NULL;
-    s->pool = NULL;
-    s->n_parts = 0;
+    for (uint32_t k = 0; k < self->n_parts; k++)
+        mpl_exact_part_fini(&self->part[k]);
+    mpl_free_each(self->run->ctx, self->part, self->pool);
+    self->part = NULL;
+    self->pool = NULL;
+    self->n_parts = 0;
     return st;
 }
 

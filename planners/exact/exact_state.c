@@ -12,41 +12,44 @@
 
 enum { OLD_EST, OLD_FLOOR, OLD_CAP, OLD_PLACED };
 
-mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *c, mpl_exact_state **out)
+mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *exact_case,
+                               mpl_exact_state **out)
 {
     mpl_status st = MPL_OK;
-    mpl_exact_state *x = NULL;
-    size_t n = (size_t)c->n, sections = (size_t)c->n_sections, longest = 0;
+    mpl_exact_state *state = NULL;
+    size_t n = (size_t)exact_case->n, sections = (size_t)exact_case->n_sections, longest = 0;
 
-    MPL_TRY(mpl_new(ctx, x, 1));
-    x->ctx = ctx;
-    x->c = c;
-    x->n_words = (uint32_t)(sections + 63) / 64;
-    x->filter_slack = MPL_EXACT_FILTER_SLACK;
-    x->filter_sweeps = 1;
-    for (int32_t s = 0; s < c->n_sections; s++)
-        if (longest < (size_t)(c->begin[s + 1] - c->begin[s]))
-            longest = (size_t)(c->begin[s + 1] - c->begin[s]);
-    MPL_TRY(mpl_new_each(ctx, n, x->est, x->placed));
-    MPL_TRY(mpl_new_each(ctx, (size_t)c->begin[sections], x->order, x->key));
-    MPL_TRY(mpl_new_each(ctx, sections, x->count, x->cross, x->rest, x->floor, x->cap));
-    MPL_TRY(mpl_new_each(ctx, x->n_words, x->dirty, x->stale, x->changed));
-    MPL_TRY(mpl_new(ctx, x->sums, MAX_SUM_WORDS + 2));
-    MPL_TRY(mpl_new_each(ctx, longest, x->end, x->end_size));
-    MPL_TRY(mpl_new(ctx, x->sorted, 2 * n));
-    *out = x, x = NULL;
+    MPL_TRY(mpl_new(ctx, state, 1));
+    state->ctx = ctx;
+    state->c = exact_case;
+    state->n_words = (uint32_t)(sections + 63) / 64;
+    state->filter_slack = MPL_EXACT_FILTER_SLACK;
+    state->filter_sweeps = 1;
+    for (int32_t s = 0; s < exact_case->n_sections; s++)
+        if (longest < (size_t)(exact_case->begin[s + 1] - exact_case->begin[s]))
+            longest = (size_t)(exact_case->begin[s + 1] - exact_case->begin[s]);
+    MPL_TRY(mpl_new_each(ctx, n, state->est, state->placed));
+    MPL_TRY(mpl_new_each(ctx, (size_t)exact_case->begin[sections], state->order, state->key));
+    MPL_TRY(mpl_new_each(ctx, sections, state->count, state->cross, state->rest, state->floor,
+                         state->cap));
+    MPL_TRY(mpl_new_each(ctx, state->n_words, state->dirty, state->stale, state->changed));
+    MPL_TRY(mpl_new(ctx, state->sums, MAX_SUM_WORDS + 2));
+    MPL_TRY(mpl_new_each(ctx, longest, state->end, state->end_size));
+    MPL_TRY(mpl_new(ctx, state->sorted, 2 * n));
+    *out = state, state = NULL;
 out:
-    mpl_exact_state_free(ctx, x);
+    mpl_exact_state_free(ctx, state);
     return st;
 }
 
-void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *x)
+void mpl_exact_state_free(mpl_ctx *ctx, mpl_exact_state *state)
 {
-    if (x == NULL)
+    if (state == NULL)
         return;
-    mpl_free_each(ctx, x->est, x->placed, x->order, x->key, x->count, x->cross, x->rest, x->floor,
-                  x->cap, x->dirty, x->stale, x->changed, x->sums, x->end, x->end_size,
-                  x->trail.step, x->sorted, x);
+    mpl_free_each(ctx, state->est, state->placed, state->order, state->key, state->count,
+                  state->cross, state->rest, state->floor, state->cap, state->dirty, state->stale,
+                  state->changed, state->sums, state->end, state->end_size, state->trail.step,
+                  state->sorted, state);
 }
 
 /* Adds sections [a, b) to the set. */
@@ -70,20 +73,20 @@ static bool has(const uint64_t *set, int32_t s)
     return mpl_bit_has(set, s);
 }
 
-static void record(mpl_exact_state *x, int32_t id, int kind, mpl_len old)
+static void record(mpl_exact_state *state, int32_t id, int kind, mpl_len old)
 {
-    if (mpl_trail_push(x->ctx, &x->trail, (uint32_t)(id * 4 + kind), old) != MPL_OK)
-        x->dead = x->no_memory = true;
+    if (mpl_trail_push(state->ctx, &state->trail, (uint32_t)(id * 4 + kind), old) != MPL_OK)
+        state->dead = state->no_memory = true;
 }
 
-/* Sorts the open items into x->sorted, ascending by est; returns their number. Merge sort. */
-static int32_t sort_open(mpl_exact_state *x)
+/* Sorts the open items into state->sorted, ascending by est; returns their number. Merge sort. */
+static int32_t sort_open(mpl_exact_state *state)
 {
-    int32_t *from = x->sorted, *to = x->sorted + x->c->n, n = 0;
-    const mpl_len *est = x->est;
+    int32_t *from = state->sorted, *to = state->sorted + state->c->n, n = 0;
+    const mpl_len *est = state->est;
 
-    for (int32_t i = 0; i < x->c->n; i++)
-        if (!x->placed[i])
+    for (int32_t i = 0; i < state->c->n; i++)
+        if (!state->placed[i])
             from[n++] = i;
     for (int32_t run = 1; run < n; run *= 2) {
         int32_t *swap = from;
@@ -100,183 +103,185 @@ static int32_t sort_open(mpl_exact_state *x)
         from = to;
         to = swap;
     }
-    if (from != x->sorted)
-        memcpy(x->sorted, from, (size_t)n * sizeof *from);
+    if (from != state->sorted)
+        memcpy(state->sorted, from, (size_t)n * sizeof *from);
     return n;
 }
 
-void mpl_exact_state_load(mpl_exact_state *x, const mpl_len *est, const uint8_t *placed)
+void mpl_exact_state_load(mpl_exact_state *state, const mpl_len *est, const uint8_t *placed)
 {
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_case *exact_case = state->c;
     int32_t n;
 
-    memcpy(x->est, est, (size_t)c->n * sizeof *est);
-    memcpy(x->placed, placed, (size_t)c->n);
-    for (int32_t s = 0; s < c->n_sections; s++) {
-        x->count[s] = x->cross[s] = 0;
-        x->rest[s] = x->floor[s] = 0;
-        x->cap[s] = c->cap;
+    memcpy(state->est, est, (size_t)exact_case->n * sizeof *est);
+    memcpy(state->placed, placed, (size_t)exact_case->n);
+    for (int32_t s = 0; s < exact_case->n_sections; s++) {
+        state->count[s] = state->cross[s] = 0;
+        state->rest[s] = state->floor[s] = 0;
+        state->cap[s] = exact_case->cap;
     }
-    n = sort_open(x);
+    n = sort_open(state);
     for (int32_t k = 0; k < n; k++) {
-        int32_t i = x->sorted[k];
+        int32_t i = state->sorted[k];
 
-        for (int32_t s = c->left[i]; s < c->right[i]; s++) {
-            int32_t at = c->begin[s] + x->count[s]++;
+        for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++) {
+            int32_t at = exact_case->begin[s] + state->count[s]++;
 
-            x->order[at] = i;
-            x->key[at] = x->est[i];
-            x->rest[s] += c->size[i];
-            x->cross[s]++;
+            state->order[at] = i;
+            state->key[at] = state->est[i];
+            state->rest[s] += exact_case->size[i];
+            state->cross[s]++;
         }
-        x->cross[c->right[i] - 1]--;
+        state->cross[exact_case->right[i] - 1]--;
     }
-    memset(x->changed, 0, x->n_words * sizeof *x->changed);
-    memset(x->stale, 0, x->n_words * sizeof *x->stale);
-    set_range(x->dirty, 0, c->n_sections);
-    x->trail.n = 0;
-    x->risk = MPL_LEN_MAX;
-    x->dead = x->no_memory;
+    memset(state->changed, 0, state->n_words * sizeof *state->changed);
+    memset(state->stale, 0, state->n_words * sizeof *state->stale);
+    set_range(state->dirty, 0, exact_case->n_sections);
+    state->trail.n = 0;
+    state->risk = MPL_LEN_MAX;
+    state->dead = state->no_memory;
 }
 
-void mpl_exact_state_reset(mpl_exact_state *x)
+void mpl_exact_state_reset(mpl_exact_state *state)
 {
-    memset(x->placed, 0, (size_t)x->c->n);
-    mpl_exact_state_load(x, x->c->start, x->placed);
-    for (int32_t i = 0; i < x->c->n; i++)
-        x->dead = x->dead || x->est[i] + x->c->size[i] > x->c->limit[i];
+    memset(state->placed, 0, (size_t)state->c->n);
+    mpl_exact_state_load(state, state->c->start, state->placed);
+    for (int32_t i = 0; i < state->c->n; i++)
+        state->dead = state->dead || state->est[i] + state->c->size[i] > state->c->limit[i];
 }
 
-void mpl_exact_raise(mpl_exact_state *x, int32_t i, mpl_len est)
+void mpl_exact_raise(mpl_exact_state *state, int32_t i, mpl_len est)
 {
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_case *exact_case = state->c;
 
-    if (c->align[i] > 1)
-        est = (est + c->align[i] - 1) / c->align[i] * c->align[i];
-    if (est <= x->est[i])
+    if (exact_case->align[i] > 1)
+        est = (est + exact_case->align[i] - 1) / exact_case->align[i] * exact_case->align[i];
+    if (est <= state->est[i])
         return;
-    record(x, i, OLD_EST, x->est[i]);
-    x->est[i] = est;
-    x->risk = est > x->risk ? est : x->risk;
-    x->dead = x->dead || est + c->size[i] > c->limit[i];
-    set_range(x->dirty, c->left[i], c->right[i]);
-    set_range(x->stale, c->left[i], c->right[i]);
+    record(state, i, OLD_EST, state->est[i]);
+    state->est[i] = est;
+    state->risk = est > state->risk ? est : state->risk;
+    state->dead = state->dead || est + exact_case->size[i] > exact_case->limit[i];
+    set_range(state->dirty, exact_case->left[i], exact_case->right[i]);
+    set_range(state->stale, exact_case->left[i], exact_case->right[i]);
 }
 
 /* Moves item i behind the open items of its sections, where mpl_exact_undo finds it. */
-static void leave_sections(mpl_exact_state *x, int32_t i)
+static void leave_sections(mpl_exact_state *state, int32_t i)
 {
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_case *exact_case = state->c;
 
-    for (int32_t s = c->left[i]; s < c->right[i]; s++) {
-        int32_t *order = x->order + c->begin[s], k = 0, last = --x->count[s];
-        mpl_len *key = x->key + c->begin[s];
+    for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++) {
+        int32_t *order = state->order + exact_case->begin[s], k = 0, last = --state->count[s];
+        mpl_len *key = state->key + exact_case->begin[s];
 
         while (order[k] != i)
             k++;
         memmove(order + k, order + k + 1, (size_t)(last - k) * sizeof *order);
         memmove(key + k, key + k + 1, (size_t)(last - k) * sizeof *key);
         order[last] = i;
-        x->rest[s] -= c->size[i];
-        x->cross[s] -= s + 1 < c->right[i];
+        state->rest[s] -= exact_case->size[i];
+        state->cross[s] -= s + 1 < exact_case->right[i];
     }
-    set_range(x->dirty, c->left[i], c->right[i]);
-    x->placed[i] = 1;
-    record(x, i, OLD_PLACED, 0);
+    set_range(state->dirty, exact_case->left[i], exact_case->right[i]);
+    state->placed[i] = 1;
+    record(state, i, OLD_PLACED, 0);
 }
 
-static void set_floor(mpl_exact_state *x, int32_t s, mpl_len floor)
+static void set_floor(mpl_exact_state *state, int32_t s, mpl_len floor)
 {
-    record(x, s, OLD_FLOOR, x->floor[s]);
-    x->floor[s] = floor;
+    record(state, s, OLD_FLOOR, state->floor[s]);
+    state->floor[s] = floor;
 }
 
-void mpl_exact_place(mpl_exact_state *x, int32_t i)
+void mpl_exact_place(mpl_exact_state *state, int32_t i)
 {
-    const mpl_exact_case *c = x->c;
-    mpl_len end = x->est[i] + c->size[i];
-    const int32_t *first_section = x->order + c->begin[c->left[i]];
+    const mpl_exact_case *exact_case = state->c;
+    mpl_len end = state->est[i] + exact_case->size[i];
+    const int32_t *first_section = state->order + exact_case->begin[exact_case->left[i]];
 
-    leave_sections(x, i);
-    for (int32_t s = c->left[i]; s < c->right[i]; s++) /* open items there lie above */
-        set_floor(x, s, end);
-    for (int32_t k = 0; k < x->count[c->left[i]]; k++)
-        if (x->est[first_section[k]] < end)
-            mpl_exact_raise(x, first_section[k], end);
-    for (int32_t j = c->first[c->left[i] + 1]; j < c->first[c->right[i]]; j++)
-        if (!x->placed[j] && x->est[j] < end)
-            mpl_exact_raise(x, j, end);
+    leave_sections(state, i);
+    for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++) /* open items there lie
+                                                                            above */
+        set_floor(state, s, end);
+    for (int32_t k = 0; k < state->count[exact_case->left[i]]; k++)
+        if (state->est[first_section[k]] < end)
+            mpl_exact_raise(state, first_section[k], end);
+    for (int32_t j = exact_case->first[exact_case->left[i] + 1];
+         j < exact_case->first[exact_case->right[i]]; j++)
+        if (!state->placed[j] && state->est[j] < end)
+            mpl_exact_raise(state, j, end);
 }
 
-void mpl_exact_place_top(mpl_exact_state *x, int32_t i, int32_t a, int32_t b)
+void mpl_exact_place_top(mpl_exact_state *state, int32_t i, int32_t a, int32_t b)
 {
-    mpl_len top = x->cap[a] - x->c->size[i];
+    mpl_len top = state->cap[a] - state->c->size[i];
 
-    if (top < x->est[i])
-        x->dead = true;
-    leave_sections(x, i);
-    record(x, i, OLD_EST, x->est[i]);
-    x->est[i] = top;
+    if (top < state->est[i])
+        state->dead = true;
+    leave_sections(state, i);
+    record(state, i, OLD_EST, state->est[i]);
+    state->est[i] = top;
     for (int32_t s = a; s < b; s++) {
-        record(x, s, OLD_CAP, x->cap[s]);
-        x->cap[s] = top;
+        record(state, s, OLD_CAP, state->cap[s]);
+        state->cap[s] = top;
     }
-    set_range(x->dirty, a, b);
-    x->risk = MPL_LEN_MAX;
+    set_range(state->dirty, a, b);
+    state->risk = MPL_LEN_MAX;
 }
 
-static void rejoin_sections(mpl_exact_state *x, int32_t i)
+static void rejoin_sections(mpl_exact_state *state, int32_t i)
 {
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_case *exact_case = state->c;
 
-    x->placed[i] = 0;
-    for (int32_t s = c->left[i]; s < c->right[i]; s++) {
-        x->count[s]++;
-        x->rest[s] += c->size[i];
-        x->cross[s] += s + 1 < c->right[i];
+    state->placed[i] = 0;
+    for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++) {
+        state->count[s]++;
+        state->rest[s] += exact_case->size[i];
+        state->cross[s] += s + 1 < exact_case->right[i];
     }
-    set_range(x->stale, c->left[i], c->right[i]);
+    set_range(state->stale, exact_case->left[i], exact_case->right[i]);
 }
 
-void mpl_exact_undo(mpl_exact_state *x, size_t n_trail)
+void mpl_exact_undo(mpl_exact_state *state, size_t n_trail)
 {
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_case *exact_case = state->c;
 
-    while (x->trail.n > n_trail) {
-        struct mpl_trail_step t = x->trail.step[--x->trail.n];
+    while (state->trail.n > n_trail) {
+        struct mpl_trail_step t = state->trail.step[--state->trail.n];
         int32_t id = (int32_t)(t.what / 4);
 
         switch (t.what % 4) {
         case OLD_EST:
-            x->est[id] = t.old;
-            set_range(x->stale, c->left[id], c->right[id]);
+            state->est[id] = t.old;
+            set_range(state->stale, exact_case->left[id], exact_case->right[id]);
             break;
         case OLD_FLOOR:
-            x->floor[id] = t.old;
+            state->floor[id] = t.old;
             break;
         case OLD_CAP:
-            x->cap[id] = t.old;
+            state->cap[id] = t.old;
             break;
         default:
-            rejoin_sections(x, id);
+            rejoin_sections(state, id);
         }
     }
-    memset(x->dirty, 0, x->n_words * sizeof *x->dirty);
-    memset(x->changed, 0, x->n_words * sizeof *x->changed);
-    x->risk = 0;
-    x->dead = x->no_memory;
+    memset(state->dirty, 0, state->n_words * sizeof *state->dirty);
+    memset(state->changed, 0, state->n_words * sizeof *state->changed);
+    state->risk = 0;
+    state->dead = state->no_memory;
 }
 
-void mpl_exact_sort(mpl_exact_state *x, int32_t s)
+void mpl_exact_sort(mpl_exact_state *state, int32_t s)
 {
-    int32_t *order = x->order + x->c->begin[s], n = x->count[s];
-    mpl_len *key = x->key + x->c->begin[s];
-    const mpl_len *est = x->est;
+    int32_t *order = state->order + state->c->begin[s], n = state->count[s];
+    mpl_len *key = state->key + state->c->begin[s];
+    const mpl_len *est = state->est;
     mpl_len last = -1;
 
-    if (!has(x->stale, s))
+    if (!has(state->stale, s))
         return;
-    mpl_bit_drop(x->stale, s);
+    mpl_bit_drop(state->stale, s);
     for (int32_t k = 0; k < n; k++) {
         int32_t i = order[k], at = k;
         mpl_len e = est[i];
@@ -292,36 +297,36 @@ void mpl_exact_sort(mpl_exact_state *x, int32_t s)
         key[at] = e;
         order[at] = i;
     }
-    x->ticks += (uint64_t)n;
+    state->ticks += (uint64_t)n;
 }
 
 /* Recomputes floor[s], which never sinks here. */
-static void find_floor(mpl_exact_state *x, int32_t s)
+static void find_floor(mpl_exact_state *state, int32_t s)
 {
-    const int32_t *order = x->order + x->c->begin[s];
-    mpl_len floor = MPL_LEN_MAX, known = x->floor[s];
-    int32_t n = x->count[s], k;
+    const int32_t *order = state->order + state->c->begin[s];
+    mpl_len floor = MPL_LEN_MAX, known = state->floor[s];
+    int32_t n = state->count[s], k;
 
     for (k = 0; k < n && floor > known; k++)
-        floor = x->est[order[k]] < floor ? x->est[order[k]] : floor;
+        floor = state->est[order[k]] < floor ? state->est[order[k]] : floor;
     if (floor != known)
-        set_floor(x, s, floor);
-    x->ticks += (uint64_t)k + 1;
+        set_floor(state, s, floor);
+    state->ticks += (uint64_t)k + 1;
 }
 
 /* Checks the release dates of section s: for every est e, e plus the sizes of the items with est >=
  * e. At or below cap - rest all sizes fit, so only an est above that can break it. */
-static bool bound_holds(mpl_exact_state *x, int32_t s)
+static bool bound_holds(mpl_exact_state *state, int32_t s)
 {
-    const int32_t *order = x->order + x->c->begin[s];
-    const mpl_len *key = x->key + x->c->begin[s], *size = x->c->size;
-    int32_t k = x->count[s];
-    mpl_len cap = x->cap[s], safe = cap - x->rest[s], above = 0;
+    const int32_t *order = state->order + state->c->begin[s];
+    const mpl_len *key = state->key + state->c->begin[s], *size = state->c->size;
+    int32_t k = state->count[s];
+    mpl_len cap = state->cap[s], safe = cap - state->rest[s], above = 0;
 
-    find_floor(x, s);
-    if (x->risk <= safe)
+    find_floor(state, s);
+    if (state->risk <= safe)
         return true;
-    mpl_exact_sort(x, s);
+    mpl_exact_sort(state, s);
     while (k-- > 0 && key[k] > safe) {
         above += size[order[k]];
         if (key[k] + above > cap)
@@ -341,13 +346,13 @@ typedef struct fill {
     int32_t n, n_added;
 } fill;
 
-static void collect_ends(mpl_exact_state *x, int32_t s, fill *f)
+static void collect_ends(mpl_exact_state *state, int32_t s, fill *f)
 {
-    const int32_t *order = x->order + x->c->begin[s];
-    const mpl_len *key = x->key + x->c->begin[s], *size = x->c->size;
+    const int32_t *order = state->order + state->c->begin[s];
+    const mpl_len *key = state->key + state->c->begin[s], *size = state->c->size;
 
     f->n = 0;
-    for (int32_t k = 0; k < x->count[s] && key[k] <= f->reach; k++) {
+    for (int32_t k = 0; k < state->count[s] && key[k] <= f->reach; k++) {
         mpl_len end = key[k] + size[order[k]];
         int32_t at = f->n;
 
@@ -363,27 +368,28 @@ static void collect_ends(mpl_exact_state *x, int32_t s, fill *f)
     }
 }
 
-static void add_size(fill *f, mpl_len size)
+static void add_size(fill *self, mpl_len size)
 {
-    mpl_len top = f->top + size < f->reach - f->floor ? f->top + size : f->reach - f->floor;
+    mpl_len top =
+        self->top + size < self->reach - self->floor ? self->top + size : self->reach - self->floor;
     mpl_len words = size / 64, last = top / 64;
     uint32_t bits = (uint32_t)(size % 64);
 
     for (mpl_len w = last; w >= words; w--) {
-        uint64_t low = f->bit[w - words];
-        uint64_t carry = w > words && bits > 0 ? f->bit[w - words - 1] >> (64 - bits) : 0;
+        uint64_t low = self->bit[w - words];
+        uint64_t carry = w > words && bits > 0 ? self->bit[w - words - 1] >> (64 - bits) : 0;
 
-        f->bit[w] |= low << bits | carry;
+        self->bit[w] |= low << bits | carry;
     }
-    f->top = top;
+    self->top = top;
 }
 
 /* Whether some sum lies in [low, high], 0 <= high. */
-static bool any_sum(const fill *f, mpl_len low, mpl_len high)
+static bool any_sum(const fill *self, mpl_len low, mpl_len high)
 {
     low = low > 0 ? low : 0;
-    for (mpl_len at = low; at <= high && at <= f->top; at = (at / 64 + 1) * 64) {
-        uint64_t word = f->bit[at / 64] >> (at % 64);
+    for (mpl_len at = low; at <= high && at <= self->top; at = (at / 64 + 1) * 64) {
+        uint64_t word = self->bit[at / 64] >> (at % 64);
 
         if (word != 0)
             return at + __builtin_ctzll(word) <= high;
@@ -391,10 +397,10 @@ static bool any_sum(const fill *f, mpl_len low, mpl_len high)
     return false;
 }
 
-static mpl_len next_sum(const fill *f, mpl_len above)
+static mpl_len next_sum(const fill *self, mpl_len above)
 {
-    for (mpl_len at = above + 1; at <= f->top; at = (at / 64 + 1) * 64) {
-        uint64_t word = f->bit[at / 64] >> (at % 64);
+    for (mpl_len at = above + 1; at <= self->top; at = (at / 64 + 1) * 64) {
+        uint64_t word = self->bit[at / 64] >> (at % 64);
 
         if (word != 0)
             return at + __builtin_ctzll(word);
@@ -403,128 +409,130 @@ static mpl_len next_sum(const fill *f, mpl_len above)
 }
 
 /* Lowest offset >= `at` below which the possible items leave at most the slack unused. */
-static mpl_len lowest_filled(fill *f, mpl_len at)
+static mpl_len lowest_filled(fill *self, mpl_len at)
 {
     for (;;) {
         mpl_len by_sum, by_end;
 
-        while (f->n_added < f->n && f->end[f->n_added] <= at)
-            add_size(f, f->size[f->n_added++]);
-        if (any_sum(f, at - f->floor - f->slack, at - f->floor))
+        while (self->n_added < self->n && self->end[self->n_added] <= at)
+            add_size(self, self->size[self->n_added++]);
+        if (any_sum(self, at - self->floor - self->slack, at - self->floor))
             return at;
-        by_sum = f->floor + next_sum(f, at - f->floor);
-        by_end = f->n_added < f->n ? f->end[f->n_added] : MPL_LEN_MAX;
+        by_sum = self->floor + next_sum(self, at - self->floor);
+        by_end = self->n_added < self->n ? self->end[self->n_added] : MPL_LEN_MAX;
         at = by_sum < by_end ? by_sum : by_end;
-        if (at > f->reach)
-            return f->reach + 1;
+        if (at > self->reach)
+            return self->reach + 1;
     }
 }
 
-static void filter(mpl_exact_state *x, int32_t s)
+static void filter(mpl_exact_state *state, int32_t s)
 {
-    const int32_t *order = x->order + x->c->begin[s];
-    const mpl_len *key = x->key + x->c->begin[s];
-    int32_t n = x->count[s];
-    mpl_len slack = mpl_exact_slack(x, s), filled = -1;
-    fill f = {.bit = x->sums, .slack = slack, .end = x->end, .size = x->end_size};
+    const int32_t *order = state->order + state->c->begin[s];
+    const mpl_len *key = state->key + state->c->begin[s];
+    int32_t n = state->count[s];
+    mpl_len slack = mpl_exact_slack(state, s), filled = -1;
+    fill f = {.bit = state->sums, .slack = slack, .end = state->end, .size = state->end_size};
 
-    if (n == 0 || slack > x->filter_slack)
+    if (n == 0 || slack > state->filter_slack)
         return;
-    mpl_exact_sort(x, s);
+    mpl_exact_sort(state, s);
     if (key[n - 1] <= key[0] + slack || key[n - 1] - key[0] >= MAX_SUM_WORDS * 64)
         return;
     f.floor = key[0];
     f.reach = key[n - 1];
     memset(f.bit, 0, ((size_t)(f.reach - f.floor) / 64 + 1) * sizeof *f.bit);
     f.bit[0] = 1;
-    collect_ends(x, s, &f);
-    for (int32_t k = 0; k < n && !x->dead; k++) {
+    collect_ends(state, s, &f);
+    for (int32_t k = 0; k < n && !state->dead; k++) {
         if (key[k] <= f.floor + slack)
             continue;
         if (key[k] > filled)
             filled = lowest_filled(&f, key[k]);
         if (filled > key[k]) {
-            if (x->observer != NULL)
-                x->observer(x->observed_by, s, order[k], filled);
-            mpl_exact_raise(x, order[k], filled);
+            if (state->observer != NULL)
+                state->observer(state->observed_by, s, order[k], filled);
+            mpl_exact_raise(state, order[k], filled);
         }
     }
-    x->ticks += (uint64_t)n + (uint64_t)(f.n_added * ((f.reach - f.floor) / 64 + 1));
+    state->ticks += (uint64_t)n + (uint64_t)(f.n_added * ((f.reach - f.floor) / 64 + 1));
 }
 
-static bool bounds_hold(mpl_exact_state *x)
+static bool bounds_hold(mpl_exact_state *state)
 {
-    for (uint32_t w = 0; w < x->n_words; w++)
-        while (x->dirty[w] != 0) {
-            uint64_t bit = x->dirty[w] & -x->dirty[w];
+    for (uint32_t w = 0; w < state->n_words; w++)
+        while (state->dirty[w] != 0) {
+            uint64_t bit = state->dirty[w] & -state->dirty[w];
 
-            x->dirty[w] ^= bit;
-            x->changed[w] |= bit;
-            if (!bound_holds(x, (int32_t)(w * 64) + __builtin_ctzll(bit)))
+            state->dirty[w] ^= bit;
+            state->changed[w] |= bit;
+            if (!bound_holds(state, (int32_t)(w * 64) + __builtin_ctzll(bit)))
                 return false;
         }
     return true;
 }
 
-static bool filter_all(mpl_exact_state *x)
+static bool filter_all(mpl_exact_state *state)
 {
-    for (uint32_t w = 0; w < x->n_words; w++)
-        while (x->changed[w] != 0) {
-            uint64_t bit = x->changed[w] & -x->changed[w];
+    for (uint32_t w = 0; w < state->n_words; w++)
+        while (state->changed[w] != 0) {
+            uint64_t bit = state->changed[w] & -state->changed[w];
 
-            x->changed[w] ^= bit;
-            if ((x->dirty[w] & bit) == 0)
-                filter(x, (int32_t)(w * 64) + __builtin_ctzll(bit));
-            if (x->dead)
+            state->changed[w] ^= bit;
+            if ((state->dirty[w] & bit) == 0)
+                filter(state, (int32_t)(w * 64) + __builtin_ctzll(bit));
+            if (state->dead)
                 return false;
         }
     return true;
 }
 
-static bool any_dirty(const mpl_exact_state *x)
+static bool any_dirty(const mpl_exact_state *state)
 {
     uint64_t all = 0;
 
-    for (uint32_t w = 0; w < x->n_words; w++)
-        all |= x->dirty[w];
+    for (uint32_t w = 0; w < state->n_words; w++)
+        all |= state->dirty[w];
     return all != 0;
 }
 
 /* Whether counts, rests and floors match the open items. */
-static bool sections_ok(const mpl_exact_state *x)
+static bool sections_ok(const mpl_exact_state *state)
 {
-    const mpl_exact_case *c = x->c;
+    const mpl_exact_case *exact_case = state->c;
 
-    for (int32_t s = 0; s < c->n_sections; s++) {
+    for (int32_t s = 0; s < exact_case->n_sections; s++) {
         int32_t n = 0;
         mpl_len rest = 0, floor = MPL_LEN_MAX;
 
-        for (int32_t k = c->begin[s]; k < c->begin[s + 1]; k++)
-            if (!x->placed[c->member[k]]) {
+        for (int32_t k = exact_case->begin[s]; k < exact_case->begin[s + 1]; k++)
+            if (!state->placed[exact_case->member[k]]) {
                 n++;
-                rest += c->size[c->member[k]];
-                floor = x->est[c->member[k]] < floor ? x->est[c->member[k]] : floor;
+                rest += exact_case->size[exact_case->member[k]];
+                floor = state->est[exact_case->member[k]] < floor
+                            ? state->est[exact_case->member[k]]
+                            : floor;
             }
-        if (x->count[s] != n || x->rest[s] != rest || (n > 0 && x->floor[s] > floor))
+        if (state->count[s] != n || state->rest[s] != rest || (n > 0 && state->floor[s] > floor))
             return false;
     }
     return true;
 }
 
-bool mpl_exact_settle(mpl_exact_state *x)
+bool mpl_exact_settle(mpl_exact_state *state)
 {
-    mpl_assert_slow(x->dead || sections_ok(x));
-    if (x->dead || !bounds_hold(x) || x->dead)
+    mpl_assert_slow(state->dead || sections_ok(state));
+    if (state->dead || !bounds_hold(state) || state->dead)
         return false;
-    for (uint32_t sweep = 0; x->filter_slack >= 0 && sweep < x->filter_sweeps; sweep++) {
-        if (!filter_all(x))
+    for (uint32_t sweep = 0; state->filter_slack >= 0 && sweep < state->filter_sweeps; sweep++) {
+        if (!filter_all(state))
             return false;
-        if (!any_dirty(x))
+        if (!any_dirty(state))
             break;
-        if (!bounds_hold(x))
+        if (!bounds_hold(state))
             return false;
     }
-    memset(x->changed, 0, x->n_words * sizeof *x->changed);
-    x->risk = 0;
+    memset(state->changed, 0, state->n_words * sizeof *state->changed);
+    state->risk = 0;
     return true;
 }

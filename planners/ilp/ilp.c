@@ -45,177 +45,178 @@ extern const mpl_planner mpl_planner_none, mpl_planner_greedy_size, mpl_planner_
 /* ---- the pool in units ---- */
 
 /* Offsets of a pushed-down packing are sums of aligned slots, from 0 or a fixed offset. */
-static void find_unit(mpl_ilp *s, uint64_t *finest)
+static void find_unit(mpl_ilp *ilp, uint64_t *finest)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = ilp->p;
     uint64_t grain = UINT64_C(1) << 31, unit = 0, fine = 0;
 
-    for (uint32_t i = 0; i < s->n; i++)
-        grain = mpl_min_u64(grain, p->align[s->id[i]]);
-    for (uint32_t i = 0; i < s->n; i++) {
-        unit = mpl_divisor(unit, mpl_ilp_round_up(p->bytes[s->id[i]], grain));
-        fine = mpl_divisor(fine, p->bytes[s->id[i]]);
-        if (mpl_ilp_fixed(s, i))
-            unit = mpl_divisor(unit, p->fixed[s->id[i]]);
+    for (uint32_t i = 0; i < ilp->n; i++)
+        grain = mpl_min_u64(grain, p->align[ilp->id[i]]);
+    for (uint32_t i = 0; i < ilp->n; i++) {
+        unit = mpl_divisor(unit, mpl_ilp_round_up(p->bytes[ilp->id[i]], grain));
+        fine = mpl_divisor(fine, p->bytes[ilp->id[i]]);
+        if (mpl_ilp_fixed(ilp, i))
+            unit = mpl_divisor(unit, p->fixed[ilp->id[i]]);
         if (p->inside != NULL)
-            unit = mpl_divisor(unit, p->inside_at[s->id[i]]);
+            unit = mpl_divisor(unit, p->inside_at[ilp->id[i]]);
     }
-    s->unit = unit;
+    ilp->unit = unit;
     /* an alignment that does not divide the unit caps it at a power of two */
-    for (uint32_t i = 0; i < s->n; i++)
-        if (unit % p->align[s->id[i]] != 0)
-            s->unit = mpl_divisor(s->unit, p->align[s->id[i]]);
-    for (uint32_t i = 0; i < s->n; i++) {
-        s->size[i] = mpl_ilp_round_up(p->bytes[s->id[i]], grain) / s->unit;
-        s->step[i] = p->align[s->id[i]] > s->unit ? p->align[s->id[i]] / s->unit : 1;
+    for (uint32_t i = 0; i < ilp->n; i++)
+        if (unit % p->align[ilp->id[i]] != 0)
+            ilp->unit = mpl_divisor(ilp->unit, p->align[ilp->id[i]]);
+    for (uint32_t i = 0; i < ilp->n; i++) {
+        ilp->size[i] = mpl_ilp_round_up(p->bytes[ilp->id[i]], grain) / ilp->unit;
+        ilp->step[i] = p->align[ilp->id[i]] > ilp->unit ? p->align[ilp->id[i]] / ilp->unit : 1;
     }
-    *finest = mpl_divisor(s->unit, fine);
+    *finest = mpl_divisor(ilp->unit, fine);
 }
 
-static mpl_status mark_joins(mpl_ilp *s, const uint32_t *index)
+static mpl_status mark_joins(mpl_ilp *ilp, const uint32_t *index)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = ilp->p;
 
     if (p->n_in_place == 0)
         return MPL_OK;
-    MPL_PASS(mpl_new(s->ctx, s->joins, (size_t)s->n * s->n_words));
+    MPL_PASS(mpl_new(ilp->ctx, ilp->joins, (size_t)ilp->n * ilp->n_words));
     for (uint32_t k = 0; k < p->n_in_place; k++) {
         uint32_t i = index[p->in_place_in[k]], j = index[p->in_place_out[k]];
 
-        if (i == MPL_NONE || !mpl_conflict(p, s->id[i], s->id[j]))
+        if (i == MPL_NONE || !mpl_conflict(p, ilp->id[i], ilp->id[j]))
             continue;
-        mpl_bit_add(s->joins + (size_t)i * s->n_words, j);
-        mpl_bit_add(s->joins + (size_t)j * s->n_words, i);
+        mpl_bit_add(ilp->joins + (size_t)i * ilp->n_words, j);
+        mpl_bit_add(ilp->joins + (size_t)j * ilp->n_words, i);
     }
     return MPL_OK;
 }
 
 /* Fills lowest[] and apart[] if some family has two parts. Needs the unit. */
-static mpl_status link_families(mpl_ilp *s, const uint32_t *index)
+static mpl_status link_families(mpl_ilp *ilp, const uint32_t *index)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = ilp->p;
     bool any = false;
 
-    for (uint32_t i = 0; p->inside != NULL && i < s->n; i++)
-        any = any || p->inside[s->id[i]] != s->id[i];
+    for (uint32_t i = 0; p->inside != NULL && i < ilp->n; i++)
+        any = any || p->inside[ilp->id[i]] != ilp->id[i];
     if (!any)
         return MPL_OK;
-    MPL_PASS(mpl_new_each(s->ctx, s->n, s->lowest, s->apart));
-    for (uint32_t i = 0; i < s->n; i++) {
-        s->lowest[i] = index[p->inside[s->id[i]]];
-        s->apart[i] = p->inside_at[s->id[i]] / s->unit;
+    MPL_PASS(mpl_new_each(ilp->ctx, ilp->n, ilp->lowest, ilp->apart));
+    for (uint32_t i = 0; i < ilp->n; i++) {
+        ilp->lowest[i] = index[p->inside[ilp->id[i]]];
+        ilp->apart[i] = p->inside_at[ilp->id[i]] / ilp->unit;
     }
     return MPL_OK;
 }
 
-static mpl_status open_pool(mpl_ilp_driver *d, uint32_t pool)
+static mpl_status open_pool(mpl_ilp_driver *driver, uint32_t pool)
 {
     mpl_status st = MPL_OK;
-    mpl_ilp *s = &d->s;
-    const mpl_problem *p = s->p;
+    mpl_ilp *ilp = &driver->s;
+    const mpl_problem *p = ilp->p;
     uint32_t *index = NULL;
 
-    MPL_TRY(mpl_new_each(s->ctx, p->n, s->id, index));
+    MPL_TRY(mpl_new_each(ilp->ctx, p->n, ilp->id, index));
     for (mpl_buffer b = 0; b < p->n; b++) {
-        index[b] = p->pool[b] == pool ? s->n : MPL_NONE;
+        index[b] = p->pool[b] == pool ? ilp->n : MPL_NONE;
         if (p->pool[b] == pool)
-            s->id[s->n++] = b;
+            ilp->id[ilp->n++] = b;
     }
-    if (s->n > MAX_BUFFERS || s->n == 0)
+    if (ilp->n > MAX_BUFFERS || ilp->n == 0)
         goto out;
-    s->n_words = (s->n + 63) / 64;
-    MPL_TRY(mpl_new_each(s->ctx, s->n, s->size, s->step, s->at));
-    MPL_TRY(mpl_new(s->ctx, s->row, (size_t)s->n * s->n_words));
-    MPL_TRY(mpl_new(s->ctx, d->placed, s->n_words));
-    MPL_TRY(mpl_new_each(s->ctx, s->n, d->stack, d->by_at));
-    for (uint32_t i = 0; i < s->n; i++)
+    ilp->n_words = (ilp->n + 63) / 64;
+    MPL_TRY(mpl_new_each(ilp->ctx, ilp->n, ilp->size, ilp->step, ilp->at));
+    MPL_TRY(mpl_new(ilp->ctx, ilp->row, (size_t)ilp->n * ilp->n_words));
+    MPL_TRY(mpl_new(ilp->ctx, driver->placed, ilp->n_words));
+    MPL_TRY(mpl_new_each(ilp->ctx, ilp->n, driver->stack, driver->by_at));
+    for (uint32_t i = 0; i < ilp->n; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (mpl_conflict(p, s->id[i], s->id[j])) {
-                mpl_bit_add(s->row + (size_t)i * s->n_words, j);
-                mpl_bit_add(s->row + (size_t)j * s->n_words, i);
+            if (mpl_conflict(p, ilp->id[i], ilp->id[j])) {
+                mpl_bit_add(ilp->row + (size_t)i * ilp->n_words, j);
+                mpl_bit_add(ilp->row + (size_t)j * ilp->n_words, i);
             }
-    find_unit(s, &d->finest);
-    MPL_TRY(mark_joins(s, index));
-    MPL_TRY(link_families(s, index));
+    find_unit(ilp, &driver->finest);
+    MPL_TRY(mark_joins(ilp, index));
+    MPL_TRY(link_families(ilp, index));
 out:
-    mpl_free(s->ctx, index);
+    mpl_free(ilp->ctx, index);
     return st;
 }
 
-static void close_pool(mpl_ilp_driver *d)
+static void close_pool(mpl_ilp_driver *driver)
 {
-    mpl_ilp *s = &d->s;
+    mpl_ilp *ilp = &driver->s;
 
-    mpl_free_each(s->ctx, s->id, s->size, s->step, s->row, s->joins, s->at, s->lowest, s->apart,
-                  d->placed, d->stack, d->by_at);
+    mpl_free_each(ilp->ctx, ilp->id, ilp->size, ilp->step, ilp->row, ilp->joins, ilp->at,
+                  ilp->lowest, ilp->apart, driver->placed, driver->stack, driver->by_at);
 }
 
 /* ---- one pool ---- */
 
 /* The problem's bound, rounded up to a possible height, and fixed ends. Needs open_pool. */
-static mpl_status first_bound(mpl_ilp_driver *d, uint32_t pool)
+static mpl_status first_bound(mpl_ilp_driver *driver, uint32_t pool)
 {
-    const mpl_ilp *s = &d->s;
+    const mpl_ilp *ilp = &driver->s;
 
-    MPL_PASS(mpl_lower_bound(s->ctx, s->p, pool, &d->proved_bytes, NULL));
-    if (s->row == NULL)
+    MPL_PASS(mpl_lower_bound(ilp->ctx, ilp->p, pool, &driver->proved_bytes, NULL));
+    if (ilp->row == NULL)
         return MPL_OK;
-    d->proved_bytes = mpl_ilp_round_up(d->proved_bytes, d->finest);
-    for (uint32_t i = 0; i < s->n; i++)
-        if (mpl_ilp_fixed(s, i))
-            d->proved_bytes =
-                mpl_max_u64(d->proved_bytes, s->p->fixed[s->id[i]] + mpl_ilp_bytes(s, i));
+    driver->proved_bytes = mpl_ilp_round_up(driver->proved_bytes, driver->finest);
+    for (uint32_t i = 0; i < ilp->n; i++)
+        if (mpl_ilp_fixed(ilp, i))
+            driver->proved_bytes = mpl_max_u64(driver->proved_bytes,
+                                               ilp->p->fixed[ilp->id[i]] + mpl_ilp_bytes(ilp, i));
     return MPL_OK;
 }
 
 /* Solves the whole pool as one part, starting from the given plan; the reductions move buffers one
  * by one and do not apply. */
-static mpl_status pack_families(mpl_ilp_driver *d, const uint64_t *plan)
+static mpl_status pack_families(mpl_ilp_driver *driver, const uint64_t *plan)
 {
     mpl_status st = MPL_OK;
-    mpl_ilp *s = &d->s;
-    mpl_ilp_part part = {.n = s->n};
-    uint64_t height = d->cold ? UINT64_MAX : d->best_bytes;
+    mpl_ilp *ilp = &driver->s;
+    mpl_ilp_part part = {.n = ilp->n};
+    uint64_t height = driver->cold ? UINT64_MAX : driver->best_bytes;
 
-    MPL_TRY(mpl_new(s->ctx, part.member, s->n));
-    for (uint32_t i = 0; i < s->n; i++) {
+    MPL_TRY(mpl_new(ilp->ctx, part.member, ilp->n));
+    for (uint32_t i = 0; i < ilp->n; i++) {
         part.member[i] = i;
-        s->at[i] = plan[s->id[i]] / s->unit;
+        ilp->at[i] = plan[ilp->id[i]] / ilp->unit;
     }
-    if (mpl_ilp_is_valid(s, &part) && mpl_ilp_height_of(s, &part) <= d->best_bytes &&
-        mpl_ilp_range_of(d, &part, height))
-        MPL_TRY(mpl_ilp_solve_part(d, &part, &height));
+    if (mpl_ilp_is_valid(ilp, &part) && mpl_ilp_height_of(ilp, &part) <= driver->best_bytes &&
+        mpl_ilp_range_of(driver, &part, height))
+        MPL_TRY(mpl_ilp_solve_part(driver, &part, &height));
 out:
-    mpl_free(s->ctx, part.member);
+    mpl_free(ilp->ctx, part.member);
     return st;
 }
 
-/* Improves the plan in offset[], or leaves it. d->proved_bytes: lower bound of the pool. */
-static mpl_status solve_pool(mpl_ilp_driver *d, uint32_t pool, uint64_t *offset)
+/* Improves the plan in offset[], or leaves it. driver->proved_bytes: lower bound of the pool. */
+static mpl_status solve_pool(mpl_ilp_driver *driver, uint32_t pool, uint64_t *offset)
 {
     mpl_status st = MPL_OK;
-    mpl_ilp *s = &d->s;
+    mpl_ilp *ilp = &driver->s;
     uint64_t *all = NULL, height = 0;
 
-    d->best_bytes = mpl_pool_height(s->p, pool, offset);
-    MPL_TRY(open_pool(d, pool));
-    MPL_TRY(first_bound(d, pool));
-    if (s->row == NULL || (!d->cold && d->best_bytes <= mpl_ilp_goal(d)))
+    driver->best_bytes = mpl_pool_height(ilp->p, pool, offset);
+    MPL_TRY(open_pool(driver, pool));
+    MPL_TRY(first_bound(driver, pool));
+    if (ilp->row == NULL || (!driver->cold && driver->best_bytes <= mpl_ilp_goal(driver)))
         goto out;
-    MPL_TRY(mpl_new(s->ctx, all, s->n_words));
-    for (uint32_t i = 0; i < s->n; i++)
+    MPL_TRY(mpl_new(ilp->ctx, all, ilp->n_words));
+    for (uint32_t i = 0; i < ilp->n; i++)
         mpl_bit_add(all, i);
-    MPL_TRY(s->lowest != NULL ? pack_families(d, offset) : mpl_ilp_pack(d, all, 0, offset));
-    while (d->n_stack > 0)
-        mpl_ilp_place_lowest(d, d->stack[--d->n_stack], 0);
-    for (uint32_t i = 0; i < s->n; i++)
-        height = mpl_max_u64(height, mpl_ilp_end_bytes(s, i));
-    for (uint32_t i = 0; height < d->best_bytes && i < s->n; i++)
-        offset[s->id[i]] = s->at[i] * s->unit;
-    d->best_bytes = mpl_min_u64(d->best_bytes, height);
+    MPL_TRY(ilp->lowest != NULL ? pack_families(driver, offset)
+                                : mpl_ilp_pack(driver, all, 0, offset));
+    while (driver->n_stack > 0)
+        mpl_ilp_place_lowest(driver, driver->stack[--driver->n_stack], 0);
+    for (uint32_t i = 0; i < ilp->n; i++)
+        height = mpl_max_u64(height, mpl_ilp_end_bytes(ilp, i));
+    for (uint32_t i = 0; height < driver->best_bytes && i < ilp->n; i++)
+        offset[ilp->id[i]] = ilp->at[i] * ilp->unit;
+    driver->best_bytes = mpl_min_u64(driver->best_bytes, height);
 out:
-    mpl_free(s->ctx, all);
-    close_pool(d);
+    mpl_free(ilp->ctx, all);
+    close_pool(driver);
     return st;
 }
 
@@ -277,13 +278,13 @@ out:
 }
 
 /* Updates *claim, which holds the result of the earlier pools. */
-static void claim_pool(const mpl_ilp_driver *d, uint32_t pool, mpl_claim *claim)
+static void claim_pool(const mpl_ilp_driver *driver, uint32_t pool, mpl_claim *claim)
 {
-    if (*claim == MPL_INFEASIBLE || d->proved_bytes > d->capacity_bytes)
+    if (*claim == MPL_INFEASIBLE || driver->proved_bytes > driver->capacity_bytes)
         *claim = MPL_INFEASIBLE;
-    else if (d->best_bytes > d->capacity_bytes)
+    else if (driver->best_bytes > driver->capacity_bytes)
         *claim = MPL_UNKNOWN;
-    else if (pool == 0 && d->best_bytes > d->proved_bytes)
+    else if (pool == 0 && driver->best_bytes > driver->proved_bytes)
         *claim = MPL_FEASIBLE;
 }
 

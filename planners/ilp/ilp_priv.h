@@ -24,34 +24,34 @@ typedef struct mpl_ilp {
     uint64_t *apart;  /* [n] distance above that buffer [unit] */
 } mpl_ilp;
 
-static inline bool mpl_ilp_bit(const mpl_ilp *s, const uint64_t *rows, uint32_t i, uint32_t j)
+static inline bool mpl_ilp_bit(const mpl_ilp *ilp, const uint64_t *rows, uint32_t i, uint32_t j)
 {
-    return rows != NULL && mpl_bit_has(rows + (size_t)i * s->n_words, j);
+    return rows != NULL && mpl_bit_has(rows + (size_t)i * ilp->n_words, j);
 }
 
-static inline bool mpl_ilp_conflict(const mpl_ilp *s, uint32_t i, uint32_t j)
+static inline bool mpl_ilp_conflict(const mpl_ilp *ilp, uint32_t i, uint32_t j)
 {
-    return mpl_ilp_bit(s, s->row, i, j);
+    return mpl_ilp_bit(ilp, ilp->row, i, j);
 }
 
-static inline bool mpl_ilp_joins(const mpl_ilp *s, uint32_t i, uint32_t j)
+static inline bool mpl_ilp_joins(const mpl_ilp *ilp, uint32_t i, uint32_t j)
 {
-    return mpl_ilp_bit(s, s->joins, i, j);
+    return mpl_ilp_bit(ilp, ilp->joins, i, j);
 }
 
-static inline uint64_t mpl_ilp_bytes(const mpl_ilp *s, uint32_t i)
+static inline uint64_t mpl_ilp_bytes(const mpl_ilp *ilp, uint32_t i)
 {
-    return s->p->bytes[s->id[i]];
+    return ilp->p->bytes[ilp->id[i]];
 }
 
-static inline bool mpl_ilp_fixed(const mpl_ilp *s, uint32_t i)
+static inline bool mpl_ilp_fixed(const mpl_ilp *ilp, uint32_t i)
 {
-    return s->p->fixed != NULL && s->p->fixed[s->id[i]] != MPL_UNFIXED;
+    return ilp->p->fixed != NULL && ilp->p->fixed[ilp->id[i]] != MPL_UNFIXED;
 }
 
-static inline bool mpl_ilp_one_family(const mpl_ilp *s, uint32_t i, uint32_t j)
+static inline bool mpl_ilp_one_family(const mpl_ilp *ilp, uint32_t i, uint32_t j)
 {
-    return s->lowest != NULL && s->lowest[i] == s->lowest[j];
+    return ilp->lowest != NULL && ilp->lowest[i] == ilp->lowest[j];
 }
 
 /* The subject of one program: the offsets of some buffers of the pool. */
@@ -67,7 +67,7 @@ typedef struct mpl_ilp_part {
  * the offset of member k in its steps. Rows: for each pair, one of two binaries; for each clique
  * found, "what is below me fits below me", and the same above. max_entries bounds the non-zeros of
  * clique rows; pair rows are always there. MPL_EMEM is the only error. */
-mpl_status mpl_ilp_program(const mpl_ilp *s, const mpl_ilp_part *part, double cost,
+mpl_status mpl_ilp_program(const mpl_ilp *ilp, const mpl_ilp_part *part, double cost,
                            size_t max_entries, mpl_lp **out);
 
 /* ---- solving a pool ---- */
@@ -94,16 +94,16 @@ typedef struct mpl_ilp_driver {
 
 uint64_t mpl_ilp_round_up(uint64_t at, uint64_t step);
 /* The height at which the search may stop. */
-uint64_t mpl_ilp_goal(const mpl_ilp_driver *d);
-uint64_t mpl_ilp_end_bytes(const mpl_ilp *s, uint32_t i);
+uint64_t mpl_ilp_goal(const mpl_ilp_driver *driver);
+uint64_t mpl_ilp_end_bytes(const mpl_ilp *ilp, uint32_t i);
 /* Sets at[i] to the lowest place from base on beside the placed buffers, and marks i as placed. */
-void mpl_ilp_place_lowest(mpl_ilp_driver *d, uint32_t i, uint64_t base);
+void mpl_ilp_place_lowest(mpl_ilp_driver *driver, uint32_t i, uint64_t base);
 /* Whether members overlap only as in-place pairs at one offset, and families keep distances. */
-bool mpl_ilp_is_valid(const mpl_ilp *s, const mpl_ilp_part *part);
-uint64_t mpl_ilp_height_of(const mpl_ilp *s, const mpl_ilp_part *part);
-/* Solves a part. Improves at[] of the members, a packing of *height, and d->proved_bytes. */
-mpl_status mpl_ilp_solve_part(mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t *height);
+bool mpl_ilp_is_valid(const mpl_ilp *ilp, const mpl_ilp_part *part);
+uint64_t mpl_ilp_height_of(const mpl_ilp *ilp, const mpl_ilp_part *part);
+/* Solves a part. Improves at[] of the members, a packing of *height, and driver->proved_bytes. */
+mpl_status mpl_ilp_solve_part(mpl_ilp_driver *driver, mpl_ilp_part *part, uint64_t *height);
 /* The heights to search for a part with a packing of `height`. False: none is worth it. */
-bool mpl_ilp_range_of(const mpl_ilp_driver *d, mpl_ilp_part *part, uint64_t height);
+bool mpl_ilp_range_of(const mpl_ilp_driver *driver, mpl_ilp_part *part, uint64_t height);
 /* Places all buffers of the set from base on; uses up the set. */
-mpl_status mpl_ilp_pack(mpl_ilp_driver *d, uint64_t *set, uint64_t base, const uint64_t *plan);
+mpl_status mpl_ilp_pack(mpl_ilp_driver *driver, uint64_t *set, uint64_t base, const uint64_t *plan);

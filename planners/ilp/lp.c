@@ -136,25 +136,25 @@ static void jump_back(void *info)
 }
 
 /* Tells the cause of the hook's call: out of memory, or an internal error of GLPK. */
-static mpl_status failure(call *c)
+static mpl_status failure(call *self)
 {
-    c->said[strcspn(c->said, "\n")] = '\0';
-    if (strstr(c->said, "memory") != NULL)
-        return MPL_ERROR(c->lp->ctx, MPL_EMEM, "out of memory in GLPK");
-    c->gave_up = true;
-    return MPL_ERROR(c->lp->ctx, MPL_ELIMIT, "GLPK gave up: %s", c->said);
+    self->said[strcspn(self->said, "\n")] = '\0';
+    if (strstr(self->said, "memory") != NULL)
+        return MPL_ERROR(self->lp->ctx, MPL_EMEM, "out of memory in GLPK");
+    self->gave_up = true;
+    return MPL_ERROR(self->lp->ctx, MPL_ELIMIT, "GLPK gave up: %s", self->said);
 }
 
-static void load(call *c)
+static void load(call *self)
 {
-    const mpl_lp *lp = c->lp;
+    const mpl_lp *lp = self->lp;
     char name[40];
 
-    c->prob = glp_create_prob();
-    glp_set_prob_name(c->prob, lp->name);
-    glp_set_obj_dir(c->prob, GLP_MIN);
+    self->prob = glp_create_prob();
+    glp_set_prob_name(self->prob, lp->name);
+    glp_set_obj_dir(self->prob, GLP_MIN);
     if (lp->n_cols > 0)
-        glp_add_cols(c->prob, (int)lp->n_cols);
+        glp_add_cols(self->prob, (int)lp->n_cols);
     for (uint32_t j = 0; j < lp->n_cols; j++) {
         const column *col = &lp->col[j];
 
@@ -162,69 +162,69 @@ static void load(call *c)
             snprintf(name, sizeof name, "%c%u_%u", col->letter, col->a, col->b);
         else
             snprintf(name, sizeof name, "%c%u", col->letter, col->a);
-        glp_set_col_name(c->prob, (int)j + 1, name);
-        glp_set_col_kind(c->prob, (int)j + 1, col->integer ? GLP_IV : GLP_CV);
-        glp_set_col_bnds(c->prob, (int)j + 1, col->low == col->high ? GLP_FX : GLP_DB, col->low,
+        glp_set_col_name(self->prob, (int)j + 1, name);
+        glp_set_col_kind(self->prob, (int)j + 1, col->integer ? GLP_IV : GLP_CV);
+        glp_set_col_bnds(self->prob, (int)j + 1, col->low == col->high ? GLP_FX : GLP_DB, col->low,
                          col->high);
-        glp_set_obj_coef(c->prob, (int)j + 1, col->cost);
+        glp_set_obj_coef(self->prob, (int)j + 1, col->cost);
     }
     if (lp->n_rows > 0)
-        glp_add_rows(c->prob, (int)lp->n_rows);
+        glp_add_rows(self->prob, (int)lp->n_rows);
     for (uint32_t i = 0; i < lp->n_rows; i++) {
         size_t begin = lp->row_begin[i];
 
-        glp_set_row_bnds(c->prob, (int)i + 1, GLP_LO, lp->row_low[i], 0);
-        glp_set_mat_row(c->prob, (int)i + 1, (int)(lp->row_begin[i + 1] - begin),
+        glp_set_row_bnds(self->prob, (int)i + 1, GLP_LO, lp->row_low[i], 0);
+        glp_set_mat_row(self->prob, (int)i + 1, (int)(lp->row_begin[i + 1] - begin),
                         lp->entry_col + begin - 1, lp->entry_value + begin - 1);
     }
 }
 
 /* Runs body between loading and deleting, with our hooks installed in GLPK. */
-static mpl_status guarded(call *c, void (*body)(call *c))
+static mpl_status guarded(call *self, void (*body)(call *self))
 {
     int was_there = glp_init_env(); /* 1: another library of this process uses it */
 
     if (was_there > 1)
-        return MPL_ERROR(c->lp->ctx, MPL_EMEM, "GLPK cannot start");
-    glp_term_hook(keep_line, c);
-    glp_error_hook(jump_back, c);
-    if (setjmp(c->back) == 0) {
-        glp_mem_limit((int)mpl_min_u64(c->max_mib, INT_MAX));
-        load(c);
-        body(c);
-        glp_delete_prob(c->prob);
+        return MPL_ERROR(self->lp->ctx, MPL_EMEM, "GLPK cannot start");
+    glp_term_hook(keep_line, self);
+    glp_error_hook(jump_back, self);
+    if (setjmp(self->back) == 0) {
+        glp_mem_limit((int)mpl_min_u64(self->max_mib, INT_MAX));
+        load(self);
+        body(self);
+        glp_delete_prob(self->prob);
     } else {
         glp_free_env(); /* required after an error; frees the problem too */
-        return failure(c);
+        return failure(self);
     }
     glp_term_hook(NULL, NULL);
     glp_error_hook(NULL, NULL);
     if (was_there == 0)
         glp_free_env();
-    return c->st;
+    return self->st;
 }
 
 /* ---- solving ---- */
 
 /* Milliseconds left for GLPK's own limits, at least one. */
-static int time_left(const call *c)
+static int time_left(const call *self)
 {
     int64_t left;
 
-    if (c->limits->deadline_ns == INT64_MAX)
+    if (self->limits->deadline_ns == INT64_MAX)
         return INT_MAX;
-    left = (c->limits->deadline_ns - mpl_clock_ns()) / 1000000;
+    left = (self->limits->deadline_ns - mpl_clock_ns()) / 1000000;
     return left < 1 ? 1 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
-static bool late(const call *c)
+static bool late(const call *self)
 {
-    return c->limits->deadline_ns != INT64_MAX && mpl_clock_ns() >= c->limits->deadline_ns;
+    return self->limits->deadline_ns != INT64_MAX && mpl_clock_ns() >= self->limits->deadline_ns;
 }
 
-static uint64_t pivots(const call *c)
+static uint64_t pivots(const call *self)
 {
-    return (uint64_t)glp_get_it_cnt(c->prob);
+    return (uint64_t)glp_get_it_cnt(self->prob);
 }
 
 /* GLPK's callback, called several times in each node. */
@@ -251,7 +251,7 @@ static void watch(glp_tree *tree, void *info)
 }
 
 /* Solves the relaxation. False: no branching needed. */
-static bool relax(call *c)
+static bool relax(call *self)
 {
     glp_smcp param;
     int code;
@@ -259,49 +259,49 @@ static bool relax(call *c)
     glp_init_smcp(&param);
     param.msg_lev = GLP_MSG_ERR;
     param.meth = GLP_DUALP;
-    param.tm_lim = time_left(c);
-    param.it_lim = (int)mpl_min_u64(c->limits->max_pivots, INT_MAX);
-    glp_scale_prob(c->prob, c->scaling);
-    glp_adv_basis(c->prob, 0);
-    code = glp_simplex(c->prob, &param);
-    if (code == 0 && glp_get_status(c->prob) == GLP_OPT) {
-        c->answer->bound = glp_get_obj_val(c->prob);
+    param.tm_lim = time_left(self);
+    param.it_lim = (int)mpl_min_u64(self->limits->max_pivots, INT_MAX);
+    glp_scale_prob(self->prob, self->scaling);
+    glp_adv_basis(self->prob, 0);
+    code = glp_simplex(self->prob, &param);
+    if (code == 0 && glp_get_status(self->prob) == GLP_OPT) {
+        self->answer->bound = glp_get_obj_val(self->prob);
         return true;
     }
-    if (code == 0 && glp_get_status(c->prob) == GLP_NOFEAS)
-        c->answer->state = MPL_LP_INFEASIBLE;
-    c->answer->stopped_by_clock = code == GLP_ETMLIM;
+    if (code == 0 && glp_get_status(self->prob) == GLP_NOFEAS)
+        self->answer->state = MPL_LP_INFEASIBLE;
+    self->answer->stopped_by_clock = code == GLP_ETMLIM;
     return false;
 }
 
-static void solve(call *c)
+static void solve(call *self)
 {
-    mpl_lp_answer *answer = c->answer;
+    mpl_lp_answer *answer = self->answer;
     glp_iocp param;
     int code, status;
-    bool relaxed = relax(c);
+    bool relaxed = relax(self);
 
-    answer->n_pivots = pivots(c);
+    answer->n_pivots = pivots(self);
     if (!relaxed)
         return;
     glp_init_iocp(&param);
     param.msg_lev = GLP_MSG_ERR;
     param.br_tech = GLP_BR_PCH;
     param.bt_tech = GLP_BT_BLB;
-    if (c->limits->cuts)
+    if (self->limits->cuts)
         param.presolve = param.cov_cuts = param.mir_cuts = GLP_ON;
     param.cb_func = watch;
-    param.cb_info = c;
-    code = glp_intopt(c->prob, &param);
-    answer->n_pivots = pivots(c);
-    status = glp_mip_status(c->prob);
+    param.cb_info = self;
+    code = glp_intopt(self->prob, &param);
+    answer->n_pivots = pivots(self);
+    status = glp_mip_status(self->prob);
     if (code != 0 && code != GLP_ESTOP && code != GLP_EMIPGAP && code != GLP_ETMLIM)
         status = GLP_UNDEF; /* the basis cannot be factorised: no verdict */
     if (status == GLP_OPT || status == GLP_FEAS) {
-        answer->objective = glp_mip_obj_val(c->prob);
-        for (uint32_t j = 0; j < c->lp->n_cols; j++)
-            c->x[j] = glp_mip_col_val(c->prob, (int)j + 1);
-        answer->state = status == GLP_OPT || answer->objective <= c->limits->enough
+        answer->objective = glp_mip_obj_val(self->prob);
+        for (uint32_t j = 0; j < self->lp->n_cols; j++)
+            self->x[j] = glp_mip_col_val(self->prob, (int)j + 1);
+        answer->state = status == GLP_OPT || answer->objective <= self->limits->enough
                             ? MPL_LP_OPTIMAL
                             : MPL_LP_FEASIBLE;
     } else if (code == 0 && status == GLP_NOFEAS) {
@@ -342,10 +342,10 @@ mpl_status mpl_lp_solve(mpl_lp *lp, const mpl_lp_limits *limits, mpl_lp_answer *
 
 /* ---- files ---- */
 
-static void write_file(call *c)
+static void write_file(call *self)
 {
-    if (glp_write_lp(c->prob, NULL, c->file) != 0)
-        c->st = MPL_REFUSE(c->lp->ctx, "%s: the program cannot be written", c->path);
+    if (glp_write_lp(self->prob, NULL, self->file) != 0)
+        self->st = MPL_REFUSE(self->lp->ctx, "%s: the program cannot be written", self->path);
 }
 
 /* Passes the file's descriptor as its name: GLPK aborts on names longer than a terminal line. */

@@ -41,10 +41,10 @@ bool mpl_import_is_executorch_program(const mpl_import_in *in)
            isdigit((unsigned char)in->text[6]) && isdigit((unsigned char)in->text[7]);
 }
 
-static mpl_status check_file(const reader *r)
+static mpl_status check_file(const reader *in)
 {
-    if (r->file.fault != NULL)
-        return MPL_REFUSE(r->ctx, "%.200s: no ExecuTorch program: %s", r->path, r->file.fault);
+    if (in->file.fault != NULL)
+        return MPL_REFUSE(in->ctx, "%.200s: no ExecuTorch program: %s", in->path, in->file.fault);
     return MPL_OK;
 }
 
@@ -59,29 +59,29 @@ static uint64_t element_bytes(int64_t type)
     return type >= 0 ? bytes[type] : 0;
 }
 
-static mpl_status tensor_bytes(reader *r, const flat_table *t, uint32_t value, uint64_t *bytes)
+static mpl_status tensor_bytes(reader *in, const flat_table *table, uint32_t value, uint64_t *bytes)
 {
-    flat_vector dims = flat_list(t, TENSOR_DIMS, 4);
-    int64_t type = flat_int(t, TENSOR_TYPE, 1, false, 0);
+    flat_vector dims = flat_list(table, TENSOR_DIMS, 4);
+    int64_t type = flat_int(table, TENSOR_TYPE, 1, false, 0);
 
     *bytes = element_bytes(type);
     if (*bytes == 0)
-        return MPL_REFUSE(r->ctx, "%.200s: value %u has the type %" PRId64 ", unknown here",
-                          r->path, value, type);
+        return MPL_REFUSE(in->ctx, "%.200s: value %u has the type %" PRId64 ", unknown here",
+                          in->path, value, type);
     for (uint32_t i = 0; i < dims.n; i++) {
         int64_t dim = flat_item_int(&dims, i);
 
         if (dim < 0 || !mpl_mul_bytes(*bytes, (uint64_t)dim, bytes) || *bytes > INT64_MAX)
-            return MPL_REFUSE(r->ctx, "%.200s: value %u has a dim of %" PRId64 ", or is too large",
-                              r->path, value, dim);
+            return MPL_REFUSE(in->ctx, "%.200s: value %u has a dim of %" PRId64 ", or is too large",
+                              in->path, value, dim);
     }
     return MPL_OK;
 }
 
-static mpl_status read_tensor(reader *r, uint32_t value, const flat_table *t)
+static mpl_status read_tensor(reader *in, uint32_t value, const flat_table *table)
 {
-    flat_table place = flat_child(t, TENSOR_PLACE), extra = flat_child(t, TENSOR_EXTRA);
-    flat_vector sizes = flat_list(&r->plan, PLAN_SIZES, 8);
+    flat_table place = flat_child(table, TENSOR_PLACE), extra = flat_child(table, TENSOR_EXTRA);
+    flat_vector sizes = flat_list(&in->plan, PLAN_SIZES, 8);
     mpl_import_buffer b = {.birth = UINT64_MAX, .block = MPL_NONE};
     int64_t memory = flat_int(&place, 0, 4, false, 0);
     uint64_t end;
@@ -89,65 +89,66 @@ static mpl_status read_tensor(reader *r, uint32_t value, const flat_table *t)
 
     if (place.at == 0)
         return MPL_OK;
-    MPL_PASS(tensor_bytes(r, t, value, &b.bytes));
-    MPL_PASS(check_file(r));
+    MPL_PASS(tensor_bytes(in, table, value, &b.bytes));
+    MPL_PASS(check_file(in));
     if (b.bytes == 0)
         return MPL_OK;
     b.offset = (uint64_t)flat_int(&place, 1, 4, false, 0) |
                (uint64_t)flat_int(&place, 2, 4, false, 0) << 32;
     if (memory >= sizes.n || !mpl_add_bytes(b.offset, b.bytes, &end) ||
         end > (uint64_t)flat_item_int(&sizes, (uint32_t)memory))
-        return MPL_REFUSE(r->ctx, "%.200s: value %u ends beyond its memory %" PRId64, r->path,
+        return MPL_REFUSE(in->ctx, "%.200s: value %u ends beyond its memory %" PRId64, in->path,
                           value, memory);
-    MPL_PASS(mpl_import_pool(r->ctx, r->path, &r->list, (uint64_t)memory, &b.pool));
-    if (extra.at != 0 || flat_int(t, TENSOR_DATA, 4, false, 0) > 0)
+    MPL_PASS(mpl_import_pool(in->ctx, in->path, &in->list, (uint64_t)memory, &b.pool));
+    if (extra.at != 0 || flat_int(table, TENSOR_DATA, 4, false, 0) > 0)
         b.birth = 0, b.death = UINT64_MAX;
-    r->buffer[value] = r->list.n;
-    return mpl_import_add(r->ctx, &r->list, &b, name,
+    in->buffer[value] = in->list.n;
+    return mpl_import_add(in->ctx, &in->list, &b, name,
                           (size_t)snprintf(name, sizeof name, "%u", value));
 }
 
-static mpl_status read_values(reader *r)
+static mpl_status read_values(reader *in)
 {
-    MPL_PASS(mpl_new(r->ctx, r->buffer, r->values.n));
-    for (uint32_t v = 0; v < r->values.n; v++) {
-        flat_table value = flat_item(&r->values, v), tensor = flat_child(&value, 1);
+    MPL_PASS(mpl_new(in->ctx, in->buffer, in->values.n));
+    for (uint32_t v = 0; v < in->values.n; v++) {
+        flat_table value = flat_item(&in->values, v), tensor = flat_child(&value, 1);
 
-        r->buffer[v] = MPL_NONE;
+        in->buffer[v] = MPL_NONE;
         if (flat_int(&value, 0, 1, false, 0) == VALUE_TENSOR)
-            MPL_PASS(read_tensor(r, v, &tensor));
-        MPL_PASS(check_file(r));
+            MPL_PASS(read_tensor(in, v, &tensor));
+        MPL_PASS(check_file(in));
     }
     return MPL_OK;
 }
 
 /* Lets value `view` be buffer `of`, where both have one place. */
-static void join_view(reader *r, uint32_t of, int64_t view)
+static void join_view(reader *in, uint32_t of, int64_t view)
 {
-    mpl_import_buffer *a, *b;
+    mpl_import_buffer *buffer, *b;
 
-    if (of == MPL_NONE || view < 0 || view >= r->values.n || r->buffer[view] == MPL_NONE)
+    if (of == MPL_NONE || view < 0 || view >= in->values.n || in->buffer[view] == MPL_NONE)
         return;
-    a = &r->list.item[of], b = &r->list.item[r->buffer[view]];
-    if (a == b || a->pool != b->pool || a->offset != b->offset || b->birth != UINT64_MAX)
+    buffer = &in->list.item[of], b = &in->list.item[in->buffer[view]];
+    if (buffer == b || buffer->pool != b->pool || buffer->offset != b->offset ||
+        b->birth != UINT64_MAX)
         return;
-    a->bytes = mpl_max_u64(a->bytes, b->bytes);
-    mpl_free(r->ctx, b->name);
+    buffer->bytes = mpl_max_u64(buffer->bytes, b->bytes);
+    mpl_free(in->ctx, b->name);
     b->name = NULL;
-    r->buffer[view] = of;
+    in->buffer[view] = of;
 }
 
 /* The buffer that was needed first, most lately, among those at the place of another. */
-static uint32_t latest_at(const reader *r, const mpl_import_buffer *place)
+static uint32_t latest_at(const reader *in, const mpl_import_buffer *place)
 {
     uint32_t found = MPL_NONE;
 
-    for (uint32_t b = 0; b < r->list.n; b++) {
-        const mpl_import_buffer *item = &r->list.item[b];
+    for (uint32_t b = 0; b < in->list.n; b++) {
+        const mpl_import_buffer *item = &in->list.item[b];
 
         if (item->name != NULL && item->birth != UINT64_MAX && item->offset == place->offset &&
             item->pool == place->pool &&
-            (found == MPL_NONE || item->birth >= r->list.item[found].birth))
+            (found == MPL_NONE || item->birth >= in->list.item[found].birth))
             found = b;
     }
     return found;
@@ -155,111 +156,111 @@ static uint32_t latest_at(const reader *r, const mpl_import_buffer *place)
 
 /* The current step needs a tensor. One that is read but that nothing has written is what is left
  * of a view that the exporter removed: it lies where the tensor is that it views. */
-static void need_tensor(reader *r, int64_t v, bool written)
+static void need_tensor(reader *in, int64_t v, bool written)
 {
-    mpl_import_buffer *b;
+    mpl_import_buffer *buffer;
 
-    if (v < 0 || v >= r->values.n || r->buffer[v] == MPL_NONE)
+    if (v < 0 || v >= in->values.n || in->buffer[v] == MPL_NONE)
         return;
-    b = &r->list.item[r->buffer[v]];
-    if (!written && b->birth == UINT64_MAX)
-        join_view(r, latest_at(r, b), v);
-    b = &r->list.item[r->buffer[v]];
-    b->birth = mpl_min_u64(b->birth, r->step);
-    b->death = mpl_max_u64(b->death, r->step + 1);
+    buffer = &in->list.item[in->buffer[v]];
+    if (!written && buffer->birth == UINT64_MAX)
+        join_view(in, latest_at(in, buffer), v);
+    buffer = &in->list.item[in->buffer[v]];
+    buffer->birth = mpl_min_u64(buffer->birth, in->step);
+    buffer->death = mpl_max_u64(buffer->death, in->step + 1);
 }
 
 /* The current step needs a value, or the tensors of a list. */
-static void need(reader *r, int64_t v, bool written)
+static void need(reader *in, int64_t v, bool written)
 {
     flat_table value, items;
     int64_t type;
 
-    if (v < 0 || v >= r->values.n)
+    if (v < 0 || v >= in->values.n)
         return;
-    need_tensor(r, v, written);
-    value = flat_item(&r->values, (uint32_t)v);
+    need_tensor(in, v, written);
+    value = flat_item(&in->values, (uint32_t)v);
     type = flat_int(&value, 0, 1, false, 0);
     if (type != VALUE_TENSORS && type != VALUE_OPTIONAL_TENSORS)
         return;
     items = flat_child(&value, 1);
     for (flat_vector list = flat_list(&items, 0, 4); list.n > 0; list.n--)
-        need_tensor(r, flat_item_int(&list, list.n - 1), written);
+        need_tensor(in, flat_item_int(&list, list.n - 1), written);
 }
 
-static bool is_view(reader *r, const flat_table *call)
+static bool is_view(reader *in, const flat_table *call)
 {
     static const char view[] = "executorch_prim::et_view";
     int64_t op = flat_int(call, 0, 4, true, 0);
     flat_table operator;
     flat_vector name;
 
-    if (op < 0 || op >= r->operators.n)
+    if (op < 0 || op >= in->operators.n)
         return false;
-    operator= flat_item(&r->operators, (uint32_t)op);
+    operator= flat_item(&in->operators, (uint32_t)op);
     name = flat_list(&operator, 0, 1);
-    return name.n == sizeof view - 1 && r->file.fault == NULL &&
-           memcmp(r->file.data + name.at, view, name.n) == 0;
+    return name.n == sizeof view - 1 && in->file.fault == NULL &&
+           memcmp(in->file.data + name.at, view, name.n) == 0;
 }
 
 /* A kernel's last argument is its result, or the list of its results. */
-static void read_call(reader *r, const flat_table *call, const flat_vector *args)
+static void read_call(reader *in, const flat_table *call, const flat_vector *args)
 {
     int64_t from;
 
-    if (args->n > 1 && is_view(r, call)) {
+    if (args->n > 1 && is_view(in, call)) {
         from = flat_item_int(args, 0);
-        if (from >= 0 && from < r->values.n)
-            join_view(r, r->buffer[from], flat_item_int(args, args->n - 1));
+        if (from >= 0 && from < in->values.n)
+            join_view(in, in->buffer[from], flat_item_int(args, args->n - 1));
     }
     if (args->n > 0)
-        need(r, flat_item_int(args, args->n - 1), true);
+        need(in, flat_item_int(args, args->n - 1), true);
     for (uint32_t i = 0; i + 1 < args->n; i++)
-        need(r, flat_item_int(args, i), false);
+        need(in, flat_item_int(args, i), false);
 }
 
-static mpl_status read_instruction(reader *r, const flat_table *instruction, uint32_t at)
+static mpl_status read_instruction(reader *in, const flat_table *instruction, uint32_t at)
 {
     int64_t type = flat_int(instruction, 0, 1, false, 0);
     flat_table call = flat_child(instruction, 1);
     flat_vector args;
 
-    r->step++;
+    in->step++;
     if (type == CALL_JUMP && flat_int(&call, 1, 4, true, 0) <= at)
-        return MPL_REFUSE(r->ctx, "%.200s: instruction %u jumps back: lives in loops are not read",
-                          r->path, at);
+        return MPL_REFUSE(in->ctx, "%.200s: instruction %u jumps back: lives in loops are not read",
+                          in->path, at);
     if (type == CALL_MOVE)
-        need(r, flat_int(&call, 1, 4, true, 0), true);
+        need(in, flat_int(&call, 1, 4, true, 0), true);
     if (type == CALL_MOVE || type == CALL_JUMP)
-        need(r, flat_int(&call, 0, 4, true, 0), false);
+        need(in, flat_int(&call, 0, 4, true, 0), false);
     if (type != CALL_KERNEL && type != CALL_DELEGATE)
         return MPL_OK;
     args = flat_list(&call, 1, 4);
     if (type == CALL_KERNEL)
-        read_call(r, &call, &args);
+        read_call(in, &call, &args);
     for (uint32_t i = 0; type == CALL_DELEGATE && i < args.n; i++)
-        need(r, flat_item_int(&args, i), true);
-    r->n_delegates += type == CALL_DELEGATE;
+        need(in, flat_item_int(&args, i), true);
+    in->n_delegates += type == CALL_DELEGATE;
     return MPL_OK;
 }
 
-static void need_all(reader *r, unsigned field, bool written)
+static void need_all(reader *in, unsigned field, bool written)
 {
-    flat_vector list = flat_list(&r->plan, field, 4);
+    flat_vector list = flat_list(&in->plan, field, 4);
 
     for (uint32_t i = 0; i < list.n; i++)
-        need(r, flat_item_int(&list, i), written);
+        need(in, flat_item_int(&list, i), written);
 }
 
-static mpl_status read_method(reader *r)
+static mpl_status read_method(reader *in)
 {
-    flat_vector chains = flat_list(&r->plan, PLAN_CHAINS, 4);
+    flat_vector chains = flat_list(&in->plan, PLAN_CHAINS, 4);
 
-    r->values = flat_list(&r->plan, PLAN_VALUES, 4);
-    r->operators = flat_list(&r->plan, PLAN_OPERATORS, 4);
-    MPL_PASS(check_file(r));
-    MPL_PASS(read_values(r));
-    need_all(r, PLAN_INPUTS, true);
+    in->values = flat_list(&in->plan, PLAN_VALUES, 4);
+    in->operators = flat_list(&in->plan, PLAN_OPERATORS, 4);
+    MPL_PASS(check_file(in));
+    MPL_PASS(read_values(in));
+    need_all(in, PLAN_INPUTS, true);
     for (uint32_t c = 0; c < chains.n; c++) {
         flat_table chain = flat_item(&chains, c);
         flat_vector list = flat_list(&chain, 2, 4);
@@ -267,35 +268,35 @@ static mpl_status read_method(reader *r)
         for (uint32_t i = 0; i < list.n; i++) {
             flat_table instruction = flat_item(&list, i);
 
-            MPL_PASS(read_instruction(r, &instruction, i));
-            MPL_PASS(check_file(r));
+            MPL_PASS(read_instruction(in, &instruction, i));
+            MPL_PASS(check_file(in));
         }
     }
-    need_all(r, PLAN_OUTPUTS, false);
-    r->step++;
-    return check_file(r);
+    need_all(in, PLAN_OUTPUTS, false);
+    in->step++;
+    return check_file(in);
 }
 
 /* Drops what became part of another buffer; what nothing needs is alone at a step of its own. */
-static void finish_list(reader *r)
+static void finish_list(reader *in)
 {
     uint32_t n = 0, align;
 
-    for (uint32_t b = 0; b < r->list.n; b++)
-        if (r->list.item[b].name != NULL)
-            r->list.item[n++] = r->list.item[b];
-    r->list.n = n;
-    align = mpl_import_alignment(&r->list, MOST_ALIGNED);
+    for (uint32_t b = 0; b < in->list.n; b++)
+        if (in->list.item[b].name != NULL)
+            in->list.item[n++] = in->list.item[b];
+    in->list.n = n;
+    align = mpl_import_alignment(&in->list, MOST_ALIGNED);
     for (uint32_t b = 0; b < n; b++) {
-        mpl_import_buffer *buffer = &r->list.item[b];
+        mpl_import_buffer *buffer = &in->list.item[b];
 
         buffer->align = align;
         if (buffer->birth == UINT64_MAX)
-            buffer->birth = r->step + b, buffer->death = r->step + b + 1;
+            buffer->birth = in->step + b, buffer->death = in->step + b + 1;
     }
     for (uint32_t b = 0; b < n; b++)
-        if (r->list.item[b].death == UINT64_MAX)
-            r->list.item[b].death = r->step + n;
+        if (in->list.item[b].death == UINT64_MAX)
+            in->list.item[b].death = in->step + n;
 }
 
 mpl_status mpl_import_read_executorch_program(mpl_ctx *ctx, const mpl_import_in *in,

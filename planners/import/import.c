@@ -14,11 +14,11 @@ const mpl_import_format mpl_import_formats[] = {
 
 static const mpl_import_format *format_of(const mpl_import_in *in)
 {
-    const mpl_import_format *f = mpl_import_formats;
+    const mpl_import_format *format = mpl_import_formats;
 
-    while (f->name != NULL && !f->is(in))
-        f++;
-    return f->name != NULL ? f : NULL;
+    while (format->name != NULL && !format->is(in))
+        format++;
+    return format->name != NULL ? format : NULL;
 }
 
 static mpl_status fail_unknown(mpl_ctx *ctx, const char *path)

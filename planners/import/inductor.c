@@ -24,90 +24,94 @@ bool mpl_import_is_inductor(const mpl_import_in *in)
            mpl_text_has(in->text, in->size, "def call(");
 }
 
-static mpl_status read_pool(mpl_script *s, const char *name, size_t n, const char *rest)
+static mpl_status read_pool(mpl_script *script, const char *name, size_t n, const char *rest)
 {
-    const char *end = s->lines.text + s->lines.n, *open = memchr(rest, '(', (size_t)(end - rest));
+    const char *end = script->lines.text + script->lines.n,
+               *open = memchr(rest, '(', (size_t)(end - rest));
     uint64_t bytes = 0;
 
-    MPL_PASS(mpl_script_tensor_bytes(s, open != NULL ? open + 1 : end, '(', ')', &bytes));
-    return mpl_script_pool(s, name, n, bytes);
+    MPL_PASS(mpl_script_tensor_bytes(script, open != NULL ? open + 1 : end, '(', ')', &bytes));
+    return mpl_script_pool(script, name, n, bytes);
 }
 
 /* rest: what stands behind "alloc_from_pool(". */
-static mpl_status read_buffer(mpl_script *s, const char *name, size_t n, const char *rest)
+static mpl_status read_buffer(mpl_script *script, const char *name, size_t n, const char *rest)
 {
-    const char *end = s->lines.text + s->lines.n, *comma = memchr(rest, ',', (size_t)(end - rest));
+    const char *end = script->lines.text + script->lines.n,
+               *comma = memchr(rest, ',', (size_t)(end - rest));
     uint64_t block, offset, bytes = 0;
 
     if (comma == NULL)
         comma = end;
-    block = mpl_names_get(&s->pools, rest, (size_t)(comma - rest));
+    block = mpl_names_get(&script->pools, rest, (size_t)(comma - rest));
     if (block == UINT64_MAX || end - comma < 3 || mpl_digits(comma + 2, end, &offset) == NULL)
-        return MPL_REFUSE(s->ctx,
+        return MPL_REFUSE(script->ctx,
                           "%.200s:%u: it should be 'alloc_from_pool(pool, offset, type, dims, "
                           "strides)' with a pool from above",
-                          s->path, s->lines.number);
-    MPL_PASS(mpl_script_tensor_bytes(s, comma, '(', ')', &bytes));
-    return mpl_script_buffer(s, name, n, (uint32_t)block, offset, bytes);
+                          script->path, script->lines.number);
+    MPL_PASS(mpl_script_tensor_bytes(script, comma, '(', ')', &bytes));
+    return mpl_script_buffer(script, name, n, (uint32_t)block, offset, bytes);
 }
 
 /* "buf3 = buf2; del buf2  # reuse", perhaps through reinterpret_tensor(buf2, ..). */
-static mpl_status read_again(mpl_script *s, const char *name, size_t n, const char *rest, bool anew)
+static mpl_status read_again(mpl_script *script, const char *name, size_t n, const char *rest,
+                             bool anew)
 {
-    const char *end = s->lines.text + s->lines.n;
+    const char *end = script->lines.text + script->lines.n;
     const char *inner = mpl_script_after(rest, end, "reinterpret_tensor(");
-    uint64_t b = mpl_script_first(s, inner != NULL ? inner : rest, end);
+    uint64_t b = mpl_script_first(script, inner != NULL ? inner : rest, end);
     mpl_import_buffer old;
 
     if (b == UINT64_MAX || !anew)
-        return mpl_script_alias(s, name, n, b);
-    old = s->list.item[b];
-    return mpl_script_buffer(s, name, n, old.block, old.offset, old.bytes);
+        return mpl_script_alias(script, name, n, b);
+    old = script->list.item[b];
+    return mpl_script_buffer(script, name, n, old.block, old.offset, old.bytes);
 }
 
-static mpl_status read_statement(mpl_script *s)
+static mpl_status read_statement(mpl_script *script)
 {
-    const char *text = s->lines.text, *end = text + s->lines.n, *rest = NULL, *at;
+    const char *text = script->lines.text, *end = text + script->lines.n, *rest = NULL, *at;
     size_t n = 0;
-    const char *name = mpl_script_assigned(s, &n, &rest);
+    const char *name = mpl_script_assigned(script, &n, &rest);
 
     if (name != NULL && n > 4 && memcmp(name, "pool", 4) == 0 &&
         mpl_script_after(rest, end, "empty_strided_") != NULL)
-        return read_pool(s, name, n, rest);
+        return read_pool(script, name, n, rest);
     if (name != NULL && (at = mpl_script_after(rest, end, "alloc_from_pool(")) != NULL)
-        return read_buffer(s, name, n, at);
+        return read_buffer(script, name, n, at);
     if (name != NULL && mpl_script_after(rest, end, "# reuse") != NULL)
-        return read_again(s, name, n, rest, false);
+        return read_again(script, name, n, rest, false);
     if (name != NULL && mpl_script_after(rest, end, "# alloc") != NULL)
-        return read_again(s, name, n, rest, true);
-    if (*text == '#' || (s->lines.n > 4 && memcmp(text, "del ", 4) == 0) ||
-        (s->lines.n > 7 && memcmp(text, "assert_", 7) == 0))
+        return read_again(script, name, n, rest, true);
+    if (*text == '#' || (script->lines.n > 4 && memcmp(text, "del ", 4) == 0) ||
+        (script->lines.n > 7 && memcmp(text, "assert_", 7) == 0))
         return MPL_OK;
-    s->step++;
-    mpl_script_needs(s, text, end);
+    script->step++;
+    mpl_script_needs(script, text, end);
     return MPL_OK;
 }
 
-static mpl_status read_call(mpl_script *s)
+static mpl_status read_call(mpl_script *script)
 {
     bool inside = false, returned = false;
 
-    while (!returned && mpl_lines_next(&s->lines)) {
-        if (s->lines.n == 0)
+    while (!returned && mpl_lines_next(&script->lines)) {
+        if (script->lines.n == 0)
             continue;
         if (inside)
-            MPL_PASS(read_statement(s));
-        returned = inside && s->lines.n >= 6 && memcmp(s->lines.text, "return", 6) == 0;
-        inside = inside || mpl_script_after(s->lines.text, s->lines.text + s->lines.n,
-                                            "def call(") == s->lines.text + 9;
+            MPL_PASS(read_statement(script));
+        returned = inside && script->lines.n >= 6 && memcmp(script->lines.text, "return", 6) == 0;
+        inside =
+            inside || mpl_script_after(script->lines.text, script->lines.text + script->lines.n,
+                                       "def call(") == script->lines.text + 9;
     }
     if (!returned)
-        return MPL_REFUSE(s->ctx, "%.200s: call() does not return; it was cut", s->path);
-    if (s->n_blocks == 0)
+        return MPL_REFUSE(script->ctx, "%.200s: call() does not return; it was cut", script->path);
+    if (script->n_blocks == 0)
         return MPL_REFUSE(
-            s->ctx,
+            script->ctx,
             "%.200s: no pool in it; compile with torch._inductor.config.memory_planning = True",
-            s->path);
+            script->path);
     return MPL_OK;
 }
 

@@ -58,7 +58,7 @@ static bool is_name(char c)
 }
 
 /* "%c64 = arith.constant 64 : index" */
-static mpl_status read_constant(reader *r, const mpl_lines *line, mpl_names *constants)
+static mpl_status read_constant(reader *in, const mpl_lines *line, mpl_names *constants)
 {
     const char *at = mpl_lines_find(line, " = arith.constant "), *end = line->text + line->n;
     uint64_t value, old;
@@ -68,11 +68,11 @@ static mpl_status read_constant(reader *r, const mpl_lines *line, mpl_names *con
         return MPL_OK;
     while (n < line->n && is_name(line->text[n]))
         n++;
-    return mpl_names_add(r->ctx, constants, line->text, n, value, &old);
+    return mpl_names_add(in->ctx, constants, line->text, n, value, &old);
 }
 
 /* Operands behind '[' or '{'. */
-static mpl_status read_operands(reader *r, const mpl_lines *line, words *operands)
+static mpl_status read_operands(reader *in, const mpl_lines *line, words *operands)
 {
     const char *end = line->text + line->n;
 
@@ -83,71 +83,71 @@ static mpl_status read_operands(reader *r, const mpl_lines *line, words *operand
             continue;
         while (at + 1 + n < end && is_name(at[1 + n]))
             n++;
-        MPL_PASS(mpl_reserve(r->ctx, operands->item, operands->cap, operands->n + 1));
+        MPL_PASS(mpl_reserve(in->ctx, operands->item, operands->cap, operands->n + 1));
         operands->item[operands->n++] = (word){at + 1, n};
     }
     return MPL_OK;
 }
 
 /* "[0, 1] = %c131072," */
-static mpl_status read_slice(reader *r, const mpl_lines *line, const mpl_names *constants)
+static mpl_status read_slice(reader *in, const mpl_lines *line, const mpl_names *constants)
 {
     mpl_import_buffer b = {.offset = UINT64_MAX, .block = MPL_NONE};
     const char *end = line->text + line->n, *at = line->text, *size = mpl_lines_find(line, "] = ");
-    pack *p = &r->pack[r->n_packs - 1];
+    pack *p = &in->pack[in->n_packs - 1];
     uint64_t first, last;
     size_t n = 0;
     char name[48];
 
     if (size == NULL || *at != '[' || (at = mpl_digits(at + 1, end, &first)) == NULL ||
         end - at < 3 || mpl_digits(at + 2, end, &last) == NULL || last < first || last > UINT32_MAX)
-        return MPL_REFUSE(r->ctx, "%.200s:%u: no slice; it should be '[first, last] = %%size'",
-                          r->path, line->number);
+        return MPL_REFUSE(in->ctx, "%.200s:%u: no slice; it should be '[first, last] = %%size'",
+                          in->path, line->number);
     while (size + n < end && is_name(size[n]))
         n++;
     b.bytes = mpl_names_get(constants, size, n);
     if (b.bytes == UINT64_MAX)
-        return MPL_REFUSE(r->ctx, "%.200s:%u: the size '%.*s' is no number", r->path, line->number,
-                          n < 40 ? (int)n : 40, size);
-    b.birth = r->step + first;
-    b.death = r->step + last + 1;
+        return MPL_REFUSE(in->ctx, "%.200s:%u: the size '%.*s' is no number", in->path,
+                          line->number, n < 40 ? (int)n : 40, size);
+    b.birth = in->step + first;
+    b.death = in->step + last + 1;
     p->n++;
-    return mpl_import_add(r->ctx, &r->list, &b, name,
-                          (size_t)snprintf(name, sizeof name, "%zu.%u", r->n_packs - 1, p->n));
+    return mpl_import_add(in->ctx, &in->list, &b, name,
+                          (size_t)snprintf(name, sizeof name, "%zu.%u", in->n_packs - 1, p->n));
 }
 
 /* "%3:4 = stream.resource.pack on(..) slices({" */
-static mpl_status begin_pack(reader *r, const mpl_lines *line)
+static mpl_status begin_pack(reader *in, const mpl_lines *line)
 {
     const char *colon = memchr(line->text, ':', line->n);
     uint64_t old;
 
     if (colon == NULL)
-        return MPL_REFUSE(r->ctx, "%.200s:%u: the pack has no results", r->path, line->number);
-    for (uint32_t b = 0; b < r->list.n; b++)
-        r->step = mpl_max_u64(r->step, r->list.item[b].death);
-    MPL_PASS(mpl_reserve(r->ctx, r->pack, r->pack_cap, r->n_packs + 1));
-    r->pack[r->n_packs] = (pack){.first = r->list.n};
-    return mpl_names_add(r->ctx, &r->packs, line->text, (size_t)(colon - line->text), r->n_packs++,
-                         &old);
+        return MPL_REFUSE(in->ctx, "%.200s:%u: the pack has no results", in->path, line->number);
+    for (uint32_t b = 0; b < in->list.n; b++)
+        in->step = mpl_max_u64(in->step, in->list.item[b].death);
+    MPL_PASS(mpl_reserve(in->ctx, in->pack, in->pack_cap, in->n_packs + 1));
+    in->pack[in->n_packs] = (pack){.first = in->list.n};
+    return mpl_names_add(in->ctx, &in->packs, line->text, (size_t)(colon - line->text),
+                         in->n_packs++, &old);
 }
 
 /* Reads a function up to the next dump. */
-static mpl_status read_function(reader *r, mpl_lines *lines, bool packed, mpl_names *constants,
+static mpl_status read_function(reader *in, mpl_lines *lines, bool packed, mpl_names *constants,
                                 words *operands)
 {
     bool inside = false;
 
     while (mpl_lines_next(lines)) {
-        MPL_PASS(read_constant(r, lines, constants));
-        MPL_PASS(read_operands(r, lines, operands));
+        MPL_PASS(read_constant(in, lines, constants));
+        MPL_PASS(read_operands(in, lines, operands));
         if (!packed && mpl_lines_find(lines, " = stream.resource.pack ") != NULL) {
             inside = true;
-            MPL_PASS(begin_pack(r, lines));
+            MPL_PASS(begin_pack(in, lines));
         } else if (inside && lines->n > 0 && lines->text[0] == '}') {
             inside = false;
         } else if (inside) {
-            MPL_PASS(read_slice(r, lines, constants));
+            MPL_PASS(read_slice(in, lines, constants));
         }
         if (lines->at < lines->end && lines->end - lines->at > 2 &&
             memcmp(lines->at, "// ", 3) == 0)
@@ -157,71 +157,71 @@ static mpl_status read_function(reader *r, mpl_lines *lines, bool packed, mpl_na
 }
 
 /* Takes what the operand after the pass says of the one before it: "%3#1" is "%c64". */
-static mpl_status match(reader *r, word was, word is, const mpl_names *constants)
+static mpl_status match(reader *in, word was, word is, const mpl_names *constants)
 {
     const char *mark = memchr(was.text, '#', was.n);
     uint64_t p, k, value = mpl_names_get(constants, is.text, is.n);
     pack *found;
 
     if (mark == NULL || mpl_digits(mark + 1, was.text + was.n, &k) == NULL ||
-        (p = mpl_names_get(&r->packs, was.text, (size_t)(mark - was.text))) == UINT64_MAX)
+        (p = mpl_names_get(&in->packs, was.text, (size_t)(mark - was.text))) == UINT64_MAX)
         return MPL_OK;
-    found = &r->pack[p];
+    found = &in->pack[p];
     if (value == UINT64_MAX || k > found->n)
-        return MPL_REFUSE(r->ctx, "%.200s: '%.*s' is no number after the pass", r->path,
+        return MPL_REFUSE(in->ctx, "%.200s: '%.*s' is no number after the pass", in->path,
                           was.n < 40 ? (int)was.n : 40, was.text);
     if (k == 0)
-        r->arena_bytes = mpl_max_u64(r->arena_bytes, value);
+        in->arena_bytes = mpl_max_u64(in->arena_bytes, value);
     else
-        r->list.item[found->first + k - 1].offset = value;
+        in->list.item[found->first + k - 1].offset = value;
     return MPL_OK;
 }
 
-static mpl_status read_pair(reader *r, mpl_lines *lines)
+static mpl_status read_pair(reader *in, mpl_lines *lines)
 {
     mpl_status st = MPL_OK;
     mpl_names first = {0}, second = {0};
     words was = {0}, is = {0};
-    size_t n_before = r->n_packs;
+    size_t n_before = in->n_packs;
 
-    MPL_TRY(read_function(r, lines, false, &first, &was));
-    if (r->n_packs == n_before)
+    MPL_TRY(read_function(in, lines, false, &first, &was));
+    if (in->n_packs == n_before)
         goto out;
     if (!mpl_lines_next(lines) || mpl_lines_find(lines, after) == NULL)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s:%u: no '%s' follows; print before and after the pass",
-                 r->path, lines->number, after);
-    MPL_TRY(read_function(r, lines, true, &second, &is));
+        MPL_FAIL(in->ctx, MPL_EINPUT, "%.200s:%u: no '%s' follows; print before and after the pass",
+                 in->path, lines->number, after);
+    MPL_TRY(read_function(in, lines, true, &second, &is));
     if (was.n != is.n)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
-                 "%.200s:%u: %zu operands before the pass and %zu after it; it was cut", r->path,
+        MPL_FAIL(in->ctx, MPL_EINPUT,
+                 "%.200s:%u: %zu operands before the pass and %zu after it; it was cut", in->path,
                  lines->number, was.n, is.n);
     for (size_t i = 0; i < was.n; i++)
-        MPL_TRY(match(r, was.item[i], is.item[i], &second));
+        MPL_TRY(match(in, was.item[i], is.item[i], &second));
 out:
-    mpl_free_each(r->ctx, first.slot, second.slot, was.item, is.item, r->packs.slot);
-    memset(&r->packs, 0, sizeof r->packs);
+    mpl_free_each(in->ctx, first.slot, second.slot, was.item, is.item, in->packs.slot);
+    memset(&in->packs, 0, sizeof in->packs);
     return st;
 }
 
 /* Leaves out slices without an offset, and those of no bytes. */
-static void finish_list(reader *r)
+static void finish_list(reader *in)
 {
     uint32_t n = 0, align;
 
-    for (uint32_t b = 0; b < r->list.n; b++) {
-        mpl_import_buffer *buffer = &r->list.item[b];
+    for (uint32_t b = 0; b < in->list.n; b++) {
+        mpl_import_buffer *buffer = &in->list.item[b];
 
         if (buffer->offset != UINT64_MAX && buffer->bytes > 0) {
-            r->list.item[n++] = *buffer;
+            in->list.item[n++] = *buffer;
             continue;
         }
-        r->n_lost += buffer->bytes > 0;
-        mpl_free(r->ctx, buffer->name);
+        in->n_lost += buffer->bytes > 0;
+        mpl_free(in->ctx, buffer->name);
     }
-    r->list.n = n;
-    align = mpl_import_alignment(&r->list, MOST_ALIGNED);
+    in->list.n = n;
+    align = mpl_import_alignment(&in->list, MOST_ALIGNED);
     for (uint32_t b = 0; b < n; b++)
-        r->list.item[b].align = align;
+        in->list.item[b].align = align;
 }
 
 mpl_status mpl_import_read_iree(mpl_ctx *ctx, const mpl_import_in *in, mpl_import *out)

@@ -24,78 +24,81 @@ bool mpl_import_is_relax(const mpl_import_in *in)
            mpl_text_has(in->text, in->size, "R.memory.");
 }
 
-static mpl_status no_number(const mpl_script *s, const char *what)
+static mpl_status no_number(const mpl_script *script, const char *what)
 {
-    return MPL_REFUSE(s->ctx, "%.200s:%u: the %s is no number", s->path, s->lines.number, what);
+    return MPL_REFUSE(script->ctx, "%.200s:%u: the %s is no number", script->path,
+                      script->lines.number, what);
 }
 
-static mpl_status read_storage(mpl_script *s, const char *name, size_t n, const char *rest)
+static mpl_status read_storage(mpl_script *script, const char *name, size_t n, const char *rest)
 {
-    const char *end = s->lines.text + s->lines.n;
+    const char *end = script->lines.text + script->lines.n;
     const char *shape = mpl_script_after(rest, end, "R.shape([");
     uint64_t bytes;
 
     if (shape == NULL || mpl_digits(shape, end, &bytes) == NULL)
-        return no_number(s, "storage's size");
-    return mpl_script_pool(s, name, n, bytes);
+        return no_number(script, "storage's size");
+    return mpl_script_pool(script, name, n, bytes);
 }
 
 /* rest: what stands behind "R.memory.alloc_tensor(". */
-static mpl_status read_tensor(mpl_script *s, const char *name, size_t n, const char *rest)
+static mpl_status read_tensor(mpl_script *script, const char *name, size_t n, const char *rest)
 {
     static const char wrapped[] = "R.prim_value(";
-    const char *end = s->lines.text + s->lines.n, *comma = memchr(rest, ',', (size_t)(end - rest));
+    const char *end = script->lines.text + script->lines.n,
+               *comma = memchr(rest, ',', (size_t)(end - rest));
     const char *shape = mpl_script_after(rest, end, "R.shape("), *at;
     uint64_t block = UINT64_MAX, offset, bytes = 0;
 
     if (comma != NULL)
-        block = mpl_names_get(&s->pools, rest, (size_t)(comma - rest));
+        block = mpl_names_get(&script->pools, rest, (size_t)(comma - rest));
     if (block == UINT64_MAX || shape == NULL)
-        return MPL_REFUSE(s->ctx,
+        return MPL_REFUSE(script->ctx,
                           "%.200s:%u: it should be 'R.memory.alloc_tensor(storage, offset, "
                           "R.shape(..), ..)' with a storage from above",
-                          s->path, s->lines.number);
+                          script->path, script->lines.number);
     at = comma + 1;
     while (at < end && *at == ' ')
         at++;
     if ((size_t)(end - at) >= sizeof wrapped && memcmp(at, wrapped, sizeof wrapped - 1) == 0)
         at += sizeof wrapped - 1;
     if (mpl_digits(at, end, &offset) == NULL)
-        return no_number(s, "tensor's offset");
-    MPL_PASS(mpl_script_tensor_bytes(s, shape, '[', ']', &bytes));
-    return mpl_script_buffer(s, name, n, (uint32_t)block, offset, bytes);
+        return no_number(script, "tensor's offset");
+    MPL_PASS(mpl_script_tensor_bytes(script, shape, '[', ']', &bytes));
+    return mpl_script_buffer(script, name, n, (uint32_t)block, offset, bytes);
 }
 
 /* "lv = alloc", "lv3 = alloc1, alloc2" or "lv4 = lv3[1]" */
-static mpl_status read_again(mpl_script *s, const char *name, size_t n, const char *rest)
+static mpl_status read_again(mpl_script *script, const char *name, size_t n, const char *rest)
 {
-    const char *end = s->lines.text + s->lines.n;
+    const char *end = script->lines.text + script->lines.n;
     const char *bracket = memchr(rest, '[', (size_t)(end - rest));
     uint64_t k;
 
     if (memchr(rest, ',', (size_t)(end - rest)) != NULL)
-        return mpl_script_tuple(s, name, n, rest);
+        return mpl_script_tuple(script, name, n, rest);
     if (bracket != NULL && mpl_digits(bracket + 1, end, &k) != NULL)
-        return mpl_script_alias(s, name, n, mpl_script_item(s, rest, (size_t)(bracket - rest), k));
-    return mpl_script_alias(s, name, n, mpl_script_first(s, rest, end));
+        return mpl_script_alias(script, name, n,
+                                mpl_script_item(script, rest, (size_t)(bracket - rest), k));
+    return mpl_script_alias(script, name, n, mpl_script_first(script, rest, end));
 }
 
-static mpl_status read_statement(mpl_script *s)
+static mpl_status read_statement(mpl_script *script)
 {
-    const char *text = s->lines.text, *end = text + s->lines.n, *rest = NULL, *at;
+    const char *text = script->lines.text, *end = text + script->lines.n, *rest = NULL, *at;
     size_t n = 0;
-    const char *name = mpl_script_assigned(s, &n, &rest);
+    const char *name = mpl_script_assigned(script, &n, &rest);
 
     if (name != NULL && mpl_script_after(rest, end, "R.memory.alloc_storage(") != NULL)
-        return read_storage(s, name, n, rest);
+        return read_storage(script, name, n, rest);
     if (name != NULL && (at = mpl_script_after(rest, end, "R.memory.alloc_tensor(")) != NULL)
-        return read_tensor(s, name, n, at);
+        return read_tensor(script, name, n, at);
     if (mpl_script_after(text, end, "R.memory.kill_") != NULL)
         return MPL_OK;
     if (name != NULL && memchr(rest, '(', (size_t)(end - rest)) == NULL)
-        return read_again(s, name, n, rest);
-    s->step++;
-    mpl_script_needs(s, name != NULL ? rest : text, end);
+        return read_again(script, name, n, rest);
+    script->step++;
+    mpl_script_needs(script, name != NULL ? rest : text, end);
     return MPL_OK;
 }
 

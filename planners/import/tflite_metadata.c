@@ -21,14 +21,14 @@ static mpl_status list_tensors(mpl_ctx *ctx, const mpl_import_in *in, const mpl_
     mpl_import_list list = {0};
 
     for (uint32_t i = 0; i < plan->n; i++) {
-        const mpl_tflite_tensor *t = &plan->tensor[i];
-        const mpl_import_buffer b = {.bytes = t->bytes,
-                                     .offset = t->offset,
-                                     .birth = t->birth,
-                                     .death = t->death,
+        const mpl_tflite_tensor *tensor = &plan->tensor[i];
+        const mpl_import_buffer b = {.bytes = tensor->bytes,
+                                     .offset = tensor->offset,
+                                     .birth = tensor->birth,
+                                     .death = tensor->death,
                                      .block = MPL_NONE};
 
-        MPL_TRY(mpl_import_add(ctx, &list, &b, t->name, strlen(t->name)));
+        MPL_TRY(mpl_import_add(ctx, &list, &b, tensor->name, strlen(tensor->name)));
     }
     MPL_TRY(mpl_import_make(ctx, in, &list, out));
 out:

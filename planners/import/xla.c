@@ -88,7 +88,7 @@ static bool split_range(const mpl_lines *lines, size_t *n, uint64_t range[2])
     return true;
 }
 
-static mpl_status read_ranges(reader *r, const char *path, const char *text, size_t size)
+static mpl_status read_ranges(reader *in, const char *path, const char *text, size_t size)
 {
     mpl_lines lines = mpl_lines_of(text, size);
     bool inside = false;
@@ -106,71 +106,71 @@ static mpl_status read_ranges(reader *r, const char *path, const char *text, siz
         if (!split_range(&lines, &n, range)) {
             if (begins(&lines, "Live ranges at"))
                 break;
-            return MPL_REFUSE(r->ctx, "%.200s:%u: no live range; it should be 'name{}:first-last'",
+            return MPL_REFUSE(in->ctx, "%.200s:%u: no live range; it should be 'name{}:first-last'",
                               path, lines.number);
         }
         if (range[1] < range[0])
-            return MPL_REFUSE(r->ctx, "%.200s:%u: the range ends before it begins", path,
+            return MPL_REFUSE(in->ctx, "%.200s:%u: the range ends before it begins", path,
                               lines.number);
-        MPL_PASS(mpl_reserve(r->ctx, r->range, r->range_cap, r->n_ranges + 1));
-        MPL_PASS(mpl_names_add(r->ctx, &r->ranges, lines.text, n, r->n_ranges, &old));
+        MPL_PASS(mpl_reserve(in->ctx, in->range, in->range_cap, in->n_ranges + 1));
+        MPL_PASS(mpl_names_add(in->ctx, &in->ranges, lines.text, n, in->n_ranges, &old));
         if (old != UINT64_MAX)
-            return MPL_REFUSE(r->ctx, "%.200s:%u: a second range of '%.*s'", path, lines.number,
+            return MPL_REFUSE(in->ctx, "%.200s:%u: a second range of '%.*s'", path, lines.number,
                               n < 80 ? (int)n : 80, lines.text);
-        memcpy(r->range[r->n_ranges++], range, sizeof range);
+        memcpy(in->range[in->n_ranges++], range, sizeof range);
     }
     if (!inside)
-        return MPL_REFUSE(r->ctx, "%.200s: no 'BufferLiveRange:' in it", path);
+        return MPL_REFUSE(in->ctx, "%.200s: no 'BufferLiveRange:' in it", path);
     return MPL_OK;
 }
 
 /* Reads "X-live-range.txt" beside "X-buffer-assignment.txt"; range names point into its text. */
-static mpl_status read_beside(reader *r, char **text)
+static mpl_status read_beside(reader *in, char **text)
 {
     static const char from[] = "-buffer-assignment.txt", to[] = "-live-range.txt";
     mpl_status st = MPL_OK;
-    size_t n = strlen(r->path), cut = sizeof from - 1, size;
+    size_t n = strlen(in->path), cut = sizeof from - 1, size;
     char *path = NULL;
 
-    if (n < cut || strcmp(r->path + n - cut, from) != 0)
-        MPL_FAIL(r->ctx, MPL_EINPUT,
+    if (n < cut || strcmp(in->path + n - cut, from) != 0)
+        MPL_FAIL(in->ctx, MPL_EINPUT,
                  "%.200s: no live ranges; append the text of XLA's *-live-range.txt, or name a "
                  "*-buffer-assignment.txt that has it beside it",
-                 r->path);
-    MPL_TRY(mpl_new(r->ctx, path, n + 1));
-    memcpy(path, r->path, n - cut);
+                 in->path);
+    MPL_TRY(mpl_new(in->ctx, path, n + 1));
+    memcpy(path, in->path, n - cut);
     memcpy(path + n - cut, to, sizeof to);
-    MPL_TRY(mpl_file_read(r->ctx, path, text, &size));
-    MPL_TRY(read_ranges(r, path, *text, size));
+    MPL_TRY(mpl_file_read(in->ctx, path, text, &size));
+    MPL_TRY(read_ranges(in, path, *text, size));
 out:
-    mpl_free(r->ctx, path);
+    mpl_free(in->ctx, path);
     return st;
 }
 
 /* ---- allocations ---- */
 
-static mpl_status begin_allocation(reader *r, const mpl_lines *lines)
+static mpl_status begin_allocation(reader *in, const mpl_lines *lines)
 {
-    MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, "size ", &r->size));
-    r->colour = 0;
+    MPL_PASS(mpl_lines_value(in->ctx, in->path, lines, "size ", &in->size));
+    in->colour = 0;
     if (mpl_lines_find(lines, ", color ") != NULL)
-        MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, ", color ", &r->colour));
+        MPL_PASS(mpl_lines_value(in->ctx, in->path, lines, ", color ", &in->colour));
     if (lines->text[lines->n - 1] != ':')
-        return MPL_REFUSE(r->ctx,
+        return MPL_REFUSE(in->ctx,
                           "%.200s:%u: the allocation's line has no ':' at its end; it was cut",
-                          r->path, lines->number);
-    r->planned = mpl_lines_find(lines, ", preallocated-temp") != NULL;
-    r->block = MPL_NONE;
-    r->n_left_out += !r->planned;
-    if (!mpl_add_bytes(r->left_out_bytes, r->planned ? 0 : r->size, &r->left_out_bytes) ||
-        r->left_out_bytes > INT64_MAX)
-        return MPL_REFUSE(r->ctx, "%.200s:%u: the allocations pass 2^63 bytes", r->path,
+                          in->path, lines->number);
+    in->planned = mpl_lines_find(lines, ", preallocated-temp") != NULL;
+    in->block = MPL_NONE;
+    in->n_left_out += !in->planned;
+    if (!mpl_add_bytes(in->left_out_bytes, in->planned ? 0 : in->size, &in->left_out_bytes) ||
+        in->left_out_bytes > INT64_MAX)
+        return MPL_REFUSE(in->ctx, "%.200s:%u: the allocations pass 2^63 bytes", in->path,
                           lines->number);
     return MPL_OK;
 }
 
 /* Splits "value: <7 dot.3{1} (phi) @0>": takes the two words after the '<'. */
-static mpl_status split_value(reader *r, const mpl_lines *lines, const char **id, size_t *id_n,
+static mpl_status split_value(reader *in, const mpl_lines *lines, const char **id, size_t *id_n,
                               const char **name, size_t *name_n)
 {
     const char *end = lines->text + lines->n, *at = mpl_lines_find(lines, "value: <"), *close;
@@ -178,10 +178,10 @@ static mpl_status split_value(reader *r, const mpl_lines *lines, const char **id
     close = at != NULL ? memchr(at, '>', (size_t)(end - at)) : NULL;
     *name = close != NULL ? memchr(at, ' ', (size_t)(close - at)) : NULL;
     if (*name == NULL)
-        return MPL_REFUSE(r->ctx,
+        return MPL_REFUSE(in->ctx,
                           "%.200s:%u: no value; it should be 'value: <id name @color> (size=.., "
                           "offset=..)'",
-                          r->path, lines->number);
+                          in->path, lines->number);
     *id = at, *id_n = (size_t)(*name - at);
     ++*name;
     for (*name_n = 0; *name + *name_n < close && (*name)[*name_n] != ' ';)
@@ -191,67 +191,67 @@ static mpl_status split_value(reader *r, const mpl_lines *lines, const char **id
     return MPL_OK;
 }
 
-static mpl_status begin_block(reader *r)
+static mpl_status begin_block(reader *in)
 {
-    MPL_PASS(mpl_reserve(r->ctx, r->allocation, r->block_cap, (size_t)r->n_blocks + 1));
-    r->allocation[r->n_blocks].size = r->size;
-    MPL_PASS(
-        mpl_import_pool(r->ctx, r->path, &r->list, r->colour, &r->allocation[r->n_blocks].pool));
-    r->block = r->n_blocks++;
+    MPL_PASS(mpl_reserve(in->ctx, in->allocation, in->block_cap, (size_t)in->n_blocks + 1));
+    in->allocation[in->n_blocks].size = in->size;
+    MPL_PASS(mpl_import_pool(in->ctx, in->path, &in->list, in->colour,
+                             &in->allocation[in->n_blocks].pool));
+    in->block = in->n_blocks++;
     return MPL_OK;
 }
 
 /* Marks the next value: "while.6{1} (phi)" has the index "{1}", "while.6{} (phi)" none. */
-static mpl_status mark_value(reader *r, const mpl_lines *lines, const char *name, size_t n)
+static mpl_status mark_value(reader *in, const mpl_lines *lines, const char *name, size_t n)
 {
     const char *index = memchr(name, '{', n);
     size_t index_n = index != NULL ? (size_t)(name + n - index) : 0;
     uint64_t old;
 
-    MPL_PASS(mpl_reserve(r->ctx, r->mark, r->mark_cap, (size_t)r->list.n + 1));
-    r->mark[r->list.n] = 0;
+    MPL_PASS(mpl_reserve(in->ctx, in->mark, in->mark_cap, (size_t)in->list.n + 1));
+    in->mark[in->list.n] = 0;
     if (mpl_lines_find(lines, " (phi) ") == NULL)
         return MPL_OK;
-    MPL_PASS(mpl_names_add(r->ctx, &r->indices, index != NULL ? index : "", index_n, r->indices.n,
-                           &old));
-    r->mark[r->list.n] = 1 + (uint32_t)(old != UINT64_MAX ? old : r->indices.n - 1);
+    MPL_PASS(mpl_names_add(in->ctx, &in->indices, index != NULL ? index : "", index_n,
+                           in->indices.n, &old));
+    in->mark[in->list.n] = 1 + (uint32_t)(old != UINT64_MAX ? old : in->indices.n - 1);
     return MPL_OK;
 }
 
-static mpl_status read_value(reader *r, const mpl_lines *lines)
+static mpl_status read_value(reader *in, const mpl_lines *lines)
 {
     mpl_import_buffer b = {0};
     const char *id = NULL, *name = NULL;
     size_t id_n = 0, name_n = 0;
     uint64_t end, old, k;
 
-    MPL_PASS(split_value(r, lines, &id, &id_n, &name, &name_n));
-    MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, "(size=", &b.bytes));
-    MPL_PASS(mpl_lines_value(r->ctx, r->path, lines, ",offset=", &b.offset));
-    if (!mpl_add_bytes(b.offset, b.bytes, &end) || end > r->size)
-        return MPL_REFUSE(r->ctx,
+    MPL_PASS(split_value(in, lines, &id, &id_n, &name, &name_n));
+    MPL_PASS(mpl_lines_value(in->ctx, in->path, lines, "(size=", &b.bytes));
+    MPL_PASS(mpl_lines_value(in->ctx, in->path, lines, ",offset=", &b.offset));
+    if (!mpl_add_bytes(b.offset, b.bytes, &end) || end > in->size)
+        return MPL_REFUSE(in->ctx,
                           "%.200s:%u: '%.*s' ends beyond its allocation of %" PRIu64 " bytes",
-                          r->path, lines->number, name_n < 80 ? (int)name_n : 80, name, r->size);
-    if (!r->planned || b.bytes == 0)
+                          in->path, lines->number, name_n < 80 ? (int)name_n : 80, name, in->size);
+    if (!in->planned || b.bytes == 0)
         return MPL_OK;
-    MPL_PASS(mpl_names_add(r->ctx, &r->ids, id, id_n, lines->number, &old));
+    MPL_PASS(mpl_names_add(in->ctx, &in->ids, id, id_n, lines->number, &old));
     if (old != UINT64_MAX)
-        return MPL_REFUSE(r->ctx, "%.200s:%u: value %.*s stands in line %" PRIu64 " already",
-                          r->path, lines->number, id_n < 20 ? (int)id_n : 20, id, old);
-    if ((k = mpl_names_get(&r->ranges, name, name_n)) == UINT64_MAX)
-        return MPL_REFUSE(r->ctx, "%.200s:%u: no live range of '%.*s'", r->path, lines->number,
+        return MPL_REFUSE(in->ctx, "%.200s:%u: value %.*s stands in line %" PRIu64 " already",
+                          in->path, lines->number, id_n < 20 ? (int)id_n : 20, id, old);
+    if ((k = mpl_names_get(&in->ranges, name, name_n)) == UINT64_MAX)
+        return MPL_REFUSE(in->ctx, "%.200s:%u: no live range of '%.*s'", in->path, lines->number,
                           name_n < 80 ? (int)name_n : 80, name);
-    b.birth = r->range[k][0];
-    b.death = r->range[k][1] + 1;
+    b.birth = in->range[k][0];
+    b.death = in->range[k][1] + 1;
     if (b.death > MOST_STEPS)
-        return MPL_REFUSE(r->ctx, "%.200s:%u: '%.*s' lives beyond %d steps", r->path, lines->number,
-                          name_n < 80 ? (int)name_n : 80, name, MOST_STEPS);
-    if (r->block == MPL_NONE)
-        MPL_PASS(begin_block(r));
-    b.block = r->block;
-    b.pool = r->allocation[r->block].pool;
-    MPL_PASS(mark_value(r, lines, name, name_n));
-    return mpl_import_add(r->ctx, &r->list, &b, name, name_n);
+        return MPL_REFUSE(in->ctx, "%.200s:%u: '%.*s' lives beyond %d steps", in->path,
+                          lines->number, name_n < 80 ? (int)name_n : 80, name, MOST_STEPS);
+    if (in->block == MPL_NONE)
+        MPL_PASS(begin_block(in));
+    b.block = in->block;
+    b.pool = in->allocation[in->block].pool;
+    MPL_PASS(mark_value(in, lines, name, name_n));
+    return mpl_import_add(in->ctx, &in->list, &b, name, name_n);
 }
 
 static mpl_status read_allocations(reader *r, const mpl_import_in *in)
@@ -281,30 +281,30 @@ static mpl_status read_allocations(reader *r, const mpl_import_in *in)
 }
 
 /* Puts the allocations of each pool end to end, each at the alignment that its offsets keep to. */
-static mpl_status place_allocations(reader *r)
+static mpl_status place_allocations(reader *in)
 {
     mpl_status st = MPL_OK;
-    uint32_t align = mpl_import_alignment(&r->list, MOST_ALIGNED);
+    uint32_t align = mpl_import_alignment(&in->list, MOST_ALIGNED);
     uint64_t *base = NULL;
 
-    MPL_TRY(mpl_new(r->ctx, base, r->n_blocks));
-    for (uint32_t k = 0; k < r->n_blocks; k++) {
-        uint64_t *top = &r->top[r->allocation[k].pool];
+    MPL_TRY(mpl_new(in->ctx, base, in->n_blocks));
+    for (uint32_t k = 0; k < in->n_blocks; k++) {
+        uint64_t *top = &in->top[in->allocation[k].pool];
 
         if (!mpl_align_bytes(*top, align, &base[k]) ||
-            !mpl_add_bytes(base[k], r->allocation[k].size, top) || *top > INT64_MAX)
-            MPL_FAIL(r->ctx, MPL_EINPUT, "%.200s: the allocations pass 2^63 bytes", r->path);
+            !mpl_add_bytes(base[k], in->allocation[k].size, top) || *top > INT64_MAX)
+            MPL_FAIL(in->ctx, MPL_EINPUT, "%.200s: the allocations pass 2^63 bytes", in->path);
     }
-    for (uint32_t b = 0; b < r->list.n; b++) {
-        mpl_import_buffer *buffer = &r->list.item[b];
+    for (uint32_t b = 0; b < in->list.n; b++) {
+        mpl_import_buffer *buffer = &in->list.item[b];
 
         buffer->offset += base[buffer->block];
         buffer->align = align;
-        if (r->n_blocks == r->list.n_pools)
+        if (in->n_blocks == in->list.n_pools)
             buffer->block = MPL_NONE;
     }
 out:
-    mpl_free(r->ctx, base);
+    mpl_free(in->ctx, base);
     return st;
 }
 

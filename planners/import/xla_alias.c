@@ -30,33 +30,34 @@ static bool same_place(const value *a, const value *b)
     return a->pool == b->pool && a->offset == b->offset && a->bytes == b->bytes;
 }
 
-static uint32_t root_of(value *v, uint32_t k)
+static uint32_t root_of(value *self, uint32_t k)
 {
-    while (v[k].chain != k)
-        k = v[k].chain = v[v[k].chain].chain;
+    while (self[k].chain != k)
+        k = self[k].chain = self[self[k].chain].chain;
     return k;
 }
 
-static void join(value *v, uint32_t a, uint32_t b)
+static void join(value *self, uint32_t a, uint32_t b)
 {
-    a = root_of(v, a), b = root_of(v, b);
-    v[a < b ? b : a].chain = a < b ? a : b;
+    a = root_of(self, a), b = root_of(self, b);
+    self[a < b ? b : a].chain = a < b ? a : b;
 }
 
 /* Joins values [from, to), all of one place, that share a step; then chains that have a mark in
  * common. first[mark]: the first value with it, + 1 + `from`; smaller: none here. */
-static void join_place(value *v, uint32_t from, uint32_t to, const uint32_t *mark, uint32_t *first)
+static void join_place(value *self, uint32_t from, uint32_t to, const uint32_t *mark,
+                       uint32_t *first)
 {
     uint64_t reach = 0;
 
     for (uint32_t k = from; k < to; k++) {
-        uint32_t m = mark[v[k].i];
+        uint32_t m = mark[self[k].i];
 
-        if (k > from && v[k].birth < reach)
-            join(v, k, k - 1);
-        reach = mpl_max_u64(reach, v[k].death);
+        if (k > from && self[k].birth < reach)
+            join(self, k, k - 1);
+        reach = mpl_max_u64(reach, self[k].death);
         if (m > 0 && first[m] > from)
-            join(v, k, first[m] - 1);
+            join(self, k, first[m] - 1);
         else if (m > 0)
             first[m] = k + 1;
     }
@@ -138,9 +139,10 @@ mpl_status mpl_xla_merge(mpl_ctx *ctx, mpl_import_list *list, const uint32_t *ma
     MPL_TRY(mpl_new(ctx, v, list->n));
     MPL_TRY(mpl_new(ctx, first, n_marks));
     for (uint32_t i = 0; i < list->n; i++) {
-        const mpl_import_buffer *b = &list->item[i];
+        const mpl_import_buffer *buffer = &list->item[i];
 
-        v[i] = (value){b->offset, b->bytes, b->birth, b->death, b->pool, i, 0};
+        v[i] = (value){
+            buffer->offset, buffer->bytes, buffer->birth, buffer->death, buffer->pool, i, 0};
     }
     if (list->n > 1)
         qsort(v, list->n, sizeof *v, by_start);

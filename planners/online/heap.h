@@ -32,45 +32,46 @@ typedef struct mpl_heap {
 } mpl_heap;
 
 /* A new cell in no list, with no neighbours. */
-mpl_status mpl_heap_add(mpl_heap *h, uint64_t at, uint64_t bytes, uint32_t segment, uint32_t *out);
+mpl_status mpl_heap_add(mpl_heap *heap, uint64_t at, uint64_t bytes, uint32_t segment,
+                        uint32_t *out);
 /* Makes the id spare. */
-void mpl_heap_drop(mpl_heap *h, uint32_t id);
+void mpl_heap_drop(mpl_heap *heap, uint32_t id);
 
-void mpl_heap_put(mpl_heap *h, uint32_t id, uint32_t list);  /* into a list, as a free cell */
-void mpl_heap_pull(mpl_heap *h, uint32_t id);                /* out of its list */
-void mpl_heap_move(mpl_heap *h, uint32_t id, uint32_t list); /* the two */
+void mpl_heap_put(mpl_heap *heap, uint32_t id, uint32_t list);  /* into a list, as a free cell */
+void mpl_heap_pull(mpl_heap *heap, uint32_t id);                /* out of its list */
+void mpl_heap_move(mpl_heap *heap, uint32_t id, uint32_t list); /* the two */
 
 /* The smallest cell of a list with room for `bytes`, the lowest among equals; MPL_NONE: none. */
-uint32_t mpl_heap_best(const mpl_heap *h, uint32_t list, uint64_t bytes);
+uint32_t mpl_heap_best(const mpl_heap *heap, uint32_t list, uint64_t bytes);
 /* The lowest of them. */
-uint32_t mpl_heap_lowest(const mpl_heap *h, uint32_t list, uint64_t bytes);
+uint32_t mpl_heap_lowest(const mpl_heap *heap, uint32_t list, uint64_t bytes);
 
 /* Takes `bytes` from the system as a free cell of `list`: the lowest hole with room, else above the
  * top. MPL_ELIMIT: neither is within the capacity. */
-mpl_status mpl_heap_grow(mpl_heap *h, uint64_t bytes, uint32_t segment, uint32_t list,
+mpl_status mpl_heap_grow(mpl_heap *heap, uint64_t bytes, uint32_t segment, uint32_t list,
                          uint32_t *out);
 /* Whether it would succeed, but for memory of the host. */
-bool mpl_heap_has_room(const mpl_heap *h, uint64_t bytes);
+bool mpl_heap_has_room(const mpl_heap *heap, uint64_t bytes);
 /* The system has a free cell back. */
-void mpl_heap_release(mpl_heap *h, uint32_t id);
+void mpl_heap_release(mpl_heap *heap, uint32_t id);
 /* One arena in list 0 that grows at its end: a cell of `bytes` at a multiple of `align` in the
  * smallest hole with room, the lowest of equals; last_of_all: the highest of equals, and what is
  * free at the arena's end only if there is no other. mpl_heap_unfit gives it back. */
-mpl_status mpl_heap_fit(mpl_heap *h, uint64_t bytes, uint32_t align, bool last_of_all,
+mpl_status mpl_heap_fit(mpl_heap *heap, uint64_t bytes, uint32_t align, bool last_of_all,
                         uint32_t *out);
-void mpl_heap_unfit(mpl_heap *h, uint32_t id);
+void mpl_heap_unfit(mpl_heap *heap, uint32_t id);
 /* Splits a free cell behind its first `bytes`; *rest, if it is not NULL, is the new one, in the
  * same list. */
-mpl_status mpl_heap_cut(mpl_heap *h, uint32_t id, uint64_t bytes, uint32_t *rest);
+mpl_status mpl_heap_cut(mpl_heap *heap, uint32_t id, uint64_t bytes, uint32_t *rest);
 /* Joins a cell and the next one, which is free and no longer exists. */
-void mpl_heap_join(mpl_heap *h, uint32_t id);
+void mpl_heap_join(mpl_heap *heap, uint32_t id);
 /* Joins a free cell with its free neighbours of the same segment and list; returns what it is
  * now. */
-uint32_t mpl_heap_merge(mpl_heap *h, uint32_t id);
+uint32_t mpl_heap_merge(mpl_heap *heap, uint32_t id);
 
 /* Whether a cell is all of its segment. */
-bool mpl_heap_is_segment(const mpl_heap *h, uint32_t id);
-static inline bool mpl_heap_is_free(const mpl_heap *h, uint32_t id)
+bool mpl_heap_is_segment(const mpl_heap *heap, uint32_t id);
+static inline bool mpl_heap_is_free(const mpl_heap *heap, uint32_t id)
 {
-    return id != MPL_NONE && !h->cell[id].is_used && h->cell[id].list != MPL_HEAP_HOLES;
+    return id != MPL_NONE && !heap->cell[id].is_used && heap->cell[id].list != MPL_HEAP_HOLES;
 }

@@ -16,37 +16,37 @@
 #define DEAD  (UINT64_C(128) << 20) /* spare bytes that are split off in any case */
 
 /* Bytes of the next region. It follows from the regions so far, which all stay. */
-static uint64_t next_region(mpl_heap *h, uint64_t bytes)
+static uint64_t next_region(mpl_heap *heap, uint64_t bytes)
 {
-    uint64_t next = h->facts.n_segments == 0 ? FIRST : h->state;
+    uint64_t next = heap->facts.n_segments == 0 ? FIRST : heap->state;
     bool doubled = false;
 
     while (next < bytes && next <= INT64_MAX / 2) {
         next *= 2;
         doubled = true;
     }
-    h->state = doubled || next > INT64_MAX / 2 ? next : 2 * next;
+    heap->state = doubled || next > INT64_MAX / 2 ? next : 2 * next;
     return mpl_max_u64(next, bytes);
 }
 
-static mpl_status take(mpl_heap *h, uint64_t asked, uint32_t align, uint32_t *out)
+static mpl_status take(mpl_heap *heap, uint64_t asked, uint32_t align, uint32_t *out)
 {
-    uint64_t bytes = mpl_align_up(asked, UNIT), spare, state = h->state;
-    uint32_t id = mpl_heap_best(h, 0, bytes);
+    uint64_t bytes = mpl_align_up(asked, UNIT), spare, state = heap->state;
+    uint32_t id = mpl_heap_best(heap, 0, bytes);
     mpl_status st;
 
     (void)align; /* at most UNIT here */
     if (id == MPL_NONE) {
-        st = mpl_heap_grow(h, next_region(h, bytes), h->facts.n_segments, 0, &id);
+        st = mpl_heap_grow(heap, next_region(heap, bytes), heap->facts.n_segments, 0, &id);
         if (st != MPL_OK) {
-            h->state = state;
+            heap->state = state;
             return st;
         }
     }
-    spare = h->cell[id].bytes - bytes;
-    if (spare >= bytes || h->cell[id].bytes - asked >= DEAD)
-        MPL_PASS(mpl_heap_cut(h, id, bytes, NULL));
-    mpl_heap_pull(h, id);
+    spare = heap->cell[id].bytes - bytes;
+    if (spare >= bytes || heap->cell[id].bytes - asked >= DEAD)
+        MPL_PASS(mpl_heap_cut(heap, id, bytes, NULL));
+    mpl_heap_pull(heap, id);
     *out = id;
     return MPL_OK;
 }

@@ -22,48 +22,48 @@
 enum { LARGE, SMALL, N_LISTS };
 
 /* Releases every segment that is one free block. */
-static void flush(mpl_heap *h)
+static void flush(mpl_heap *heap)
 {
     for (uint32_t list = 0; list < N_LISTS; list++)
-        for (uint32_t id = h->list[list], next; id != MPL_NONE; id = next) {
-            next = h->cell[id].after;
-            if (mpl_heap_is_segment(h, id))
-                mpl_heap_release(h, id);
+        for (uint32_t id = heap->list[list], next; id != MPL_NONE; id = next) {
+            next = heap->cell[id].after;
+            if (mpl_heap_is_segment(heap, id))
+                mpl_heap_release(heap, id);
         }
-    h->facts.n_flushes++;
+    heap->facts.n_flushes++;
 }
 
-static mpl_status add_segment(mpl_heap *h, uint64_t bytes, uint32_t list, uint32_t *out)
+static mpl_status add_segment(mpl_heap *heap, uint64_t bytes, uint32_t list, uint32_t *out)
 {
     uint64_t piece = list == SMALL ? SMALL_PIECE : LARGE_PIECE;
 
     if (bytes >= ALONE_SIZE)
         piece = mpl_align_up(bytes, ALONE_UNIT);
-    if (!mpl_heap_has_room(h, piece))
-        flush(h);
-    return mpl_heap_grow(h, piece, h->facts.n_segments, list, out);
+    if (!mpl_heap_has_room(heap, piece))
+        flush(heap);
+    return mpl_heap_grow(heap, piece, heap->facts.n_segments, list, out);
 }
 
-static mpl_status take(mpl_heap *h, uint64_t asked, uint32_t align, uint32_t *out)
+static mpl_status take(mpl_heap *heap, uint64_t asked, uint32_t align, uint32_t *out)
 {
     uint64_t bytes = mpl_align_up(asked, UNIT), rest;
-    uint32_t list = bytes <= SMALL_SIZE ? SMALL : LARGE, id = mpl_heap_best(h, list, bytes);
+    uint32_t list = bytes <= SMALL_SIZE ? SMALL : LARGE, id = mpl_heap_best(heap, list, bytes);
 
     (void)align; /* at most UNIT here */
     if (id == MPL_NONE)
-        MPL_PASS(add_segment(h, bytes, list, &id));
-    rest = h->cell[id].bytes - bytes;
+        MPL_PASS(add_segment(heap, bytes, list, &id));
+    rest = heap->cell[id].bytes - bytes;
     if (list == SMALL ? rest >= UNIT : rest > SMALL_SIZE)
-        MPL_PASS(mpl_heap_cut(h, id, bytes, NULL));
-    mpl_heap_pull(h, id);
+        MPL_PASS(mpl_heap_cut(heap, id, bytes, NULL));
+    mpl_heap_pull(heap, id);
     *out = id;
     return MPL_OK;
 }
 
-static void give_back(mpl_heap *h, uint32_t id)
+static void give_back(mpl_heap *heap, uint32_t id)
 {
-    mpl_heap_put(h, id, h->cell[id].list);
-    mpl_heap_merge(h, id);
+    mpl_heap_put(heap, id, heap->cell[id].list);
+    mpl_heap_merge(heap, id);
 }
 
 const mpl_allocator mpl_allocator_caching = {

@@ -8,9 +8,9 @@
  */
 #include "planners/online/heap.h"
 
-static mpl_status take(mpl_heap *h, uint64_t bytes, uint32_t align, uint32_t *out)
+static mpl_status take(mpl_heap *heap, uint64_t bytes, uint32_t align, uint32_t *out)
 {
-    return mpl_heap_fit(h, mpl_align_up(bytes, align), align, true, out);
+    return mpl_heap_fit(heap, mpl_align_up(bytes, align), align, true, out);
 }
 
 const mpl_allocator mpl_allocator_ggml = {

@@ -23,57 +23,58 @@ static uint64_t in_use(void)
     return m.uordblks + m.hblkhd;
 }
 
-/* h->capacity: bytes in use before, but for the table; h->top: where the heap ended. */
-static void look(mpl_heap *h)
+/* heap->capacity: bytes in use before, but for the table; heap->top: where the heap ended. */
+static void look(mpl_heap *heap)
 {
     struct mallinfo2 m = mallinfo2();
-    uint64_t held = m.arena + m.hblkhd, ours = malloc_usable_size(h->cell);
+    uint64_t held = m.arena + m.hblkhd, ours = malloc_usable_size(heap->cell);
 
-    h->top = (uintptr_t)sbrk(0);
-    h->facts.held_bytes = held > h->capacity + ours ? held - h->capacity - ours : 0;
-    h->facts.reserved_bytes = mpl_max_u64(h->facts.reserved_bytes, h->facts.held_bytes);
+    heap->top = (uintptr_t)sbrk(0);
+    heap->facts.held_bytes = held > heap->capacity + ours ? held - heap->capacity - ours : 0;
+    heap->facts.reserved_bytes = mpl_max_u64(heap->facts.reserved_bytes, heap->facts.held_bytes);
 }
 
-static mpl_status open_malloc(mpl_heap *h)
+static mpl_status open_malloc(mpl_heap *heap)
 {
     void *probe;
     bool tells;
 
     /* the table lies apart from the blocks, as long as there are no more */
-    MPL_PASS(mpl_reserve(h->ctx, h->cell, h->room, BLOCKS));
-    h->capacity = in_use();
+    MPL_PASS(mpl_reserve(heap->ctx, heap->cell, heap->room, BLOCKS));
+    heap->capacity = in_use();
     probe = malloc(LOOK_FROM);
-    tells = probe != NULL && in_use() >= h->capacity + LOOK_FROM;
+    tells = probe != NULL && in_use() >= heap->capacity + LOOK_FROM;
     free(probe);
-    h->capacity -= malloc_usable_size(h->cell);
+    heap->capacity -= malloc_usable_size(heap->cell);
     if (!tells)
-        return MPL_ERROR(h->ctx, MPL_EUNAVAIL,
+        return MPL_ERROR(heap->ctx, MPL_EUNAVAIL,
                          "this process's malloc does not tell what it holds (mallinfo2 of glibc "
                          "does)");
-    look(h);
+    look(heap);
     return MPL_OK;
 }
 
-static mpl_status take(mpl_heap *h, uint64_t bytes, uint32_t align, uint32_t *out)
+static mpl_status take(mpl_heap *heap, uint64_t bytes, uint32_t align, uint32_t *out)
 {
     void *at = NULL;
 
-    MPL_PASS(mpl_heap_add(h, 0, 0, 0, out));
+    MPL_PASS(mpl_heap_add(heap, 0, 0, 0, out));
     if (align > ALIGNED ? posix_memalign(&at, align, bytes) != 0 : (at = malloc(bytes)) == NULL) {
-        mpl_heap_drop(h, *out);
-        return MPL_ERROR(h->ctx, MPL_EMEM, "out of memory: a request of %" PRIu64 " bytes", bytes);
+        mpl_heap_drop(heap, *out);
+        return MPL_ERROR(heap->ctx, MPL_EMEM, "out of memory: a request of %" PRIu64 " bytes",
+                         bytes);
     }
-    h->cell[*out].at = (uintptr_t)at;
-    h->cell[*out].bytes = malloc_usable_size(at);
-    if (bytes >= LOOK_FROM || h->top != (uintptr_t)sbrk(0))
-        look(h);
+    heap->cell[*out].at = (uintptr_t)at;
+    heap->cell[*out].bytes = malloc_usable_size(at);
+    if (bytes >= LOOK_FROM || heap->top != (uintptr_t)sbrk(0))
+        look(heap);
     return MPL_OK;
 }
 
-static void give_back(mpl_heap *h, uint32_t id)
+static void give_back(mpl_heap *heap, uint32_t id)
 {
-    free((void *)(uintptr_t)h->cell[id].at);
-    mpl_heap_drop(h, id);
+    free((void *)(uintptr_t)heap->cell[id].at);
+    mpl_heap_drop(heap, id);
 }
 
 const mpl_allocator mpl_allocator_malloc = {

@@ -24,29 +24,29 @@ static uint64_t class_of(uint64_t bytes, uint32_t *list)
     return size;
 }
 
-static mpl_status take(mpl_heap *h, uint64_t asked, uint32_t align, uint32_t *out)
+static mpl_status take(mpl_heap *heap, uint64_t asked, uint32_t align, uint32_t *out)
 {
     uint32_t list, id;
     uint64_t bytes = class_of(asked, &list), n = MOST_SLAB / bytes;
 
     (void)align; /* at most UNIT here */
     n = mpl_max_u64(mpl_min_u64(n, MOST_OBJECTS), 1);
-    id = mpl_heap_lowest(h, list, bytes);
+    id = mpl_heap_lowest(heap, list, bytes);
     if (id == MPL_NONE)
-        MPL_PASS(mpl_heap_grow(h, n * bytes, h->facts.n_segments, list, &id));
-    if (h->cell[id].bytes > bytes)
-        MPL_PASS(mpl_heap_cut(h, id, bytes, NULL));
-    mpl_heap_pull(h, id);
+        MPL_PASS(mpl_heap_grow(heap, n * bytes, heap->facts.n_segments, list, &id));
+    if (heap->cell[id].bytes > bytes)
+        MPL_PASS(mpl_heap_cut(heap, id, bytes, NULL));
+    mpl_heap_pull(heap, id);
     *out = id;
     return MPL_OK;
 }
 
-static void give_back(mpl_heap *h, uint32_t id)
+static void give_back(mpl_heap *heap, uint32_t id)
 {
-    mpl_heap_put(h, id, h->cell[id].list);
-    id = mpl_heap_merge(h, id);
-    if (mpl_heap_is_segment(h, id))
-        mpl_heap_release(h, id);
+    mpl_heap_put(heap, id, heap->cell[id].list);
+    id = mpl_heap_merge(heap, id);
+    if (mpl_heap_is_segment(heap, id))
+        mpl_heap_release(heap, id);
 }
 
 const mpl_allocator mpl_allocator_slab = {

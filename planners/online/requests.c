@@ -84,15 +84,17 @@ out:
     return st;
 }
 
-static mpl_status play(mpl_ctx *ctx, mpl_online *online, const mpl_request *r, uint32_t *block)
+static mpl_status play(mpl_ctx *ctx, mpl_online *online, const mpl_request *request,
+                       uint32_t *block)
 {
     uint64_t offset;
 
-    if (r->gives_back != (*block != MPL_NONE))
-        return MPL_ERROR(ctx, MPL_EINVALID, "buffer %u is %s", r->id,
-                         r->gives_back ? "given back and was not asked for" : "asked for twice");
-    if (!r->gives_back)
-        return mpl_online_take(online, r->bytes, r->align, block, &offset);
+    if (request->gives_back != (*block != MPL_NONE))
+        return MPL_ERROR(ctx, MPL_EINVALID, "buffer %u is %s", request->id,
+                         request->gives_back ? "given back and was not asked for"
+                                             : "asked for twice");
+    if (!request->gives_back)
+        return mpl_online_take(online, request->bytes, request->align, block, &offset);
     MPL_PASS(mpl_online_give_back(online, *block));
     *block = MPL_NONE;
     return MPL_OK;

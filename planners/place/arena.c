@@ -29,110 +29,111 @@ typedef struct search {
     mpl_rng rng;
 } search;
 
-static uint64_t end_of(const search *s, uint32_t i)
+static uint64_t end_of(const search *self, uint32_t i)
 {
-    return s->offset[i] + s->b->bytes[i];
+    return self->offset[i] + self->b->bytes[i];
 }
 
 /* Lowest offset where i fits among the n placed bodies, with distances that depend on both. */
-static uint64_t lowest_apart(search *s, uint32_t i, uint32_t n)
+static uint64_t lowest_apart(search *self, uint32_t i, uint32_t n)
 {
     uint64_t low = 0;
 
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t c = s->sorted[k];
+        uint32_t c = self->sorted[k];
 
-        s->effort->ticks++;
-        if (!mpl_rivals(s->b, i, c) || mpl_above(s->b, i, low, c) <= s->offset[c] ||
-            mpl_above(s->b, c, s->offset[c], i) <= low)
+        self->effort->ticks++;
+        if (!mpl_rivals(self->b, i, c) || mpl_above(self->b, i, low, c) <= self->offset[c] ||
+            mpl_above(self->b, c, self->offset[c], i) <= low)
             continue;
-        low = mpl_above(s->b, c, s->offset[c], i);
+        low = mpl_above(self->b, c, self->offset[c], i);
         k = MPL_NONE; /* a body passed above may be in the way now */
     }
     return low;
 }
 
-static uint64_t lowest_free(search *s, uint32_t i, uint32_t n)
+static uint64_t lowest_free(search *self, uint32_t i, uint32_t n)
 {
-    const mpl_bodies *b = s->b;
+    const mpl_bodies *bodies = self->b;
     uint64_t low = 0;
 
-    if (b->fixed != NULL && b->fixed[i] != MPL_UNFIXED)
-        return b->fixed[i];
-    if (b->dist != NULL)
-        return lowest_apart(s, i, n);
+    if (bodies->fixed != NULL && bodies->fixed[i] != MPL_UNFIXED)
+        return bodies->fixed[i];
+    if (bodies->dist != NULL)
+        return lowest_apart(self, i, n);
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t c = s->sorted[k];
+        uint32_t c = self->sorted[k];
 
-        s->effort->ticks++;
-        if (!mpl_rivals(b, i, c))
+        self->effort->ticks++;
+        if (!mpl_rivals(bodies, i, c))
             continue;
-        if (s->offset[c] >= low + b->size[i])
+        if (self->offset[c] >= low + bodies->size[i])
             break;
-        if (s->offset[c] + b->size[c] > low)
-            low = mpl_above(b, c, s->offset[c], i);
+        if (self->offset[c] + bodies->size[c] > low)
+            low = mpl_above(bodies, c, self->offset[c], i);
     }
     return low;
 }
 
-static void insert_sorted(search *s, uint32_t i, uint32_t n)
+static void insert_sorted(search *self, uint32_t i, uint32_t n)
 {
     uint32_t lo = 0, hi = n;
 
     while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2, c = s->sorted[mid];
+        uint32_t mid = (lo + hi) / 2, c = self->sorted[mid];
 
-        if (s->offset[c] < s->offset[i] || (s->offset[c] == s->offset[i] && c < i))
+        if (self->offset[c] < self->offset[i] || (self->offset[c] == self->offset[i] && c < i))
             lo = mid + 1;
         else
             hi = mid;
     }
-    memmove(s->sorted + lo + 1, s->sorted + lo, (n - lo) * sizeof *s->sorted);
-    s->sorted[lo] = i;
+    memmove(self->sorted + lo + 1, self->sorted + lo, (n - lo) * sizeof *self->sorted);
+    self->sorted[lo] = i;
 }
 
 /* Places trial[] from position `from` on; earlier bodies keep their offsets. The peak. [byte] */
-static uint64_t place(search *s, uint32_t from)
+static uint64_t place(search *self, uint32_t from)
 {
     uint64_t peak = 0;
     uint32_t n_kept = 0;
 
-    for (uint32_t i = from; i < s->n; i++)
-        s->at[s->trial[i]] = i;
-    for (uint32_t i = 0; from > 0 && i < s->n; i++)
-        if (s->at[s->sorted[i]] < from) {
-            s->sorted[n_kept++] = s->sorted[i];
-            peak = mpl_max_u64(peak, end_of(s, s->sorted[n_kept - 1]));
+    for (uint32_t i = from; i < self->n; i++)
+        self->at[self->trial[i]] = i;
+    for (uint32_t i = 0; from > 0 && i < self->n; i++)
+        if (self->at[self->sorted[i]] < from) {
+            self->sorted[n_kept++] = self->sorted[i];
+            peak = mpl_max_u64(peak, end_of(self, self->sorted[n_kept - 1]));
         }
-    for (uint32_t i = from; i < s->n; i++) {
-        uint32_t b = s->trial[i];
+    for (uint32_t i = from; i < self->n; i++) {
+        uint32_t b = self->trial[i];
 
-        s->offset[b] = lowest_free(s, b, i);
-        insert_sorted(s, b, i);
-        peak = mpl_max_u64(peak, end_of(s, b));
+        self->offset[b] = lowest_free(self, b, i);
+        insert_sorted(self, b, i);
+        peak = mpl_max_u64(peak, end_of(self, b));
     }
     return peak;
 }
 
 /* Position of a random movable rival ahead of trial[x], or x if there is none. */
-static uint32_t pick_ahead(search *s, uint32_t x)
+static uint32_t pick_ahead(search *self, uint32_t x)
 {
     uint32_t n_seen = 0, pick = x;
 
-    for (uint32_t i = s->n_fixed; i < x; i++)
-        if (mpl_rivals(s->b, s->trial[x], s->trial[i]) && mpl_rng_below(&s->rng, ++n_seen) == 0)
+    for (uint32_t i = self->n_fixed; i < x; i++)
+        if (mpl_rivals(self->b, self->trial[x], self->trial[i]) &&
+            mpl_rng_below(&self->rng, ++n_seen) == 0)
             pick = i;
-    s->effort->ticks += x;
+    self->effort->ticks += x;
     return pick;
 }
 
 /* Position of a random body that ends at the peak. */
-static uint32_t pick_peak(search *s, uint64_t peak)
+static uint32_t pick_peak(search *self, uint64_t peak)
 {
     uint32_t n_seen = 0, pick = 0;
 
-    for (uint32_t i = 0; i < s->n; i++)
-        if (end_of(s, s->trial[i]) == peak && mpl_rng_below(&s->rng, ++n_seen) == 0)
+    for (uint32_t i = 0; i < self->n; i++)
+        if (end_of(self, self->trial[i]) == peak && mpl_rng_below(&self->rng, ++n_seen) == 0)
             pick = i;
     return pick;
 }
@@ -147,39 +148,39 @@ static void move_ahead(uint32_t *list, uint32_t from, uint32_t to)
 }
 
 /* Improves best[] and *best_peak until the bound, the budget or the clock ends it. */
-static void improve(search *s, uint64_t bound, uint64_t *best_peak)
+static void improve(search *self, uint64_t bound, uint64_t *best_peak)
 {
     uint64_t peak;
     uint32_t idle = 0;
 
-    memcpy(s->trial, s->best, s->n * sizeof *s->trial);
-    memcpy(s->order, s->best, s->n * sizeof *s->order);
-    peak = place(s, 0);
-    while (*best_peak > bound && s->effort->ticks < s->effort->tick_limit &&
-           !mpl_exact_late(s->effort->deadline_ns, s->effort->watch)) {
-        uint32_t x = pick_peak(s, peak), y = pick_ahead(s, x);
+    memcpy(self->trial, self->best, self->n * sizeof *self->trial);
+    memcpy(self->order, self->best, self->n * sizeof *self->order);
+    peak = place(self, 0);
+    while (*best_peak > bound && self->effort->ticks < self->effort->tick_limit &&
+           !mpl_exact_late(self->effort->deadline_ns, self->effort->watch)) {
+        uint32_t x = pick_peak(self, peak), y = pick_ahead(self, x);
         uint64_t got;
 
         if (y == x) /* no rival ahead holds it up */
             return;
-        move_ahead(s->trial, x, y);
-        got = place(s, y);
-        if (got <= peak || mpl_rng_below(&s->rng, 64) == 0) {
-            memcpy(s->order, s->trial, s->n * sizeof *s->order);
+        move_ahead(self->trial, x, y);
+        got = place(self, y);
+        if (got <= peak || mpl_rng_below(&self->rng, 64) == 0) {
+            memcpy(self->order, self->trial, self->n * sizeof *self->order);
             peak = got;
         } else {
-            memcpy(s->trial, s->order, s->n * sizeof *s->trial);
-            place(s, y);
+            memcpy(self->trial, self->order, self->n * sizeof *self->trial);
+            place(self, y);
         }
         idle++;
         if (got < *best_peak) {
             *best_peak = got;
-            memcpy(s->best, s->trial, s->n * sizeof *s->best);
+            memcpy(self->best, self->trial, self->n * sizeof *self->best);
             idle = 0;
         } else if (idle > PATIENCE) {
-            memcpy(s->trial, s->best, s->n * sizeof *s->trial);
-            memcpy(s->order, s->best, s->n * sizeof *s->order);
-            peak = place(s, 0);
+            memcpy(self->trial, self->best, self->n * sizeof *self->trial);
+            memcpy(self->order, self->best, self->n * sizeof *self->order);
+            peak = place(self, 0);
             idle = 0;
         }
     }
@@ -196,25 +197,26 @@ typedef struct keyed {
 MPL_ORDER_BY(by_key, keyed, MPL_FALLING(fixed) MPL_FALLING(key) MPL_FALLING(second) MPL_RISING(id))
 
 /* Sums and counts the rivals of a body. [byte] */
-static void weigh_rivals(const mpl_bodies *b, uint32_t i, uint64_t *bytes, uint64_t *count)
+static void weigh_rivals(const mpl_bodies *bodies, uint32_t i, uint64_t *bytes, uint64_t *count)
 {
     *bytes = *count = 0;
-    for (uint32_t w = 0; w < b->n_words; w++)
-        for (uint64_t bits = b->rival[(size_t)i * b->n_words + w]; bits != 0; bits &= bits - 1) {
-            *bytes += b->size[w * 64 + (uint32_t)__builtin_ctzll(bits)];
+    for (uint32_t w = 0; w < bodies->n_words; w++)
+        for (uint64_t bits = bodies->rival[(size_t)i * bodies->n_words + w]; bits != 0;
+             bits &= bits - 1) {
+            *bytes += bodies->size[w * 64 + (uint32_t)__builtin_ctzll(bits)];
             ++*count;
         }
 }
 
 enum { BY_OFFSET, BY_SIZE, BY_RIVAL_BYTES, BY_RIVALS, BY_SIZE_RARE, N_KEYS };
 
-static void set_keys(const search *s, int kind, const uint64_t *start, keyed *list)
+static void set_keys(const search *self, int kind, const uint64_t *start, keyed *list)
 {
-    for (uint32_t k = 0; k < s->n; k++) {
+    for (uint32_t k = 0; k < self->n; k++) {
         uint32_t i = list[k].id;
-        uint64_t bytes, count, size = s->b->size[i];
+        uint64_t bytes, count, size = self->b->size[i];
 
-        weigh_rivals(s->b, i, &bytes, &count);
+        weigh_rivals(self->b, i, &bytes, &count);
         list[k].key = kind == BY_OFFSET        ? UINT64_MAX - start[i]
                       : kind == BY_RIVAL_BYTES ? bytes + size
                       : kind == BY_RIVALS      ? count
@@ -256,25 +258,25 @@ out:
     return st;
 }
 
-mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound,
+mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *bodies, uint64_t bound,
                             mpl_exact_effort *effort, uint64_t *offset, uint64_t *height)
 {
     mpl_status st = MPL_OK;
-    search s = {.b = b, .n = b->n, .effort = effort};
+    search s = {.b = bodies, .n = bodies->n, .effort = effort};
     uint64_t peak = *height;
 
-    if (b->n == 0)
+    if (bodies->n == 0)
         return MPL_OK;
     s.rng = mpl_rng_of(effort->seed);
-    MPL_TRY(mpl_new_each(ctx, b->n, s.order, s.trial, s.best, s.at, s.offset));
-    MPL_TRY(mpl_new(ctx, s.sorted, (size_t)b->n + 1));
+    MPL_TRY(mpl_new_each(ctx, bodies->n, s.order, s.trial, s.best, s.at, s.offset));
+    MPL_TRY(mpl_new(ctx, s.sorted, (size_t)bodies->n + 1));
     MPL_TRY(try_orders(ctx, &s, bound, offset, &peak));
     if (peak > bound)
         improve(&s, bound, &peak);
     if (peak < *height) {
-        memcpy(s.trial, s.best, b->n * sizeof *s.trial);
+        memcpy(s.trial, s.best, bodies->n * sizeof *s.trial);
         *height = place(&s, 0);
-        memcpy(offset, s.offset, b->n * sizeof *offset);
+        memcpy(offset, s.offset, bodies->n * sizeof *offset);
     }
     effort->by_clock = effort->by_clock || mpl_exact_late(effort->deadline_ns, effort->watch);
 out:

@@ -7,44 +7,45 @@
 
 /* The largest number that divides all sizes and fixed offsets and that each alignment divides or is
  * a multiple of: offsets of a pushed-down plan are sums of sizes, fixed offsets and alignments. */
-static void find_unit(mpl_bodies *b)
+static void find_unit(mpl_bodies *bodies)
 {
     uint64_t before;
 
-    b->unit = 0;
-    b->plain = b->n == b->n_members && b->fixed == NULL;
-    for (uint32_t m = 0; m < b->n_members; m++)
-        b->unit = mpl_divisor(b->unit, b->member_size[m]);
-    for (uint32_t i = 0; b->fixed != NULL && i < b->n; i++)
-        if (b->fixed[i] != MPL_UNFIXED)
-            b->unit = mpl_divisor(b->unit, b->fixed[i]);
+    bodies->unit = 0;
+    bodies->plain = bodies->n == bodies->n_members && bodies->fixed == NULL;
+    for (uint32_t m = 0; m < bodies->n_members; m++)
+        bodies->unit = mpl_divisor(bodies->unit, bodies->member_size[m]);
+    for (uint32_t i = 0; bodies->fixed != NULL && i < bodies->n; i++)
+        if (bodies->fixed[i] != MPL_UNFIXED)
+            bodies->unit = mpl_divisor(bodies->unit, bodies->fixed[i]);
     do {
-        before = b->unit;
-        for (uint32_t i = 0; i < b->n; i++)
-            if (b->unit % b->align[i] != 0) {
-                b->unit = mpl_divisor(b->unit, b->align[i]);
-                b->plain = false;
+        before = bodies->unit;
+        for (uint32_t i = 0; i < bodies->n; i++)
+            if (bodies->unit % bodies->align[i] != 0) {
+                bodies->unit = mpl_divisor(bodies->unit, bodies->align[i]);
+                bodies->plain = false;
             }
-    } while (b->unit != before);
+    } while (bodies->unit != before);
 }
 
 static mpl_status fill_members(mpl_ctx *ctx, const mpl_problem *p, const mpl_buffer *buffer,
-                               const uint32_t *body, mpl_bodies *b)
+                               const uint32_t *body, mpl_bodies *bodies)
 {
     uint64_t grain = UINT64_C(1) << 32, sum = 0;
 
-    MPL_PASS(mpl_new_each(ctx, b->n_members, b->body, b->buffer, b->member_size, b->member_bytes));
-    for (uint32_t m = 0; m < b->n_members; m++)
+    MPL_PASS(mpl_new_each(ctx, bodies->n_members, bodies->body, bodies->buffer, bodies->member_size,
+                          bodies->member_bytes));
+    for (uint32_t m = 0; m < bodies->n_members; m++)
         grain = mpl_min_u64(grain, p->align[buffer[m]]);
-    for (uint32_t m = 0; m < b->n_members; m++) {
-        b->body[m] = body[m];
-        b->buffer[m] = buffer[m];
-        b->n = body[m] >= b->n ? body[m] + 1 : b->n;
-        b->member_bytes[m] = p->bytes[buffer[m]];
-        if (b->member_bytes[m] > MAX_LENGTH)
+    for (uint32_t m = 0; m < bodies->n_members; m++) {
+        bodies->body[m] = body[m];
+        bodies->buffer[m] = buffer[m];
+        bodies->n = body[m] >= bodies->n ? body[m] + 1 : bodies->n;
+        bodies->member_bytes[m] = p->bytes[buffer[m]];
+        if (bodies->member_bytes[m] > MAX_LENGTH)
             sum = MAX_LENGTH;
-        b->member_size[m] = mpl_align_up(b->member_bytes[m], grain);
-        sum += b->member_size[m] + p->align[buffer[m]];
+        bodies->member_size[m] = mpl_align_up(bodies->member_bytes[m], grain);
+        sum += bodies->member_size[m] + p->align[buffer[m]];
         if (sum > MAX_LENGTH)
             return MPL_REFUSE(ctx, "problem '%s': its bytes add up to more than a search can count",
                               p->name);
@@ -52,59 +53,61 @@ static mpl_status fill_members(mpl_ctx *ctx, const mpl_problem *p, const mpl_buf
     return MPL_OK;
 }
 
-static mpl_status fill_bodies(mpl_ctx *ctx, const mpl_problem *p, mpl_bodies *b)
+static mpl_status fill_bodies(mpl_ctx *ctx, const mpl_problem *p, mpl_bodies *bodies)
 {
-    MPL_PASS(mpl_new_each(ctx, b->n, b->size, b->bytes, b->align));
-    for (uint32_t m = 0; m < b->n_members; m++) {
-        mpl_buffer from = b->buffer[m];
-        uint32_t i = b->body[m];
+    MPL_PASS(mpl_new_each(ctx, bodies->n, bodies->size, bodies->bytes, bodies->align));
+    for (uint32_t m = 0; m < bodies->n_members; m++) {
+        mpl_buffer from = bodies->buffer[m];
+        uint32_t i = bodies->body[m];
 
-        b->size[i] = mpl_max_u64(b->size[i], b->member_size[m]);
-        b->bytes[i] = mpl_max_u64(b->bytes[i], b->member_bytes[m]);
-        b->align[i] = mpl_max_u64(b->align[i], p->align[from]);
+        bodies->size[i] = mpl_max_u64(bodies->size[i], bodies->member_size[m]);
+        bodies->bytes[i] = mpl_max_u64(bodies->bytes[i], bodies->member_bytes[m]);
+        bodies->align[i] = mpl_max_u64(bodies->align[i], p->align[from]);
         if (p->fixed == NULL || p->fixed[from] == MPL_UNFIXED)
             continue;
         if (p->fixed[from] > MAX_LENGTH)
             return MPL_REFUSE(ctx, "problem '%s': a fixed place beyond what a search can count",
                               p->name);
-        if (b->fixed == NULL) {
-            MPL_PASS(mpl_new(ctx, b->fixed, b->n));
-            for (uint32_t k = 0; k < b->n; k++)
-                b->fixed[k] = MPL_UNFIXED;
+        if (bodies->fixed == NULL) {
+            MPL_PASS(mpl_new(ctx, bodies->fixed, bodies->n));
+            for (uint32_t k = 0; k < bodies->n; k++)
+                bodies->fixed[k] = MPL_UNFIXED;
         }
-        mpl_assert(b->fixed[i] == MPL_UNFIXED || b->fixed[i] == p->fixed[from]);
-        b->fixed[i] = p->fixed[from];
+        mpl_assert(bodies->fixed[i] == MPL_UNFIXED || bodies->fixed[i] == p->fixed[from]);
+        bodies->fixed[i] = p->fixed[from];
     }
     return MPL_OK;
 }
 
 /* Derives rivals and distances of bodies from those of their members. */
-static mpl_status fill_relation(mpl_ctx *ctx, mpl_bodies *b)
+static mpl_status fill_relation(mpl_ctx *ctx, mpl_bodies *bodies)
 {
-    MPL_PASS(mpl_new(ctx, b->rival, (size_t)b->n * b->n_words));
-    if (b->n < b->n_members)
-        MPL_PASS(mpl_new(ctx, b->dist, (size_t)b->n * b->n));
-    for (uint32_t m = 0; m < b->n_members; m++)
-        for (uint32_t w = 0; w < b->n_member_words; w++)
-            for (uint64_t bits = b->member_rival[(size_t)m * b->n_member_words + w]; bits != 0;
-                 bits &= bits - 1) {
-                uint32_t i = b->body[m], j = b->body[w * 64 + (uint32_t)__builtin_ctzll(bits)];
+    MPL_PASS(mpl_new(ctx, bodies->rival, (size_t)bodies->n * bodies->n_words));
+    if (bodies->n < bodies->n_members)
+        MPL_PASS(mpl_new(ctx, bodies->dist, (size_t)bodies->n * bodies->n));
+    for (uint32_t m = 0; m < bodies->n_members; m++)
+        for (uint32_t w = 0; w < bodies->n_member_words; w++)
+            for (uint64_t bits = bodies->member_rival[(size_t)m * bodies->n_member_words + w];
+                 bits != 0; bits &= bits - 1) {
+                uint32_t i = bodies->body[m],
+                         j = bodies->body[w * 64 + (uint32_t)__builtin_ctzll(bits)];
 
                 mpl_assert(i != j);
-                mpl_bit_add(b->rival + (size_t)i * b->n_words, j);
-                if (b->dist != NULL)
-                    b->dist[(size_t)i * b->n + j] =
-                        mpl_max_u64(b->dist[(size_t)i * b->n + j], b->member_size[m]);
+                mpl_bit_add(bodies->rival + (size_t)i * bodies->n_words, j);
+                if (bodies->dist != NULL)
+                    bodies->dist[(size_t)i * bodies->n + j] = mpl_max_u64(
+                        bodies->dist[(size_t)i * bodies->n + j], bodies->member_size[m]);
             }
     return MPL_OK;
 }
 
 /* Whether the relations are symmetric and no two members of one body are rivals. */
-static bool relations_ok(const mpl_bodies *b)
+static bool relations_ok(const mpl_bodies *bodies)
 {
-    for (uint32_t i = 0; i < b->n; i++)
+    for (uint32_t i = 0; i < bodies->n; i++)
         for (uint32_t j = 0; j <= i; j++)
-            if (mpl_rivals(b, i, j) != mpl_rivals(b, j, i) || (i == j && mpl_rivals(b, i, j)))
+            if (mpl_rivals(bodies, i, j) != mpl_rivals(bodies, j, i) ||
+                (i == j && mpl_rivals(bodies, i, j)))
                 return false;
     return true;
 }
@@ -114,21 +117,21 @@ mpl_status mpl_bodies_new_take(mpl_ctx *ctx, const mpl_problem *p, const mpl_buf
                                mpl_bodies **out)
 {
     mpl_status st = MPL_OK;
-    mpl_bodies *b = NULL;
+    mpl_bodies *bodies = NULL;
 
-    MPL_TRY(mpl_new(ctx, b, 1));
-    b->n_members = n_members;
-    b->n_member_words = n_members / 64 + (n_members % 64 != 0);
-    b->member_rival = *rival, *rival = NULL;
-    MPL_TRY(fill_members(ctx, p, buffer, body, b));
-    b->n_words = b->n / 64 + (b->n % 64 != 0);
-    MPL_TRY(fill_bodies(ctx, p, b));
-    MPL_TRY(fill_relation(ctx, b));
-    find_unit(b);
-    mpl_assert_slow(relations_ok(b));
-    *out = b, b = NULL;
+    MPL_TRY(mpl_new(ctx, bodies, 1));
+    bodies->n_members = n_members;
+    bodies->n_member_words = n_members / 64 + (n_members % 64 != 0);
+    bodies->member_rival = *rival, *rival = NULL;
+    MPL_TRY(fill_members(ctx, p, buffer, body, bodies));
+    bodies->n_words = bodies->n / 64 + (bodies->n % 64 != 0);
+    MPL_TRY(fill_bodies(ctx, p, bodies));
+    MPL_TRY(fill_relation(ctx, bodies));
+    find_unit(bodies);
+    mpl_assert_slow(relations_ok(bodies));
+    *out = bodies, bodies = NULL;
 out:
-    mpl_bodies_free(ctx, b);
+    mpl_bodies_free(ctx, bodies);
     return st;
 }
 
@@ -192,20 +195,21 @@ out:
     return st;
 }
 
-void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *b)
+void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *bodies)
 {
-    if (b == NULL)
+    if (bodies == NULL)
         return;
-    mpl_free_each(ctx, b->rival, b->size, b->bytes, b->align, b->fixed, b->dist, b->body, b->buffer,
-                  b->member_size, b->member_bytes, b->member_rival, b);
+    mpl_free_each(ctx, bodies->rival, bodies->size, bodies->bytes, bodies->align, bodies->fixed,
+                  bodies->dist, bodies->body, bodies->buffer, bodies->member_size,
+                  bodies->member_bytes, bodies->member_rival, bodies);
 }
 
-uint64_t mpl_bodies_height(const mpl_bodies *b, const uint64_t *offset)
+uint64_t mpl_bodies_height(const mpl_bodies *bodies, const uint64_t *offset)
 {
     uint64_t height = 0;
 
-    for (uint32_t i = 0; i < b->n; i++)
-        height = mpl_max_u64(height, offset[i] + b->bytes[i]);
+    for (uint32_t i = 0; i < bodies->n; i++)
+        height = mpl_max_u64(height, offset[i] + bodies->bytes[i]);
     return height;
 }
 

@@ -27,19 +27,19 @@ typedef struct mpl_bodies {
     bool plain;    /* nothing fixed, no alignment matters, one member a body */
 } mpl_bodies;
 
-static inline bool mpl_rivals(const mpl_bodies *b, uint32_t i, uint32_t j)
+static inline bool mpl_rivals(const mpl_bodies *bodies, uint32_t i, uint32_t j)
 {
-    return mpl_bit_has(b->rival + (size_t)i * b->n_words, j);
+    return mpl_bit_has(bodies->rival + (size_t)i * bodies->n_words, j);
 }
 
 /* The lowest offset of `upper` above `lower` at `offset`. */
-static inline uint64_t mpl_above(const mpl_bodies *b, uint32_t lower, uint64_t offset,
+static inline uint64_t mpl_above(const mpl_bodies *bodies, uint32_t lower, uint64_t offset,
                                  uint32_t upper)
 {
-    uint64_t end =
-        offset + (b->dist != NULL ? b->dist[(size_t)lower * b->n + upper] : b->size[lower]);
+    uint64_t end = offset + (bodies->dist != NULL ? bodies->dist[(size_t)lower * bodies->n + upper]
+                                                  : bodies->size[lower]);
 
-    return (end + b->align[upper] - 1) & ~(b->align[upper] - 1);
+    return (end + bodies->align[upper] - 1) & ~(bodies->align[upper] - 1);
 }
 
 /* Makes bodies of buffer[n_members]; buffer[m] is a member of body[m] (dense from 0). Takes over
@@ -52,13 +52,13 @@ mpl_status mpl_bodies_of_pool(mpl_ctx *ctx, const mpl_problem *p, uint32_t pool,
 /* The bodies id[n], renumbered in that order. */
 mpl_status mpl_bodies_subset(mpl_ctx *ctx, const mpl_problem *p, const mpl_bodies *from,
                              const uint32_t *id, uint32_t n, mpl_bodies **out);
-void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *b);
+void mpl_bodies_free(mpl_ctx *ctx, mpl_bodies *bodies);
 
-uint64_t mpl_bodies_height(const mpl_bodies *b, const uint64_t *offset); /* [byte] */
+uint64_t mpl_bodies_height(const mpl_bodies *bodies, const uint64_t *offset); /* [byte] */
 
 /* Improves a plan by greedy orders and local search over them (arena.c): offset[n] of *height
  * (UINT64_MAX: no plan yet). Stops at a height of at most `bound` or at the effort's limit. */
-mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *b, uint64_t bound,
+mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *bodies, uint64_t bound,
                             mpl_exact_effort *effort, uint64_t *offset, uint64_t *height);
 
 /* Whether a and b are an in-place pair. O(pairs). */

@@ -14,23 +14,23 @@ typedef struct wall {
 
 MPL_ORDER_BY(by_low, wall, MPL_RISING(low) MPL_RISING(high))
 
-static const mpl_buffer *parts_of(const mpl_placement *s, mpl_buffer first, uint32_t *n)
+static const mpl_buffer *parts_of(const mpl_placement *placement, mpl_buffer first, uint32_t *n)
 {
-    *n = s->family.begin[first + 1] - s->family.begin[first];
-    return s->family.item + s->family.begin[first];
+    *n = placement->family.begin[first + 1] - placement->family.begin[first];
+    return placement->family.item + placement->family.begin[first];
 }
 
-static uint32_t raise_walls(mpl_placement *s, mpl_buffer first, wall *walls)
+static uint32_t raise_walls(mpl_placement *placement, mpl_buffer first, wall *walls)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = placement->p;
     uint32_t n_parts, n = 0;
-    const mpl_buffer *part = parts_of(s, first, &n_parts);
+    const mpl_buffer *part = parts_of(placement, first, &n_parts);
 
-    for (uint32_t i = 0; i < s->n_members; i++) {
-        mpl_buffer c = s->member[i];
+    for (uint32_t i = 0; i < placement->n_members; i++) {
+        mpl_buffer c = placement->member[i];
 
-        for (uint32_t k = 0; s->placed[c] && k < n_parts; k++) {
-            int64_t at = (int64_t)p->inside_at[part[k]], lies = (int64_t)s->offset[c];
+        for (uint32_t k = 0; placement->placed[c] && k < n_parts; k++) {
+            int64_t at = (int64_t)p->inside_at[part[k]], lies = (int64_t)placement->offset[c];
 
             if (lies + (int64_t)p->bytes[c] <= at || !mpl_conflict(p, part[k], c))
                 continue;
@@ -38,89 +38,92 @@ static uint32_t raise_walls(mpl_placement *s, mpl_buffer first, wall *walls)
                 (wall){lies - at - (int64_t)p->bytes[part[k]], lies - at + (int64_t)p->bytes[c]};
         }
     }
-    s->run->ticks += (uint64_t)s->n_members * n_parts;
+    placement->run->ticks += (uint64_t)placement->n_members * n_parts;
     qsort(walls, n, sizeof *walls, by_low);
     return n;
 }
 
-static mpl_gap find_gap(const mpl_placement *s, mpl_buffer first, const wall *walls, uint32_t n)
+static mpl_gap find_gap(const mpl_placement *placement, mpl_buffer first, const wall *walls,
+                        uint32_t n)
 {
     mpl_gap best = {0, UINT64_MAX};
     uint64_t at = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         if (walls[i].low >= (int64_t)at &&
-            mpl_placement_offer(s, (mpl_gap){at, (uint64_t)walls[i].low - at}, &best))
+            mpl_placement_offer(placement, (mpl_gap){at, (uint64_t)walls[i].low - at}, &best))
             return best;
         if (walls[i].high > (int64_t)at)
-            at = mpl_align_up((uint64_t)walls[i].high, s->p->align[first]);
+            at = mpl_align_up((uint64_t)walls[i].high, placement->p->align[first]);
     }
-    mpl_placement_offer(s, (mpl_gap){at, UINT64_MAX - at}, &best);
+    mpl_placement_offer(placement, (mpl_gap){at, UINT64_MAX - at}, &best);
     return best;
 }
 
 /* Whether the family may begin at `start`, ignoring in-place partners at the same offset. */
-static bool may_begin(mpl_placement *s, mpl_buffer first, uint64_t start)
+static bool may_begin(mpl_placement *placement, mpl_buffer first, uint64_t start)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = placement->p;
     uint32_t n_parts;
-    const mpl_buffer *part = parts_of(s, first, &n_parts);
+    const mpl_buffer *part = parts_of(placement, first, &n_parts);
 
-    for (uint32_t i = 0; i < s->n_members; i++) {
-        mpl_buffer c = s->member[i];
+    for (uint32_t i = 0; i < placement->n_members; i++) {
+        mpl_buffer c = placement->member[i];
 
-        for (uint32_t k = 0; s->placed[c] && k < n_parts; k++) {
+        for (uint32_t k = 0; placement->placed[c] && k < n_parts; k++) {
             mpl_buffer b = part[k];
             uint64_t at = start + p->inside_at[b];
 
-            if (s->offset[c] < at + p->bytes[b] && at < s->offset[c] + p->bytes[c] &&
-                mpl_conflict(p, b, c) && (s->offset[c] != at || !mpl_placement_partners(s, b, c)))
+            if (placement->offset[c] < at + p->bytes[b] &&
+                at < placement->offset[c] + p->bytes[c] && mpl_conflict(p, b, c) &&
+                (placement->offset[c] != at || !mpl_placement_partners(placement, b, c)))
                 return false;
         }
     }
-    s->run->ticks += (uint64_t)s->n_members * n_parts;
+    placement->run->ticks += (uint64_t)placement->n_members * n_parts;
     return true;
 }
 
 /* The lowest start, not above `start`, where a part lies on a placed partner; else `start`. */
-static uint64_t join(mpl_placement *s, mpl_buffer first, uint64_t start)
+static uint64_t join(mpl_placement *placement, mpl_buffer first, uint64_t start)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = placement->p;
     uint32_t n_parts;
-    const mpl_buffer *part = parts_of(s, first, &n_parts);
+    const mpl_buffer *part = parts_of(placement, first, &n_parts);
 
     for (uint32_t k = 0; k < n_parts; k++)
-        for (uint32_t i = s->partner_begin[part[k]]; i < s->partner_begin[part[k] + 1]; i++) {
-            mpl_buffer q = s->partner[i];
+        for (uint32_t i = placement->partner_begin[part[k]];
+             i < placement->partner_begin[part[k] + 1]; i++) {
+            mpl_buffer q = placement->partner[i];
             uint64_t at = p->inside_at[part[k]], to;
 
-            if (!s->placed[q] || s->offset[q] < at)
+            if (!placement->placed[q] || placement->offset[q] < at)
                 continue;
-            to = s->offset[q] - at;
-            if (to <= start && to % p->align[first] == 0 && may_begin(s, first, to))
+            to = placement->offset[q] - at;
+            if (to <= start && to % p->align[first] == 0 && may_begin(placement, first, to))
                 start = to;
         }
     return start;
 }
 
-mpl_status mpl_placement_family(mpl_placement *s, mpl_buffer first)
+mpl_status mpl_placement_family(mpl_placement *placement, mpl_buffer first)
 {
     mpl_status st = MPL_OK;
     uint32_t n_parts;
-    const mpl_buffer *part = parts_of(s, first, &n_parts);
+    const mpl_buffer *part = parts_of(placement, first, &n_parts);
     wall *walls = NULL;
     uint64_t start;
 
-    MPL_TRY(mpl_new(s->run->ctx, walls, (size_t)s->n_members * n_parts));
-    start = find_gap(s, first, walls, raise_walls(s, first, walls)).offset;
-    if (s->partner_begin != NULL)
-        start = join(s, first, start);
+    MPL_TRY(mpl_new(placement->run->ctx, walls, (size_t)placement->n_members * n_parts));
+    start = find_gap(placement, first, walls, raise_walls(placement, first, walls)).offset;
+    if (placement->partner_begin != NULL)
+        start = join(placement, first, start);
     for (uint32_t k = 0; k < n_parts; k++) {
-        s->offset[part[k]] = start + s->p->inside_at[part[k]];
-        s->placed[part[k]] = 1;
-        MPL_TRY(s->kind->insert(s, part[k], MPL_NONE));
+        placement->offset[part[k]] = start + placement->p->inside_at[part[k]];
+        placement->placed[part[k]] = 1;
+        MPL_TRY(placement->kind->insert(placement, part[k], MPL_NONE));
     }
 out:
-    mpl_free(s->run->ctx, walls);
+    mpl_free(placement->run->ctx, walls);
     return st;
 }

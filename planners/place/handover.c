@@ -42,36 +42,36 @@ static int by_place(const void *left, const void *right)
     return (x->offset > y->offset) - (x->offset < y->offset); /* equal keys are one cut */
 }
 
-static mpl_status set_times(tracer *t)
+static mpl_status set_times(tracer *self)
 {
     mpl_status st = MPL_OK;
     uint32_t *rank = NULL;
 
-    if (t->p->before == NULL) {
-        memcpy(t->time, t->p->birth, t->p->n * sizeof *t->time);
+    if (self->p->before == NULL) {
+        memcpy(self->time, self->p->birth, self->p->n * sizeof *self->time);
         return MPL_OK;
     }
-    MPL_TRY(mpl_new(t->ctx, rank, t->p->n));
-    MPL_TRY(mpl_before_rank(t->ctx, t->p->before, rank));
-    for (uint32_t i = 0; i < t->p->n; i++)
-        t->time[rank[i]] = i;
+    MPL_TRY(mpl_new(self->ctx, rank, self->p->n));
+    MPL_TRY(mpl_before_rank(self->ctx, self->p->before, rank));
+    for (uint32_t i = 0; i < self->p->n; i++)
+        self->time[rank[i]] = i;
 out:
-    mpl_free(t->ctx, rank);
+    mpl_free(self->ctx, rank);
     return st;
 }
 
 /* Distinct begins and ends of buffers, sorted. */
-static mpl_status cut(const tracer *t, place **cuts, size_t *n_cuts)
+static mpl_status cut(const tracer *self, place **cuts, size_t *n_cuts)
 {
     size_t n = 0;
 
-    MPL_PASS(mpl_new(t->ctx, *cuts, 2 * (size_t)t->p->n));
-    for (mpl_buffer b = 0; b < t->p->n; b++) {
-        (*cuts)[2 * b] = (place){t->p->pool[b], t->plan->offset[b]};
-        (*cuts)[2 * b + 1] = (place){t->p->pool[b], t->plan->offset[b] + t->p->bytes[b]};
+    MPL_PASS(mpl_new(self->ctx, *cuts, 2 * (size_t)self->p->n));
+    for (mpl_buffer b = 0; b < self->p->n; b++) {
+        (*cuts)[2 * b] = (place){self->p->pool[b], self->plan->offset[b]};
+        (*cuts)[2 * b + 1] = (place){self->p->pool[b], self->plan->offset[b] + self->p->bytes[b]};
     }
-    qsort(*cuts, 2 * (size_t)t->p->n, sizeof **cuts, by_place);
-    for (size_t i = 0; i < 2 * (size_t)t->p->n; i++)
+    qsort(*cuts, 2 * (size_t)self->p->n, sizeof **cuts, by_place);
+    for (size_t i = 0; i < 2 * (size_t)self->p->n; i++)
         if (n == 0 || by_place(&(*cuts)[i], &(*cuts)[n - 1]) != 0)
             (*cuts)[n++] = (*cuts)[i];
     *n_cuts = n;
@@ -81,50 +81,52 @@ static mpl_status cut(const tracer *t, place **cuts, size_t *n_cuts)
 MPL_ORDER_BY(by_time, owner, MPL_RISING(time) MPL_RISING(b))
 
 /* Extends the latest range of `from` if it continues to the same `to`, else begins one. */
-static mpl_status hand(tracer *t, mpl_buffer from, mpl_buffer to, uint32_t pool, uint64_t offset,
+static mpl_status hand(tracer *self, mpl_buffer from, mpl_buffer to, uint32_t pool, uint64_t offset,
                        uint64_t bytes)
 {
-    uint32_t *last = &t->last[from == MPL_NONE ? t->p->n : from];
+    uint32_t *last = &self->last[from == MPL_NONE ? self->p->n : from];
 
     if (*last > 0) {
-        mpl_handover *h = &t->list[*last - 1];
+        mpl_handover *handover = &self->list[*last - 1];
 
-        if (h->to == to && h->pool == pool && h->offset + h->bytes == offset) {
-            h->bytes += bytes;
+        if (handover->to == to && handover->pool == pool &&
+            handover->offset + handover->bytes == offset) {
+            handover->bytes += bytes;
             return MPL_OK;
         }
     }
-    MPL_PASS(mpl_reserve(t->ctx, t->list, t->cap, t->n + 1));
-    t->list[t->n++] = (mpl_handover){from, to, pool, offset, bytes};
-    *last = (uint32_t)t->n;
+    MPL_PASS(mpl_reserve(self->ctx, self->list, self->cap, self->n + 1));
+    self->list[self->n++] = (mpl_handover){from, to, pool, offset, bytes};
+    *last = (uint32_t)self->n;
     return MPL_OK;
 }
 
-static mpl_status trace_piece(tracer *t, const place *begin, uint64_t end)
+static mpl_status trace_piece(tracer *self, const place *begin, uint64_t end)
 {
     mpl_buffer from = MPL_NONE;
 
-    for (uint32_t i = 0; i < t->n_live; i++) {
-        MPL_PASS(hand(t, from, t->live[i].b, begin->pool, begin->offset, end - begin->offset));
-        from = t->live[i].b;
+    for (uint32_t i = 0; i < self->n_live; i++) {
+        MPL_PASS(
+            hand(self, from, self->live[i].b, begin->pool, begin->offset, end - begin->offset));
+        from = self->live[i].b;
     }
     if (from != MPL_NONE)
-        MPL_PASS(hand(t, from, MPL_NONE, begin->pool, begin->offset, end - begin->offset));
+        MPL_PASS(hand(self, from, MPL_NONE, begin->pool, begin->offset, end - begin->offset));
     return MPL_OK;
 }
 
 /* Removes owners that end at `at` or lie in another pool. */
-static void leave_at(tracer *t, const place *at)
+static void leave_at(tracer *self, const place *at)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < t->n_live; i++) {
-        mpl_buffer b = t->live[i].b;
+    for (uint32_t i = 0; i < self->n_live; i++) {
+        mpl_buffer b = self->live[i].b;
 
-        if (t->p->pool[b] == at->pool && t->plan->offset[b] + t->p->bytes[b] > at->offset)
-            t->live[n++] = t->live[i];
+        if (self->p->pool[b] == at->pool && self->plan->offset[b] + self->p->bytes[b] > at->offset)
+            self->live[n++] = self->live[i];
     }
-    t->n_live = n;
+    self->n_live = n;
 }
 
 static int by_start(const void *left, const void *right, void *argument)
@@ -137,19 +139,20 @@ static int by_start(const void *left, const void *right, void *argument)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-static mpl_status trace(tracer *t, const place *cuts, size_t n_cuts)
+static mpl_status trace(tracer *self, const place *cuts, size_t n_cuts)
 {
     uint32_t next = 0;
 
     for (size_t i = 0; i + 1 < n_cuts; i++) {
-        leave_at(t, &cuts[i]);
-        for (; next < t->p->n && t->p->pool[t->by_place[next]] == cuts[i].pool &&
-               t->plan->offset[t->by_place[next]] == cuts[i].offset;
+        leave_at(self, &cuts[i]);
+        for (; next < self->p->n && self->p->pool[self->by_place[next]] == cuts[i].pool &&
+               self->plan->offset[self->by_place[next]] == cuts[i].offset;
              next++)
-            t->live[t->n_live++] = (owner){t->time[t->by_place[next]], t->by_place[next]};
-        qsort(t->live, t->n_live, sizeof *t->live, by_time);
+            self->live[self->n_live++] =
+                (owner){self->time[self->by_place[next]], self->by_place[next]};
+        qsort(self->live, self->n_live, sizeof *self->live, by_time);
         if (cuts[i + 1].pool == cuts[i].pool)
-            MPL_PASS(trace_piece(t, &cuts[i], cuts[i + 1].offset));
+            MPL_PASS(trace_piece(self, &cuts[i], cuts[i + 1].offset));
     }
     return MPL_OK;
 }

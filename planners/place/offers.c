@@ -1,22 +1,22 @@
 /* offers.c -- shared by the structures that know the free bytes. See placement.h. */
 #include "planners/place/placement.h"
 
-uint64_t mpl_placement_end(const mpl_placement *s, mpl_buffer b, uint64_t offset)
+uint64_t mpl_placement_end(const mpl_placement *placement, mpl_buffer b, uint64_t offset)
 {
-    return mpl_align_up(offset + s->p->bytes[b], s->grain);
+    return mpl_align_up(offset + placement->p->bytes[b], placement->grain);
 }
 
-bool mpl_placement_partners(const mpl_placement *s, mpl_buffer a, mpl_buffer b)
+bool mpl_placement_partners(const mpl_placement *placement, mpl_buffer a, mpl_buffer b)
 {
-    for (uint32_t i = s->partner_begin[a]; i < s->partner_begin[a + 1]; i++)
-        if (s->partner[i] == b)
+    for (uint32_t i = placement->partner_begin[a]; i < placement->partner_begin[a + 1]; i++)
+        if (placement->partner[i] == b)
             return true;
     return false;
 }
 
-bool mpl_placement_offer(const mpl_placement *s, mpl_gap gap, mpl_gap *best)
+bool mpl_placement_offer(const mpl_placement *placement, mpl_gap gap, mpl_gap *best)
 {
-    if (s->fit == MPL_FIT_LOWEST) {
+    if (placement->fit == MPL_FIT_LOWEST) {
         *best = gap;
         return true;
     }

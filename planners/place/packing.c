@@ -9,28 +9,28 @@
 
 #define MAX_CONFLICTS (UINT64_C(1) << 24)
 
-bool mpl_packing_done(mpl_packing *q)
+bool mpl_packing_done(mpl_packing *packing)
 {
-    if (q->best <= q->goal || q->ticks >= q->limit)
+    if (packing->best <= packing->goal || packing->ticks >= packing->limit)
         return true;
-    if (mpl_run_late(q->run))
-        q->run->stopped_by_clock = true;
-    return q->run->stopped_by_clock;
+    if (mpl_run_late(packing->run))
+        packing->run->stopped_by_clock = true;
+    return packing->run->stopped_by_clock;
 }
 
-void mpl_packing_offer(mpl_packing *q, uint64_t height)
+void mpl_packing_offer(mpl_packing *packing, uint64_t height)
 {
-    if (height >= q->best)
+    if (height >= packing->best)
         return;
-    q->best = height;
-    memcpy(q->best_offset, q->offset, q->n * sizeof *q->offset);
+    packing->best = height;
+    memcpy(packing->best_offset, packing->offset, packing->n * sizeof *packing->offset);
 }
 
 /* ---- placing ---- */
 
-void mpl_packing_merge(mpl_packing *q, uint32_t n)
+void mpl_packing_merge(mpl_packing *packing, uint32_t n)
 {
-    mpl_packing_entry *from = q->entry, *to = q->entry + n;
+    mpl_packing_entry *from = packing->entry, *to = packing->entry + n;
 
     for (uint32_t run = 1; run < n; run *= 2) {
         mpl_packing_entry *swap = from;
@@ -46,138 +46,140 @@ void mpl_packing_merge(mpl_packing *q, uint32_t n)
         }
         from = to;
         to = swap;
-        q->ticks += n;
+        packing->ticks += n;
     }
-    if (from != q->entry)
-        memcpy(q->entry, from, n * sizeof *from);
+    if (from != packing->entry)
+        memcpy(packing->entry, from, n * sizeof *from);
 }
 
-static void sort_far(mpl_packing *q, uint32_t member)
+static void sort_far(mpl_packing *packing, uint32_t member)
 {
-    uint32_t begin = q->begin[member], n = q->begin[member + 1] - begin;
+    uint32_t begin = packing->begin[member], n = packing->begin[member + 1] - begin;
 
     for (uint32_t k = 0; k < n; k++) {
-        q->entry[k].key = mpl_packing_low(q, member, begin + k);
-        q->entry[k].rival = q->rival[begin + k];
-        if (q->wall != NULL)
-            q->entry[k].wall = q->wall[begin + k];
+        packing->entry[k].key = mpl_packing_low(packing, member, begin + k);
+        packing->entry[k].rival = packing->rival[begin + k];
+        if (packing->wall != NULL)
+            packing->entry[k].wall = packing->wall[begin + k];
     }
-    mpl_packing_merge(q, n);
+    mpl_packing_merge(packing, n);
     for (uint32_t k = 0; k < n; k++) {
-        q->rival[begin + k] = q->entry[k].rival;
-        if (q->wall != NULL)
-            q->wall[begin + k] = q->entry[k].wall;
+        packing->rival[begin + k] = packing->entry[k].rival;
+        if (packing->wall != NULL)
+            packing->wall[begin + k] = packing->entry[k].wall;
     }
 }
 
 /* Few offsets change between placements, so the lists are nearly sorted, except at first. */
-void mpl_packing_sort(mpl_packing *q, uint32_t member)
+void mpl_packing_sort(mpl_packing *packing, uint32_t member)
 {
-    uint32_t begin = q->begin[member], end = q->begin[member + 1];
+    uint32_t begin = packing->begin[member], end = packing->begin[member + 1];
     uint64_t far = MPL_PACKING_FAR * (uint64_t)(end - begin), moved = 0;
 
     for (uint32_t i = begin + 1; i < end; i++) {
-        int64_t low = mpl_packing_low(q, member, i);
-        mpl_packing_wall wall = q->wall != NULL ? q->wall[i] : (mpl_packing_wall){0, 0, 0};
-        uint32_t c = q->rival[i], j = i;
+        int64_t low = mpl_packing_low(packing, member, i);
+        mpl_packing_wall wall =
+            packing->wall != NULL ? packing->wall[i] : (mpl_packing_wall){0, 0, 0};
+        uint32_t c = packing->rival[i], j = i;
 
-        for (; j > begin && mpl_packing_low(q, member, j - 1) > low; j--) {
-            q->rival[j] = q->rival[j - 1];
-            if (q->wall != NULL)
-                q->wall[j] = q->wall[j - 1];
+        for (; j > begin && mpl_packing_low(packing, member, j - 1) > low; j--) {
+            packing->rival[j] = packing->rival[j - 1];
+            if (packing->wall != NULL)
+                packing->wall[j] = packing->wall[j - 1];
         }
-        q->rival[j] = c;
-        if (q->wall != NULL)
-            q->wall[j] = wall;
-        q->ticks += i - j;
+        packing->rival[j] = c;
+        if (packing->wall != NULL)
+            packing->wall[j] = wall;
+        packing->ticks += i - j;
         moved += i - j;
         if (moved > far) {
-            sort_far(q, member);
+            sort_far(packing, member);
             return;
         }
     }
-    q->ticks += end - begin;
+    packing->ticks += end - begin;
 }
 
-static bool are_partners(const mpl_packing *q, uint32_t a, uint32_t b)
+static bool are_partners(const mpl_packing *packing, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = q->pair_begin[a]; i < q->pair_begin[a + 1]; i++)
-        if (q->pair[i] == b)
+    for (uint32_t i = packing->pair_begin[a]; i < packing->pair_begin[a + 1]; i++)
+        if (packing->pair[i] == b)
             return true;
     return false;
 }
 
-bool mpl_packing_shares(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t at)
+bool mpl_packing_shares(const mpl_packing *packing, uint32_t b, uint32_t i, uint64_t at)
 {
-    uint32_t c = q->rival[i];
+    uint32_t c = packing->rival[i];
 
-    if (q->wall != NULL)
-        return q->wall[i].same != INT64_MAX &&
-               (int64_t)at == (int64_t)q->offset[c] + q->wall[i].same;
-    return q->offset[c] == at && q->pair_begin != NULL && are_partners(q, b, c);
+    if (packing->wall != NULL)
+        return packing->wall[i].same != INT64_MAX &&
+               (int64_t)at == (int64_t)packing->offset[c] + packing->wall[i].same;
+    return packing->offset[c] == at && packing->pair_begin != NULL && are_partners(packing, b, c);
 }
 
-bool mpl_packing_on_partner(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t *at)
+bool mpl_packing_on_partner(const mpl_packing *packing, uint32_t b, uint32_t i, uint64_t *at)
 {
-    int64_t shift = q->pair_at != NULL ? q->pair_at[i] : 0,
-            place = (int64_t)q->offset[q->pair[i]] + shift;
+    int64_t shift = packing->pair_at != NULL ? packing->pair_at[i] : 0,
+            place = (int64_t)packing->offset[packing->pair[i]] + shift;
 
     *at = (uint64_t)place;
-    return place >= 0 && (*at & (q->align[b] - 1)) == 0;
+    return place >= 0 && (*at & (packing->align[b] - 1)) == 0;
 }
 
-bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *placed)
+bool mpl_packing_joins(mpl_packing *packing, uint32_t b, uint64_t at, const uint8_t *placed)
 {
-    for (uint32_t i = q->begin[b]; i < q->begin[b + 1]; i++) {
-        uint32_t c = q->rival[i];
+    for (uint32_t i = packing->begin[b]; i < packing->begin[b + 1]; i++) {
+        uint32_t c = packing->rival[i];
 
-        q->ticks++;
-        if ((placed != NULL ? placed[c] : q->at[c] < q->at[b]) &&
-            mpl_packing_low(q, b, i) < (int64_t)at && (int64_t)at < mpl_packing_high(q, i) &&
-            !mpl_packing_shares(q, b, i, at))
+        packing->ticks++;
+        if ((placed != NULL ? placed[c] : packing->at[c] < packing->at[b]) &&
+            mpl_packing_low(packing, b, i) < (int64_t)at &&
+            (int64_t)at < mpl_packing_high(packing, i) && !mpl_packing_shares(packing, b, i, at))
             return false;
     }
     return true;
 }
 
 /* The lowest free offset of b among the members before it in the order. */
-static uint64_t lowest_free(mpl_packing *q, uint32_t b)
+static uint64_t lowest_free(mpl_packing *packing, uint32_t b)
 {
-    uint64_t low = 0, mask = q->align[b] - 1, at;
-    uint32_t place = q->at[b];
+    uint64_t low = 0, mask = packing->align[b] - 1, at;
+    uint32_t place = packing->at[b];
 
-    mpl_packing_sort(q, b);
-    for (uint32_t i = q->begin[b]; i < q->begin[b + 1]; i++) {
-        int64_t end = mpl_packing_high(q, i);
+    mpl_packing_sort(packing, b);
+    for (uint32_t i = packing->begin[b]; i < packing->begin[b + 1]; i++) {
+        int64_t end = mpl_packing_high(packing, i);
 
-        if (q->at[q->rival[i]] >= place || end <= (int64_t)low)
+        if (packing->at[packing->rival[i]] >= place || end <= (int64_t)low)
             continue;
-        if (mpl_packing_low(q, b, i) >= (int64_t)low)
+        if (mpl_packing_low(packing, b, i) >= (int64_t)low)
             break;
         low = ((uint64_t)end + mask) & ~mask;
     }
-    for (uint32_t i = q->pair_begin != NULL ? q->pair_begin[b] : 0;
-         q->pair_begin != NULL && i < q->pair_begin[b + 1]; i++)
-        if (q->at[q->pair[i]] < place && mpl_packing_on_partner(q, b, i, &at) && at <= low &&
-            mpl_packing_joins(q, b, at, NULL))
+    for (uint32_t i = packing->pair_begin != NULL ? packing->pair_begin[b] : 0;
+         packing->pair_begin != NULL && i < packing->pair_begin[b + 1]; i++)
+        if (packing->at[packing->pair[i]] < place && mpl_packing_on_partner(packing, b, i, &at) &&
+            at <= low && mpl_packing_joins(packing, b, at, NULL))
             low = at;
     return low;
 }
 
-bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uint64_t most,
+bool mpl_packing_place(mpl_packing *packing, const uint32_t *order, uint32_t from, uint64_t most,
                        uint64_t *height)
 {
     *height = 0;
     for (uint32_t i = 0; i < from; i++)
-        *height = mpl_max_u64(*height, q->offset[order[i]] + q->bytes[order[i]]);
-    for (uint32_t i = from; i < q->n; i++)
-        q->at[order[i]] = i;
-    q->ticks += q->n;
-    for (uint32_t i = from; i < q->n && *height <= most; i++) {
+        *height = mpl_max_u64(*height, packing->offset[order[i]] + packing->bytes[order[i]]);
+    for (uint32_t i = from; i < packing->n; i++)
+        packing->at[order[i]] = i;
+    packing->ticks += packing->n;
+    for (uint32_t i = from; i < packing->n && *height <= most; i++) {
         uint32_t b = order[i];
 
-        q->offset[b] = q->fixed[b] != MPL_UNFIXED ? q->fixed[b] : lowest_free(q, b);
-        *height = mpl_max_u64(*height, q->offset[b] + q->bytes[b]);
+        packing->offset[b] =
+            packing->fixed[b] != MPL_UNFIXED ? packing->fixed[b] : lowest_free(packing, b);
+        *height = mpl_max_u64(*height, packing->offset[b] + packing->bytes[b]);
     }
     return *height <= most;
 }
@@ -185,30 +187,30 @@ bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uin
 /* ---- orders ---- */
 
 /* The buffers of a member. */
-static const mpl_buffer *parts_of(const mpl_packing *q, uint32_t a, uint32_t *n)
+static const mpl_buffer *parts_of(const mpl_packing *packing, uint32_t a, uint32_t *n)
 {
-    mpl_buffer b = q->buffer[a];
+    mpl_buffer b = packing->buffer[a];
 
-    if (q->wall == NULL) {
+    if (packing->wall == NULL) {
         *n = 1;
-        return &q->buffer[a];
+        return &packing->buffer[a];
     }
-    *n = q->family.begin[b + 1] - q->family.begin[b];
-    return q->family.item + q->family.begin[b];
+    *n = packing->family.begin[b + 1] - packing->family.begin[b];
+    return packing->family.item + packing->family.begin[b];
 }
 
 /* The live range of a member, and the sum over its buffers of bytes times live range. */
-static void measure(const mpl_packing *q, uint32_t a, uint64_t *lifetime, uint64_t *area)
+static void measure(const mpl_packing *packing, uint32_t a, uint64_t *lifetime, uint64_t *area)
 {
-    const mpl_problem *p = q->p;
+    const mpl_problem *p = packing->p;
     uint32_t n, birth = MPL_NONE, death = 0;
-    const mpl_buffer *part = parts_of(q, a, &n);
+    const mpl_buffer *part = parts_of(packing, a, &n);
 
     *area = *lifetime = 0; /* no overflow: the placement has checked the sum of all bytes */
-    for (uint32_t i = q->begin[a]; p->before != NULL && i < q->begin[a + 1]; i++)
-        *lifetime += q->bytes[q->rival[i]];
+    for (uint32_t i = packing->begin[a]; p->before != NULL && i < packing->begin[a + 1]; i++)
+        *lifetime += packing->bytes[packing->rival[i]];
     if (p->before != NULL) {
-        if (!mpl_mul_bytes(*lifetime, q->bytes[a], area))
+        if (!mpl_mul_bytes(*lifetime, packing->bytes[a], area))
             *area = UINT64_MAX;
         return;
     }
@@ -224,36 +226,36 @@ static void measure(const mpl_packing *q, uint32_t a, uint64_t *lifetime, uint64
     *lifetime = death - birth;
 }
 
-static uint64_t key_of(const mpl_packing *q, uint32_t a, int key)
+static uint64_t key_of(const mpl_packing *packing, uint32_t a, int key)
 {
     uint64_t lifetime, area;
 
     if (key == MPL_KEY_SIZE)
-        return q->bytes[a];
+        return packing->bytes[a];
     if (key == MPL_KEY_RIVALS)
-        return q->begin[a + 1] - q->begin[a];
-    measure(q, a, &lifetime, &area);
+        return packing->begin[a + 1] - packing->begin[a];
+    measure(packing, a, &lifetime, &area);
     return key == MPL_KEY_LIFETIME ? lifetime : area;
 }
 
-mpl_status mpl_packing_order(mpl_packing *q, int key, uint32_t *order)
+mpl_status mpl_packing_order(mpl_packing *packing, int key, uint32_t *order)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = q->run->ctx;
+    mpl_ctx *ctx = packing->run->ctx;
     int keys[] = {key == MPL_KEY_RIVALS ? MPL_KEY_SIZE : MPL_KEY_RIVALS, key};
     uint64_t *value = NULL;
 
-    MPL_TRY(mpl_new(ctx, value, q->n));
-    mpl_ids_ascending(q->n, order);
+    MPL_TRY(mpl_new(ctx, value, packing->n));
+    mpl_ids_ascending(packing->n, order);
     for (int i = 0; i < 2; i++) {
-        for (uint32_t a = 0; a < q->n; a++)
-            value[a] = UINT64_MAX - key_of(q, a, keys[i]);
-        MPL_TRY(mpl_sort_ids(ctx, q->n, order, value));
+        for (uint32_t a = 0; a < packing->n; a++)
+            value[a] = UINT64_MAX - key_of(packing, a, keys[i]);
+        MPL_TRY(mpl_sort_ids(ctx, packing->n, order, value));
     }
-    for (uint32_t a = 0; a < q->n; a++)
-        value[a] = q->fixed[a] == MPL_UNFIXED;
-    if (q->n_fixed > 0)
-        MPL_TRY(mpl_sort_ids(ctx, q->n, order, value));
+    for (uint32_t a = 0; a < packing->n; a++)
+        value[a] = packing->fixed[a] == MPL_UNFIXED;
+    if (packing->n_fixed > 0)
+        MPL_TRY(mpl_sort_ids(ctx, packing->n, order, value));
 out:
     mpl_free(ctx, value);
     return st;
@@ -276,28 +278,28 @@ static mpl_packing_wall wall_of(const mpl_problem *p, mpl_buffer a, mpl_buffer b
 }
 
 /* Handles one conflict: counts it while rival[] does not exist, then enters it. */
-static void take_pair(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
+static void take_pair(mpl_packing *packing, const uint32_t *member, mpl_buffer a, mpl_buffer b)
 {
     uint32_t x = member[a], y = member[b];
 
-    if (q->rival == NULL) {
-        q->begin[x + 2]++;
-        q->begin[y + 2]++;
+    if (packing->rival == NULL) {
+        packing->begin[x + 2]++;
+        packing->begin[y + 2]++;
         return;
     }
-    if (q->wall != NULL) {
-        q->wall[q->begin[x + 1]] = wall_of(q->p, a, b);
-        q->wall[q->begin[y + 1]] = wall_of(q->p, b, a);
+    if (packing->wall != NULL) {
+        packing->wall[packing->begin[x + 1]] = wall_of(packing->p, a, b);
+        packing->wall[packing->begin[y + 1]] = wall_of(packing->p, b, a);
     }
-    q->rival[q->begin[x + 1]++] = y;
-    q->rival[q->begin[y + 1]++] = x;
+    packing->rival[packing->begin[x + 1]++] = y;
+    packing->rival[packing->begin[y + 1]++] = x;
 }
 
 /* Visits all conflicts of by_birth[n], by birth or by testing each two; false: too many. */
-static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *by_birth,
+static bool each_pair(mpl_packing *packing, const uint32_t *member, const mpl_buffer *by_birth,
                       uint32_t n)
 {
-    const mpl_problem *p = q->p;
+    const mpl_problem *p = packing->p;
     uint64_t n_pairs = 0, most = p->inside != NULL ? MAX_CONFLICTS / 8 : MAX_CONFLICTS;
 
     for (uint32_t i = 0; i < n; i++)
@@ -310,35 +312,35 @@ static bool each_pair(mpl_packing *q, const uint32_t *member, const mpl_buffer *
                 continue;
             if (++n_pairs > most)
                 return false;
-            take_pair(q, member, a, b);
+            take_pair(packing, member, a, b);
         }
     return true;
 }
 
-static mpl_status index_rivals(mpl_packing *q, const uint32_t *member, bool *fits)
+static mpl_status index_rivals(mpl_packing *packing, const uint32_t *member, bool *fits)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = q->run->ctx;
+    mpl_ctx *ctx = packing->run->ctx;
     mpl_buffer *by_birth = NULL;
     uint32_t n = 0;
     uint64_t *birth = NULL;
 
-    MPL_TRY(mpl_new_each(ctx, q->p->n, by_birth, birth));
-    MPL_TRY(mpl_new(ctx, q->begin, (size_t)q->n + 2));
-    for (mpl_buffer b = 0; b < q->p->n; b++) {
-        birth[b] = q->p->birth[b];
+    MPL_TRY(mpl_new_each(ctx, packing->p->n, by_birth, birth));
+    MPL_TRY(mpl_new(ctx, packing->begin, (size_t)packing->n + 2));
+    for (mpl_buffer b = 0; b < packing->p->n; b++) {
+        birth[b] = packing->p->birth[b];
         if (member[b] != MPL_NONE)
             by_birth[n++] = b;
     }
     MPL_TRY(mpl_sort_ids(ctx, n, by_birth, birth));
-    *fits = each_pair(q, member, by_birth, n);
+    *fits = each_pair(packing, member, by_birth, n);
     if (!*fits)
         goto out;
-    mpl_lists_begin(q->begin, q->n);
-    MPL_TRY(mpl_new(ctx, q->rival, q->begin[q->n + 1]));
-    if (q->p->inside != NULL)
-        MPL_TRY(mpl_new(ctx, q->wall, q->begin[q->n + 1]));
-    each_pair(q, member, by_birth, n);
+    mpl_lists_begin(packing->begin, packing->n);
+    MPL_TRY(mpl_new(ctx, packing->rival, packing->begin[packing->n + 1]));
+    if (packing->p->inside != NULL)
+        MPL_TRY(mpl_new(ctx, packing->wall, packing->begin[packing->n + 1]));
+    each_pair(packing, member, by_birth, n);
 out:
     mpl_free_each(ctx, by_birth, birth);
     return st;
@@ -353,198 +355,206 @@ MPL_ORDER_BY(by_rival, entry,
              MPL_RISING(rival) MPL_RISING(wall.same) MPL_RISING(wall.low) MPL_RISING(wall.high))
 
 /* Opens one of the intervals between two partners where both lie at one offset. */
-static void open_wall(mpl_packing *q, const uint32_t *member, mpl_buffer a, mpl_buffer b)
+static void open_wall(mpl_packing *packing, const uint32_t *member, mpl_buffer a, mpl_buffer b)
 {
-    mpl_packing_wall w = wall_of(q->p, a, b);
+    mpl_packing_wall w = wall_of(packing->p, a, b);
 
-    for (uint32_t i = q->begin[member[a]]; i < q->begin[member[a] + 1]; i++)
-        if (q->rival[i] == member[b] && q->wall[i].low == w.low && q->wall[i].high == w.high &&
-            q->wall[i].same == INT64_MAX) {
-            q->wall[i].same = part_at(q->p, b) - part_at(q->p, a);
+    for (uint32_t i = packing->begin[member[a]]; i < packing->begin[member[a] + 1]; i++)
+        if (packing->rival[i] == member[b] && packing->wall[i].low == w.low &&
+            packing->wall[i].high == w.high && packing->wall[i].same == INT64_MAX) {
+            packing->wall[i].same = part_at(packing->p, b) - part_at(packing->p, a);
             return;
         }
 }
 
 /* Merges overlapping intervals of one rival, except partners', so that an offset counts once. */
-static mpl_status join_walls(mpl_packing *q, const uint32_t *member)
+static mpl_status join_walls(mpl_packing *packing, const uint32_t *member)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = q->p;
+    const mpl_problem *p = packing->p;
     entry *list = NULL;
     uint32_t n = 0, from = 0, end;
 
     for (uint32_t i = 0; i < p->n_in_place; i++)
         if (member[p->in_place_in[i]] != MPL_NONE && member[p->in_place_out[i]] != MPL_NONE) {
-            open_wall(q, member, p->in_place_in[i], p->in_place_out[i]);
-            open_wall(q, member, p->in_place_out[i], p->in_place_in[i]);
+            open_wall(packing, member, p->in_place_in[i], p->in_place_out[i]);
+            open_wall(packing, member, p->in_place_out[i], p->in_place_in[i]);
         }
-    MPL_TRY(mpl_new(q->run->ctx, list, q->begin[q->n]));
-    for (uint32_t a = 0; a < q->n; a++, from = end) {
+    MPL_TRY(mpl_new(packing->run->ctx, list, packing->begin[packing->n]));
+    for (uint32_t a = 0; a < packing->n; a++, from = end) {
         uint32_t first = n;
 
-        end = q->begin[a + 1];
+        end = packing->begin[a + 1];
         for (uint32_t i = from; i < end; i++)
-            list[i - from] = (entry){q->rival[i], q->wall[i]};
+            list[i - from] = (entry){packing->rival[i], packing->wall[i]};
         qsort(list, end - from, sizeof *list, by_rival);
         for (uint32_t i = 0; i < end - from; i++) {
-            mpl_packing_wall *last = n > first ? &q->wall[n - 1] : NULL, w = list[i].wall;
+            mpl_packing_wall *last = n > first ? &packing->wall[n - 1] : NULL, w = list[i].wall;
 
-            if (last != NULL && q->rival[n - 1] == list[i].rival && w.same == INT64_MAX &&
+            if (last != NULL && packing->rival[n - 1] == list[i].rival && w.same == INT64_MAX &&
                 last->same == INT64_MAX && w.low < last->high) {
                 last->high = w.high > last->high ? w.high : last->high;
                 continue;
             }
-            q->rival[n] = list[i].rival;
-            q->wall[n++] = w;
+            packing->rival[n] = list[i].rival;
+            packing->wall[n++] = w;
         }
-        q->begin[a + 1] = n;
+        packing->begin[a + 1] = n;
     }
 out:
-    mpl_free(q->run->ctx, list);
+    mpl_free(packing->run->ctx, list);
     return st;
 }
 
 /* Counts or enters an in-place pair. */
-static void take_partner(mpl_packing *q, const uint32_t *member, bool count, mpl_buffer a,
+static void take_partner(mpl_packing *packing, const uint32_t *member, bool count, mpl_buffer a,
                          mpl_buffer b)
 {
-    uint32_t *at = &q->pair_begin[member[a] + 1];
+    uint32_t *at = &packing->pair_begin[member[a] + 1];
 
     if (count) {
         at[1]++;
         return;
     }
-    if (q->pair_at != NULL)
-        q->pair_at[*at] = part_at(q->p, b) - part_at(q->p, a);
-    q->pair[(*at)++] = member[b];
+    if (packing->pair_at != NULL)
+        packing->pair_at[*at] = part_at(packing->p, b) - part_at(packing->p, a);
+    packing->pair[(*at)++] = member[b];
 }
 
-static mpl_status index_pairs(mpl_packing *q, const uint32_t *member)
+static mpl_status index_pairs(mpl_packing *packing, const uint32_t *member)
 {
-    mpl_ctx *ctx = q->run->ctx;
-    const mpl_problem *p = q->p;
+    mpl_ctx *ctx = packing->run->ctx;
+    const mpl_problem *p = packing->p;
 
     if (p->n_in_place == 0)
         return MPL_OK;
-    MPL_PASS(mpl_new(ctx, q->pair_begin, (size_t)q->n + 2));
-    MPL_PASS(mpl_new(ctx, q->pair, 2 * (size_t)p->n_in_place));
+    MPL_PASS(mpl_new(ctx, packing->pair_begin, (size_t)packing->n + 2));
+    MPL_PASS(mpl_new(ctx, packing->pair, 2 * (size_t)p->n_in_place));
     if (p->inside != NULL)
-        MPL_PASS(mpl_new(ctx, q->pair_at, 2 * (size_t)p->n_in_place));
+        MPL_PASS(mpl_new(ctx, packing->pair_at, 2 * (size_t)p->n_in_place));
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < p->n_in_place; i++) {
             mpl_buffer in = p->in_place_in[i], out = p->in_place_out[i];
 
             if (member[in] == MPL_NONE || member[out] == MPL_NONE || member[in] == member[out])
                 continue;
-            take_partner(q, member, pass == 0, in, out);
-            take_partner(q, member, pass == 0, out, in);
+            take_partner(packing, member, pass == 0, in, out);
+            take_partner(packing, member, pass == 0, out, in);
         }
         if (pass == 0)
-            mpl_lists_begin(q->pair_begin, q->n);
+            mpl_lists_begin(packing->pair_begin, packing->n);
     }
     return MPL_OK;
 }
 
 /* ---- one pool ---- */
 
-static void packing_fini(mpl_packing *q)
+static void packing_fini(mpl_packing *packing)
 {
-    mpl_free_each(q->run->ctx, q->buffer, q->bytes, q->align, q->fixed, q->begin, q->rival,
-                  q->pair_begin, q->pair, q->pair_at, q->offset, q->at, q->best_offset, q->wall,
-                  q->entry);
-    mpl_families_free(q->run->ctx, &q->family);
+    mpl_free_each(packing->run->ctx, packing->buffer, packing->bytes, packing->align,
+                  packing->fixed, packing->begin, packing->rival, packing->pair_begin,
+                  packing->pair, packing->pair_at, packing->offset, packing->at,
+                  packing->best_offset, packing->wall, packing->entry);
+    mpl_families_free(packing->run->ctx, &packing->family);
 }
 
 /* Numbers the members of the pool; buffers of other pools have none. */
-static void number_members(mpl_packing *q, uint32_t pool, uint32_t *member)
+static void number_members(mpl_packing *packing, uint32_t pool, uint32_t *member)
 {
-    const mpl_problem *p = q->p;
+    const mpl_problem *p = packing->p;
 
     for (mpl_buffer b = 0; b < p->n; b++)
-        member[b] =
-            p->pool[b] == pool && (p->inside == NULL || p->inside[b] == b) ? q->n++ : MPL_NONE;
+        member[b] = p->pool[b] == pool && (p->inside == NULL || p->inside[b] == b) ? packing->n++
+                                                                                   : MPL_NONE;
     for (mpl_buffer b = 0; p->inside != NULL && b < p->n; b++)
         member[b] = member[p->inside[b]];
 }
 
-static mpl_status members_alloc(mpl_packing *q)
+static mpl_status members_alloc(mpl_packing *packing)
 {
-    mpl_ctx *ctx = q->run->ctx;
+    mpl_ctx *ctx = packing->run->ctx;
 
-    MPL_PASS(mpl_new_each(ctx, q->n, q->buffer, q->bytes, q->align, q->fixed, q->offset, q->at,
-                          q->best_offset));
-    if (q->p->inside != NULL)
-        MPL_PASS(mpl_families_new(ctx, q->p, &q->family));
+    MPL_PASS(mpl_new_each(ctx, packing->n, packing->buffer, packing->bytes, packing->align,
+                          packing->fixed, packing->offset, packing->at, packing->best_offset));
+    if (packing->p->inside != NULL)
+        MPL_PASS(mpl_families_new(ctx, packing->p, &packing->family));
     return MPL_OK;
 }
 
 /* Makes the pool's members at the offsets of `start`, a valid plan, with bound and goal. */
-static mpl_status packing_init(mpl_packing *q, uint32_t pool, const uint64_t *start,
+static mpl_status packing_init(mpl_packing *packing, uint32_t pool, const uint64_t *start,
                                uint32_t *member)
 {
     int64_t minimise;
-    const mpl_problem *p = q->p;
+    const mpl_problem *p = packing->p;
     uint64_t capacity = p->pool_capacity[pool];
 
-    number_members(q, pool, member);
-    MPL_PASS(members_alloc(q));
+    number_members(packing, pool, member);
+    MPL_PASS(members_alloc(packing));
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t a = member[b];
 
         if (a == MPL_NONE)
             continue;
-        q->bytes[a] = mpl_max_u64(q->bytes[a], p->bytes[b] + (uint64_t)part_at(p, b));
-        q->best = mpl_max_u64(q->best, start[b] + p->bytes[b]);
+        packing->bytes[a] = mpl_max_u64(packing->bytes[a], p->bytes[b] + (uint64_t)part_at(p, b));
+        packing->best = mpl_max_u64(packing->best, start[b] + p->bytes[b]);
         if (p->inside != NULL && p->inside[b] != b)
             continue;
-        q->buffer[a] = b;
-        q->align[a] = p->align[b];
-        q->fixed[a] = p->fixed != NULL ? p->fixed[b] : MPL_UNFIXED;
-        q->n_fixed += q->fixed[a] != MPL_UNFIXED;
-        q->best_offset[a] = q->offset[a] = start[b];
+        packing->buffer[a] = b;
+        packing->align[a] = p->align[b];
+        packing->fixed[a] = p->fixed != NULL ? p->fixed[b] : MPL_UNFIXED;
+        packing->n_fixed += packing->fixed[a] != MPL_UNFIXED;
+        packing->best_offset[a] = packing->offset[a] = start[b];
     }
-    MPL_PASS(mpl_run_param_int(q->run, "minimise", 0, 1, 0, &minimise));
-    MPL_PASS(mpl_lower_bound(q->run->ctx, p, pool, &q->bound, NULL));
-    q->goal = mpl_min_u64(mpl_run_enough(q->run, q->bound), mpl_max_u64(q->bound, capacity));
-    q->goal = !minimise && capacity != MPL_NO_CAPACITY && capacity > q->goal ? capacity : q->goal;
+    MPL_PASS(mpl_run_param_int(packing->run, "minimise", 0, 1, 0, &minimise));
+    MPL_PASS(mpl_lower_bound(packing->run->ctx, p, pool, &packing->bound, NULL));
+    packing->goal = mpl_min_u64(mpl_run_enough(packing->run, packing->bound),
+                                mpl_max_u64(packing->bound, capacity));
+    packing->goal = !minimise && capacity != MPL_NO_CAPACITY && capacity > packing->goal
+                        ? capacity
+                        : packing->goal;
     return MPL_OK;
 }
 
-static mpl_status entries_alloc(mpl_packing *q)
+static mpl_status entries_alloc(mpl_packing *packing)
 {
     uint32_t most = 0;
 
-    for (uint32_t a = 0; a < q->n; a++)
-        most = q->begin[a + 1] - q->begin[a] > most ? q->begin[a + 1] - q->begin[a] : most;
-    return mpl_new(q->run->ctx, q->entry, 2 * (size_t)most);
+    for (uint32_t a = 0; a < packing->n; a++)
+        most = packing->begin[a + 1] - packing->begin[a] > most
+                   ? packing->begin[a + 1] - packing->begin[a]
+                   : most;
+    return mpl_new(packing->run->ctx, packing->entry, 2 * (size_t)most);
 }
 
-static mpl_status search_pool(mpl_packing *q, uint32_t pool, uint32_t *member,
-                              mpl_status (*search)(mpl_packing *q), uint64_t *offset)
+static mpl_status search_pool(mpl_packing *packing, uint32_t pool, uint32_t *member,
+                              mpl_status (*search)(mpl_packing *packing), uint64_t *offset)
 {
     mpl_status st = MPL_OK;
     bool fits;
 
-    MPL_TRY(packing_init(q, pool, offset, member));
-    if (q->n == 0 || q->bound > q->p->pool_capacity[pool] || mpl_packing_done(q))
+    MPL_TRY(packing_init(packing, pool, offset, member));
+    if (packing->n == 0 || packing->bound > packing->p->pool_capacity[pool] ||
+        mpl_packing_done(packing))
         goto out;
-    MPL_TRY(index_rivals(q, member, &fits));
+    MPL_TRY(index_rivals(packing, member, &fits));
     if (!fits)
         goto out;
-    if (q->p->inside != NULL)
-        MPL_TRY(join_walls(q, member));
-    MPL_TRY(index_pairs(q, member));
-    MPL_TRY(entries_alloc(q));
-    MPL_TRY(search(q));
-    for (uint32_t a = 0; a < q->n; a++) {
+    if (packing->p->inside != NULL)
+        MPL_TRY(join_walls(packing, member));
+    MPL_TRY(index_pairs(packing, member));
+    MPL_TRY(entries_alloc(packing));
+    MPL_TRY(search(packing));
+    for (uint32_t a = 0; a < packing->n; a++) {
         uint32_t n;
-        const mpl_buffer *part = parts_of(q, a, &n);
+        const mpl_buffer *part = parts_of(packing, a, &n);
 
         for (uint32_t k = 0; k < n; k++)
-            offset[part[k]] = q->best_offset[a] + (q->wall != NULL ? q->p->inside_at[part[k]] : 0);
+            offset[part[k]] = packing->best_offset[a] +
+                              (packing->wall != NULL ? packing->p->inside_at[part[k]] : 0);
     }
 out:
-    packing_fini(q);
+    packing_fini(packing);
     return st;
 }
 
@@ -582,7 +592,7 @@ static mpl_status at_bounds(mpl_run *run, const mpl_problem *p, const uint64_t *
 
 /* Searches with families as single buffers, in a quarter of ticks and time; sinks the parts. */
 static mpl_status search_wholes(mpl_run *run, const mpl_problem *p, const mpl_planner *first,
-                                uint64_t limit, mpl_status (*search)(mpl_packing *q),
+                                uint64_t limit, mpl_status (*search)(mpl_packing *packing),
                                 uint64_t *offset)
 {
     mpl_status st = MPL_OK;
@@ -617,7 +627,7 @@ out:
 }
 
 mpl_status mpl_packing_run(mpl_run *run, const mpl_problem *p, const mpl_planner *first,
-                           uint64_t ticks_default, mpl_status (*search)(mpl_packing *q),
+                           uint64_t ticks_default, mpl_status (*search)(mpl_packing *packing),
                            mpl_plan *out)
 {
     uint64_t limit = run->budget_ticks;

@@ -48,52 +48,53 @@ typedef struct mpl_packing {
 } mpl_packing;
 
 /* Whether the search must end: the goal is reached, or the ticks or the time are used up. */
-bool mpl_packing_done(mpl_packing *q);
+bool mpl_packing_done(mpl_packing *packing);
 
 /* Places the members in the order order[n], fixed ones first, each at its lowest free offset. An
  * in-place partner's offset is taken where it is free and not higher. Positions before `from` keep
  * their offsets. Returns true and *height, the highest end [byte], or false as soon as it would
  * exceed `most`; then offsets from `from` on are partly old. O(rivals of the members placed). */
-bool mpl_packing_place(mpl_packing *q, const uint32_t *order, uint32_t from, uint64_t most,
+bool mpl_packing_place(mpl_packing *packing, const uint32_t *order, uint32_t from, uint64_t most,
                        uint64_t *height);
 
 /* Keeps the offsets as the best placement if `height` is below the best one's. */
-void mpl_packing_offer(mpl_packing *q, uint64_t height);
+void mpl_packing_offer(mpl_packing *packing, uint64_t height);
 
 /* Forbidden interval of b's start that rival i, at its present offset, imposes. [byte] */
-static inline int64_t mpl_packing_low(const mpl_packing *q, uint32_t b, uint32_t i)
+static inline int64_t mpl_packing_low(const mpl_packing *packing, uint32_t b, uint32_t i)
 {
-    return (int64_t)q->offset[q->rival[i]] +
-           (q->wall != NULL ? q->wall[i].low : -(int64_t)q->bytes[b]);
+    return (int64_t)packing->offset[packing->rival[i]] +
+           (packing->wall != NULL ? packing->wall[i].low : -(int64_t)packing->bytes[b]);
 }
-static inline int64_t mpl_packing_high(const mpl_packing *q, uint32_t i)
+static inline int64_t mpl_packing_high(const mpl_packing *packing, uint32_t i)
 {
-    return (int64_t)q->offset[q->rival[i]] +
-           (q->wall != NULL ? q->wall[i].high : (int64_t)q->bytes[q->rival[i]]);
+    return (int64_t)packing->offset[packing->rival[i]] +
+           (packing->wall != NULL ? packing->wall[i].high
+                                  : (int64_t)packing->bytes[packing->rival[i]]);
 }
 
 /* Sorts a member's rivals by mpl_packing_low; stable. */
-void mpl_packing_sort(mpl_packing *q, uint32_t member);
+void mpl_packing_sort(mpl_packing *packing, uint32_t member);
 
-/* Sorts q->entry[n] by key; stable. O(n log n): for lists that are far from sorted. */
-void mpl_packing_merge(mpl_packing *q, uint32_t n);
+/* Sorts packing->entry[n] by key; stable. O(n log n): for lists that are far from sorted. */
+void mpl_packing_merge(mpl_packing *packing, uint32_t n);
 #define MPL_PACKING_FAR 8 /* mean move of an entry that makes a list far from sorted */
 
 /* Whether b may lie at `at` inside the interval of rival i because they are in-place partners. */
-bool mpl_packing_shares(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t at);
+bool mpl_packing_shares(const mpl_packing *packing, uint32_t b, uint32_t i, uint64_t at);
 
 /* The offset of b on its partner of index i; false: none. */
-bool mpl_packing_on_partner(const mpl_packing *q, uint32_t b, uint32_t i, uint64_t *at);
+bool mpl_packing_on_partner(const mpl_packing *packing, uint32_t b, uint32_t i, uint64_t *at);
 
 /* Whether b may lie at `at`, on a partner, among the members with placed[a] (NULL: those before it
  * in the order). Partners at that offset are no obstacle. */
-bool mpl_packing_joins(mpl_packing *q, uint32_t b, uint64_t at, const uint8_t *placed);
+bool mpl_packing_joins(mpl_packing *packing, uint32_t b, uint64_t at, const uint8_t *placed);
 
 enum { MPL_KEY_SIZE, MPL_KEY_AREA, MPL_KEY_RIVALS, MPL_KEY_LIFETIME, MPL_KEYS };
 
 /* order[n]: fixed members, then the others by a key, descending; ties by rivals (for MPL_KEY_RIVALS
  * by size), then by id. Under parallel, the bytes of the rivals replace the lifetime. */
-mpl_status mpl_packing_order(mpl_packing *q, int key, uint32_t *order);
+mpl_status mpl_packing_order(mpl_packing *packing, int key, uint32_t *order);
 
 /* Improves a start plan by search(q) for each pool that may gain by it, and writes the plan. The
  * start is the plan of `first`, run->start_offsets, or, with a quarter of the ticks, what search(q)

@@ -10,134 +10,135 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
 /* ---- one buffer ---- */
 
 /* The partner to join instead of taking the gap, or MPL_NONE. */
-static mpl_buffer choose_partner(mpl_placement *s, mpl_buffer b, mpl_gap gap)
+static mpl_buffer choose_partner(mpl_placement *placement, mpl_buffer b, mpl_gap gap)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = placement->p;
     mpl_buffer chosen = MPL_NONE;
 
-    for (uint32_t i = s->partner_begin[b]; i < s->partner_begin[b + 1]; i++) {
-        mpl_buffer q = s->partner[i];
-        uint64_t at = s->offset[q];
+    for (uint32_t i = placement->partner_begin[b]; i < placement->partner_begin[b + 1]; i++) {
+        mpl_buffer q = placement->partner[i];
+        uint64_t at = placement->offset[q];
         uint64_t spare =
             p->bytes[q] > p->bytes[b] ? p->bytes[q] - p->bytes[b] : p->bytes[b] - p->bytes[q];
-        bool better = s->fit == MPL_FIT_LOWEST ? at <= gap.offset : spare <= gap.spare;
+        bool better = placement->fit == MPL_FIT_LOWEST ? at <= gap.offset : spare <= gap.spare;
 
-        if (!s->placed[q] || at % p->align[b] != 0 || !better ||
-            (chosen != MPL_NONE && at >= s->offset[chosen]))
+        if (!placement->placed[q] || at % p->align[b] != 0 || !better ||
+            (chosen != MPL_NONE && at >= placement->offset[chosen]))
             continue;
-        if (s->kind->may_join(s, b, q))
+        if (placement->kind->may_join(placement, b, q))
             chosen = q;
     }
     return chosen;
 }
 
-static mpl_status place(mpl_placement *s, mpl_buffer b)
+static mpl_status place(mpl_placement *placement, mpl_buffer b)
 {
     mpl_gap gap = {0, UINT64_MAX};
     mpl_buffer joined = MPL_NONE;
 
-    MPL_PASS(s->kind->find(s, b, &gap));
-    if (s->partner_begin != NULL)
-        joined = choose_partner(s, b, gap);
-    s->offset[b] = joined != MPL_NONE ? s->offset[joined] : gap.offset;
-    s->placed[b] = 1;
-    return s->kind->insert(s, b, joined);
+    MPL_PASS(placement->kind->find(placement, b, &gap));
+    if (placement->partner_begin != NULL)
+        joined = choose_partner(placement, b, gap);
+    placement->offset[b] = joined != MPL_NONE ? placement->offset[joined] : gap.offset;
+    placement->placed[b] = 1;
+    return placement->kind->insert(placement, b, joined);
 }
 
 /* ---- one pool ---- */
 
 /* Offsets stay below the highest fixed end plus all bytes and alignments; checks that this fits. */
-static mpl_status check_sum(const mpl_placement *s)
+static mpl_status check_sum(const mpl_placement *placement)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = placement->p;
     uint64_t sum = 0, fixed_end = 0;
 
-    for (uint32_t i = 0; i < s->n_members; i++) {
-        mpl_buffer b = s->member[i];
+    for (uint32_t i = 0; i < placement->n_members; i++) {
+        mpl_buffer b = placement->member[i];
         uint64_t end = 0;
         bool fits = !is_fixed(p, b) || mpl_add_bytes(p->fixed[b], p->bytes[b], &end);
 
         fixed_end = mpl_max_u64(fixed_end, end);
         fits = fits && mpl_add_bytes(sum, p->bytes[b], &sum) &&
-               mpl_add_bytes(sum, p->align[b] + s->grain, &sum);
+               mpl_add_bytes(sum, p->align[b] + placement->grain, &sum);
         fits = fits && (p->inside == NULL || mpl_add_bytes(sum, p->inside_at[b], &sum));
         if (!fits || sum > INT64_MAX || fixed_end > INT64_MAX - sum)
-            return MPL_REFUSE(s->run->ctx,
+            return MPL_REFUSE(placement->run->ctx,
                               "the buffers of pool '%.100s' together have more than 2^63 bytes",
                               p->pool_name[p->pool[b]]);
     }
     return MPL_OK;
 }
 
-static const mpl_space_kind *choose_space(const mpl_placement *s)
+static const mpl_space_kind *choose_space(const mpl_placement *placement)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = placement->p;
 
     if (p->before != NULL || p->gap_begin != NULL || p->inside != NULL)
         return &mpl_space_rows;
-    for (uint32_t i = 0; i < s->n_members; i++)
-        if (is_fixed(p, s->member[i]) ||
-            (i > 0 && p->birth[s->member[i]] < p->birth[s->member[i - 1]]))
+    for (uint32_t i = 0; i < placement->n_members; i++)
+        if (is_fixed(p, placement->member[i]) ||
+            (i > 0 && p->birth[placement->member[i]] < p->birth[placement->member[i - 1]]))
             return &mpl_space_timeline;
     return &mpl_space_sweep;
 }
 
-static mpl_status fill_pool(mpl_placement *s)
+static mpl_status fill_pool(mpl_placement *placement)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = placement->p;
 
-    s->grain = UINT64_C(1) << 31;
-    for (uint32_t i = 0; i < s->n_members; i++) {
-        s->grain = mpl_min_u64(s->grain, p->align[s->member[i]]);
-        s->slot[s->member[i]] = i;
+    placement->grain = UINT64_C(1) << 31;
+    for (uint32_t i = 0; i < placement->n_members; i++) {
+        placement->grain = mpl_min_u64(placement->grain, p->align[placement->member[i]]);
+        placement->slot[placement->member[i]] = i;
     }
-    s->kind = choose_space(s);
-    MPL_TRY(check_sum(s));
-    MPL_TRY(s->kind->open(s));
-    for (uint32_t i = 0; i < s->n_members; i++) {
-        mpl_buffer b = s->member[i];
+    placement->kind = choose_space(placement);
+    MPL_TRY(check_sum(placement));
+    MPL_TRY(placement->kind->open(placement));
+    for (uint32_t i = 0; i < placement->n_members; i++) {
+        mpl_buffer b = placement->member[i];
 
         if (!is_fixed(p, b))
             continue;
-        s->offset[b] = p->fixed[b];
-        s->placed[b] = 1;
-        MPL_TRY(s->kind->insert(s, b, MPL_NONE));
+        placement->offset[b] = p->fixed[b];
+        placement->placed[b] = 1;
+        MPL_TRY(placement->kind->insert(placement, b, MPL_NONE));
     }
-    for (uint32_t i = 0; i < s->n_members; i++) {
-        mpl_buffer b = s->member[i], first = p->inside != NULL ? p->inside[b] : b;
+    for (uint32_t i = 0; i < placement->n_members; i++) {
+        mpl_buffer b = placement->member[i], first = p->inside != NULL ? p->inside[b] : b;
 
-        if (s->placed[b])
+        if (placement->placed[b])
             continue;
-        MPL_TRY(p->inside != NULL && s->family.begin[first + 1] - s->family.begin[first] > 1
-                    ? mpl_placement_family(s, first)
-                    : place(s, b));
+        MPL_TRY(p->inside != NULL &&
+                        placement->family.begin[first + 1] - placement->family.begin[first] > 1
+                    ? mpl_placement_family(placement, first)
+                    : place(placement, b));
     }
 out:
-    s->kind->close(s);
+    placement->kind->close(placement);
     return st;
 }
 
 /* ---- all pools ---- */
 
-static mpl_status index_partners(mpl_ctx *ctx, mpl_placement *s)
+static mpl_status index_partners(mpl_ctx *ctx, mpl_placement *placement)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = placement->p;
     uint32_t *begin;
 
     if (p->n_in_place == 0)
         return MPL_OK;
-    MPL_PASS(mpl_new(ctx, s->partner_begin, (size_t)p->n + 2));
-    MPL_PASS(mpl_new(ctx, s->partner, 2 * (size_t)p->n_in_place));
-    begin = s->partner_begin;
+    MPL_PASS(mpl_new(ctx, placement->partner_begin, (size_t)p->n + 2));
+    MPL_PASS(mpl_new(ctx, placement->partner, 2 * (size_t)p->n_in_place));
+    begin = placement->partner_begin;
     for (uint32_t i = 0; i < p->n_in_place; i++) {
         begin[p->in_place_in[i] + 2]++;
         begin[p->in_place_out[i] + 2]++;
     }
     mpl_lists_begin(begin, p->n);
     for (uint32_t i = 0; i < p->n_in_place; i++) {
-        s->partner[begin[p->in_place_in[i] + 1]++] = p->in_place_out[i];
-        s->partner[begin[p->in_place_out[i] + 1]++] = p->in_place_in[i];
+        placement->partner[begin[p->in_place_in[i] + 1]++] = p->in_place_out[i];
+        placement->partner[begin[p->in_place_out[i] + 1]++] = p->in_place_in[i];
     }
     return MPL_OK;
 }

@@ -12,71 +12,74 @@ struct mpl_space {
     mpl_span *held; /* [n_members] by slot: range that its death frees, less joined buffers */
 };
 
-static void sweep_close(mpl_placement *s)
+static void sweep_close(mpl_placement *placement)
 {
-    mpl_ctx *ctx = s->run->ctx;
+    mpl_ctx *ctx = placement->run->ctx;
 
-    if (s->space == NULL)
+    if (placement->space == NULL)
         return;
-    mpl_free_each(ctx, s->space->hole.item, s->space->by_death, s->space->held, s->space);
-    s->space = NULL;
+    mpl_free_each(ctx, placement->space->hole.item, placement->space->by_death,
+                  placement->space->held, placement->space);
+    placement->space = NULL;
 }
 
-static mpl_status sweep_open(mpl_placement *s)
+static mpl_status sweep_open(mpl_placement *placement)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = s->run->ctx;
-    const mpl_problem *p = s->p;
+    mpl_ctx *ctx = placement->run->ctx;
+    const mpl_problem *p = placement->p;
     uint64_t *death = NULL;
 
-    MPL_TRY(mpl_new(ctx, s->space, 1));
-    MPL_TRY(mpl_new_each(ctx, s->n_members, s->space->by_death, s->space->held, death));
-    mpl_ids_ascending(s->n_members, s->space->by_death);
-    for (uint32_t i = 0; i < s->n_members; i++)
-        death[i] = p->death[s->member[i]];
-    MPL_TRY(mpl_sort_ids(ctx, s->n_members, s->space->by_death, death));
-    MPL_TRY(mpl_spans_add(ctx, &s->space->hole, (mpl_span){0, UINT64_MAX}));
+    MPL_TRY(mpl_new(ctx, placement->space, 1));
+    MPL_TRY(mpl_new_each(ctx, placement->n_members, placement->space->by_death,
+                         placement->space->held, death));
+    mpl_ids_ascending(placement->n_members, placement->space->by_death);
+    for (uint32_t i = 0; i < placement->n_members; i++)
+        death[i] = p->death[placement->member[i]];
+    MPL_TRY(mpl_sort_ids(ctx, placement->n_members, placement->space->by_death, death));
+    MPL_TRY(mpl_spans_add(ctx, &placement->space->hole, (mpl_span){0, UINT64_MAX}));
 out:
     mpl_free(ctx, death);
     return st;
 }
 
-static mpl_status sweep_find(mpl_placement *s, mpl_buffer b, mpl_gap *gap)
+static mpl_status sweep_find(mpl_placement *placement, mpl_buffer b, mpl_gap *gap)
 {
-    mpl_space *space = s->space;
-    const mpl_problem *p = s->p;
+    mpl_space *space = placement->space;
+    const mpl_problem *p = placement->p;
 
-    for (; p->death[s->member[space->by_death[space->n_dead]]] <= p->birth[b]; space->n_dead++)
-        MPL_PASS(
-            mpl_spans_add(s->run->ctx, &space->hole, space->held[space->by_death[space->n_dead]]));
+    for (; p->death[placement->member[space->by_death[space->n_dead]]] <= p->birth[b];
+         space->n_dead++)
+        MPL_PASS(mpl_spans_add(placement->run->ctx, &space->hole,
+                               space->held[space->by_death[space->n_dead]]));
     for (uint32_t i = 0; i < space->hole.n; i++) {
         mpl_span hole = space->hole.item[i];
         uint64_t at = mpl_align_up(hole.begin, p->align[b]);
 
-        s->run->ticks++;
+        placement->run->ticks++;
         if (at > hole.end || hole.end - at < p->bytes[b])
             continue;
-        if (mpl_placement_offer(s, (mpl_gap){at, hole.end - at - p->bytes[b]}, gap))
+        if (mpl_placement_offer(placement, (mpl_gap){at, hole.end - at - p->bytes[b]}, gap))
             break;
     }
     return MPL_OK;
 }
 
 /* An input born at the same step may have joined a buffer that conflicts with b. */
-static bool sweep_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
+static bool sweep_may_join(mpl_placement *placement, mpl_buffer b, mpl_buffer partner)
 {
-    return s->p->birth[partner] < s->p->birth[b] &&
-           s->space->held[s->slot[partner]].begin == s->offset[partner];
+    return placement->p->birth[partner] < placement->p->birth[b] &&
+           placement->space->held[placement->slot[partner]].begin == placement->offset[partner];
 }
 
-static mpl_status sweep_insert(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
+static mpl_status sweep_insert(mpl_placement *placement, mpl_buffer b, mpl_buffer partner)
 {
-    mpl_span *held = &s->space->held[s->slot[b]];
+    mpl_span *held = &placement->space->held[placement->slot[b]];
 
-    *held = (mpl_span){s->offset[b], mpl_placement_end(s, b, s->offset[b])};
+    *held = (mpl_span){placement->offset[b], mpl_placement_end(placement, b, placement->offset[b])};
     if (partner == MPL_NONE)
-        return mpl_spans_remove(s->run->ctx, &s->space->hole, *held);
-    s->space->held[s->slot[partner]].begin = held->end;
+        return mpl_spans_remove(placement->run->ctx, &placement->space->hole, *held);
+    placement->space->held[placement->slot[partner]].begin = held->end;
     return MPL_OK;
 }
 

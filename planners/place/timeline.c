@@ -75,10 +75,10 @@ static bool is_used(const mpl_space *space, node v)
 
 /* ---- creation ---- */
 
-static void timeline_close(mpl_placement *s)
+static void timeline_close(mpl_placement *placement)
 {
-    mpl_ctx *ctx = s->run->ctx;
-    mpl_space *space = s->space;
+    mpl_ctx *ctx = placement->run->ctx;
+    mpl_space *space = placement->space;
 
     if (space == NULL)
         return;
@@ -91,24 +91,24 @@ static void timeline_close(mpl_placement *s)
     mpl_free_each(ctx, space->from, space->to, space->group_birth, space->group_reach,
                   space->group_guest, space->n_guests, space->guest, space->all, space->cover,
                   space->filtered, space);
-    s->space = NULL;
+    placement->space = NULL;
 }
 
 /* Numbers the births. events[index] counts the births there and the deaths just before. */
-static mpl_status index_time(mpl_placement *s, uint32_t *events)
+static mpl_status index_time(mpl_placement *placement, uint32_t *events)
 {
     mpl_status st = MPL_OK;
-    mpl_space *space = s->space;
-    const mpl_problem *p = s->p;
-    uint32_t *slot = NULL, n = s->n_members, index = 0, at = 0;
+    mpl_space *space = placement->space;
+    const mpl_problem *p = placement->p;
+    uint32_t *slot = NULL, n = placement->n_members, index = 0, at = 0;
     uint64_t *key = NULL;
     uint32_t *step = NULL;
 
-    MPL_TRY(mpl_new_each(s->run->ctx, n, slot, key, step));
+    MPL_TRY(mpl_new_each(placement->run->ctx, n, slot, key, step));
     mpl_ids_ascending(n, slot);
     for (uint32_t i = 0; i < n; i++)
-        key[i] = p->birth[s->member[i]];
-    MPL_TRY(mpl_sort_ids(s->run->ctx, n, slot, key));
+        key[i] = p->birth[placement->member[i]];
+    MPL_TRY(mpl_sort_ids(placement->run->ctx, n, slot, key));
     for (uint32_t i = 0; i < n; i++) {
         if (i > 0 && key[slot[i]] != key[slot[i - 1]])
             index++;
@@ -118,8 +118,8 @@ static mpl_status index_time(mpl_placement *s, uint32_t *events)
     }
     space->n_births = index + 1;
     for (uint32_t i = 0; i < n; i++)
-        key[i] = p->death[s->member[i]];
-    MPL_TRY(mpl_sort_ids(s->run->ctx, n, slot, key));
+        key[i] = p->death[placement->member[i]];
+    MPL_TRY(mpl_sort_ids(placement->run->ctx, n, slot, key));
     for (uint32_t i = 0; i < n; i++) {
         while (at < space->n_births && step[at] < key[slot[i]])
             at++;
@@ -128,20 +128,20 @@ static mpl_status index_time(mpl_placement *s, uint32_t *events)
             events[at]++;
     }
 out:
-    mpl_free_each(s->run->ctx, slot, key, step);
+    mpl_free_each(placement->run->ctx, slot, key, step);
     return st;
 }
 
 /* Sets group_reach: no live range extends further from a group's first birth. */
-static mpl_status measure_reach(mpl_placement *s)
+static mpl_status measure_reach(mpl_placement *placement)
 {
     mpl_status st = MPL_OK;
-    mpl_space *space = s->space;
+    mpl_space *space = placement->space;
     uint32_t *reach = NULL, most = 0;
 
-    MPL_TRY(mpl_new(s->run->ctx, space->group_reach, space->n_groups));
-    MPL_TRY(mpl_new(s->run->ctx, reach, space->n_births));
-    for (uint32_t i = 0; i < s->n_members; i++)
+    MPL_TRY(mpl_new(placement->run->ctx, space->group_reach, space->n_groups));
+    MPL_TRY(mpl_new(placement->run->ctx, reach, space->n_births));
+    for (uint32_t i = 0; i < placement->n_members; i++)
         if (reach[space->from[i]] < space->to[i])
             reach[space->from[i]] = space->to[i];
     for (uint32_t group = 0, i = 0; group < space->n_groups; group++) {
@@ -150,15 +150,15 @@ static mpl_status measure_reach(mpl_placement *s)
         space->group_reach[group] = most;
     }
 out:
-    mpl_free(s->run->ctx, reach);
+    mpl_free(placement->run->ctx, reach);
     return st;
 }
 
 /* Cuts births into groups. A guest is born or dies in its group, so events bound the guests. */
-static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
+static mpl_status make_groups(mpl_placement *placement, const uint32_t *events)
 {
-    mpl_ctx *ctx = s->run->ctx;
-    mpl_space *space = s->space;
+    mpl_ctx *ctx = placement->run->ctx;
+    mpl_space *space = placement->space;
     uint32_t total = 0, inside = 0, largest = 0;
 
     MPL_PASS(
@@ -184,20 +184,21 @@ static mpl_status make_groups(mpl_placement *s, const uint32_t *events)
     return mpl_new(ctx, space->filtered, 2 * (size_t)largest + 1);
 }
 
-static mpl_status timeline_open(mpl_placement *s)
+static mpl_status timeline_open(mpl_placement *placement)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = s->run->ctx;
+    mpl_ctx *ctx = placement->run->ctx;
     uint32_t *events = NULL;
     size_t n_nodes;
 
-    MPL_TRY(mpl_new(ctx, s->space, 1));
-    MPL_TRY(mpl_new_each(ctx, s->n_members, s->space->from, s->space->to, events));
-    MPL_TRY(index_time(s, events));
-    MPL_TRY(make_groups(s, events));
-    MPL_TRY(measure_reach(s));
-    n_nodes = 2 * (size_t)s->space->n_groups - 1;
-    MPL_TRY(mpl_new_each(ctx, n_nodes, s->space->all, s->space->cover));
+    MPL_TRY(mpl_new(ctx, placement->space, 1));
+    MPL_TRY(mpl_new_each(ctx, placement->n_members, placement->space->from, placement->space->to,
+                         events));
+    MPL_TRY(index_time(placement, events));
+    MPL_TRY(make_groups(placement, events));
+    MPL_TRY(measure_reach(placement));
+    n_nodes = 2 * (size_t)placement->space->n_groups - 1;
+    MPL_TRY(mpl_new_each(ctx, n_nodes, placement->space->all, placement->space->cover));
 out:
     mpl_free(ctx, events);
     return st;
@@ -237,15 +238,16 @@ static mpl_status add(mpl_ctx *ctx, mpl_space *space, node v, const guest *new)
     return MPL_OK;
 }
 
-static mpl_status timeline_insert(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
+static mpl_status timeline_insert(mpl_placement *placement, mpl_buffer b, mpl_buffer partner)
 {
-    mpl_space *space = s->space;
-    uint32_t slot = s->slot[b];
-    guest new = {
-        space->from[slot], space->to[slot], {s->offset[b], mpl_placement_end(s, b, s->offset[b])}};
+    mpl_space *space = placement->space;
+    uint32_t slot = placement->slot[b];
+    guest new = {space->from[slot],
+                 space->to[slot],
+                 {placement->offset[b], mpl_placement_end(placement, b, placement->offset[b])}};
 
     (void)partner;
-    return add(s->run->ctx, space, (node){0, 0, space->n_groups}, &new);
+    return add(placement->run->ctx, space, (node){0, 0, space->n_groups}, &new);
 }
 
 /* ---- queries ---- */
@@ -336,9 +338,9 @@ static void move_on(cursor *list, uint64_t at)
 }
 
 /* The lowest multiple of align at or above `at` where `bytes` are free in all lists. */
-static uint64_t next_free(mpl_placement *s, uint64_t at, uint64_t bytes, uint64_t align)
+static uint64_t next_free(mpl_placement *placement, uint64_t at, uint64_t bytes, uint64_t align)
 {
-    mpl_space *space = s->space;
+    mpl_space *space = placement->space;
     uint32_t i = 0;
 
     at = mpl_align_up(at, align);
@@ -347,7 +349,7 @@ static uint64_t next_free(mpl_placement *s, uint64_t at, uint64_t bytes, uint64_
 
         for (;;) {
             move_on(list, at);
-            s->run->ticks++;
+            placement->run->ticks++;
             if (list->at == list->n || list->item[list->at].begin >= at + bytes)
                 break;
             at = mpl_align_up(list->item[list->at].end, align);
@@ -369,54 +371,58 @@ static uint64_t gap_end(const mpl_space *space)
     return end;
 }
 
-static mpl_status timeline_find(mpl_placement *s, mpl_buffer b, mpl_gap *gap)
+static mpl_status timeline_find(mpl_placement *placement, mpl_buffer b, mpl_gap *gap)
 {
-    uint64_t bytes = s->p->bytes[b], at = 0, end;
+    uint64_t bytes = placement->p->bytes[b], at = 0, end;
 
-    use_time(s->space, s->space->from[s->slot[b]], s->space->to[s->slot[b]]);
+    use_time(placement->space, placement->space->from[placement->slot[b]],
+             placement->space->to[placement->slot[b]]);
     do {
-        at = next_free(s, at, bytes, s->p->align[b]);
-        end = s->fit == MPL_FIT_LOWEST ? UINT64_MAX : gap_end(s->space);
-        if (mpl_placement_offer(s, (mpl_gap){at, end - at - bytes}, gap))
+        at = next_free(placement, at, bytes, placement->p->align[b]);
+        end = placement->fit == MPL_FIT_LOWEST ? UINT64_MAX : gap_end(placement->space);
+        if (mpl_placement_offer(placement, (mpl_gap){at, end - at - bytes}, gap))
             break;
         at = end;
     } while (end != UINT64_MAX);
     return MPL_OK;
 }
 
-static bool is_free(mpl_placement *s, uint32_t from, uint32_t to, uint64_t at, uint64_t bytes)
+static bool is_free(mpl_placement *placement, uint32_t from, uint32_t to, uint64_t at,
+                    uint64_t bytes)
 {
     if (bytes == 0)
         return true;
-    use_time(s->space, from, to);
-    return next_free(s, at, bytes, 1) == at;
+    use_time(placement->space, from, to);
+    return next_free(placement, at, bytes, 1) == at;
 }
 
 /* b's inputs share only its first step, its outputs only its last. In those steps each buffer on
  * the partner's bytes is a partner of the partner, at the same offset. It may stay if it is also
  * b's partner. So the rest of b's live range must be free, and in its last step the bytes above
  * outputs. */
-static bool timeline_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner)
+static bool timeline_may_join(mpl_placement *placement, mpl_buffer b, mpl_buffer partner)
 {
-    const mpl_problem *p = s->p;
-    uint64_t at = s->offset[partner], end = mpl_placement_end(s, b, at), output_end = at;
-    uint32_t from = s->space->from[s->slot[b]], to = s->space->to[s->slot[b]];
+    const mpl_problem *p = placement->p;
+    uint64_t at = placement->offset[partner], end = mpl_placement_end(placement, b, at),
+             output_end = at;
+    uint32_t from = placement->space->from[placement->slot[b]],
+             to = placement->space->to[placement->slot[b]];
     bool has_input = false;
 
-    for (uint32_t i = s->partner_begin[b]; i < s->partner_begin[b + 1]; i++) {
-        mpl_buffer q = s->partner[i];
+    for (uint32_t i = placement->partner_begin[b]; i < placement->partner_begin[b + 1]; i++) {
+        mpl_buffer q = placement->partner[i];
 
-        if (!s->placed[q] || s->offset[q] != at)
+        if (!placement->placed[q] || placement->offset[q] != at)
             continue;
         if (p->death[q] - 1 == p->birth[b])
             has_input = true;
         else
-            output_end = mpl_max_u64(output_end, mpl_placement_end(s, q, at));
-        for (uint32_t j = s->partner_begin[q]; j < s->partner_begin[q + 1]; j++) {
-            mpl_buffer c = s->partner[j];
+            output_end = mpl_max_u64(output_end, mpl_placement_end(placement, q, at));
+        for (uint32_t j = placement->partner_begin[q]; j < placement->partner_begin[q + 1]; j++) {
+            mpl_buffer c = placement->partner[j];
 
-            if (s->placed[c] && s->offset[c] == at && mpl_conflict(p, b, c) &&
-                !mpl_placement_partners(s, b, c))
+            if (placement->placed[c] && placement->offset[c] == at && mpl_conflict(p, b, c) &&
+                !mpl_placement_partners(placement, b, c))
                 return false;
         }
     }
@@ -424,10 +430,10 @@ static bool timeline_may_join(mpl_placement *s, mpl_buffer b, mpl_buffer partner
         from++;
     if (output_end > at) {
         to--;
-        if (output_end < end && !is_free(s, to, to + 1, output_end, end - output_end))
+        if (output_end < end && !is_free(placement, to, to + 1, output_end, end - output_end))
             return false;
     }
-    return is_free(s, from, to, at, end - at);
+    return is_free(placement, from, to, at, end - at);
 }
 
 const mpl_space_kind mpl_space_timeline = {

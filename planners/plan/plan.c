@@ -139,118 +139,119 @@ static int earlier_first(const void *a, const void *b)
 }
 
 /* Collects placed blocks alive during b's time, below `node`, which spans `width` from `first`. */
-static void meet(packer *k, const block *b, uint32_t node, uint32_t first, uint32_t width)
+static void meet(packer *self, const block *b, uint32_t node, uint32_t first, uint32_t width)
 {
-    if (k->last[node] <= b->birth || first >= k->n ||
-        k->block[k->by_birth[first]].birth >= b->death)
+    if (self->last[node] <= b->birth || first >= self->n ||
+        self->block[self->by_birth[first]].birth >= b->death)
         return;
     if (width == 1) {
-        k->met[k->n_met++] = &k->block[k->by_birth[first]];
+        self->met[self->n_met++] = &self->block[self->by_birth[first]];
         return;
     }
-    meet(k, b, 2 * node, first, width / 2);
-    meet(k, b, 2 * node + 1, first + width / 2, width / 2);
+    meet(self, b, 2 * node, first, width / 2);
+    meet(self, b, 2 * node + 1, first + width / 2, width / 2);
 }
 
-static void insert(packer *k, const block *b)
+static void insert(packer *self, const block *b)
 {
-    for (uint32_t node = k->leaves + k->rank[b->id]; node > 0; node /= 2)
-        if (k->last[node] < b->death)
-            k->last[node] = b->death;
+    for (uint32_t node = self->leaves + self->rank[b->id]; node > 0; node /= 2)
+        if (self->last[node] < b->death)
+            self->last[node] = b->death;
 }
 
-static bool block_before(const packer *k, const block *a, const block *b)
+static bool block_before(const packer *self, const block *a, const block *b)
 {
-    const uint64_t *after = k->after + (size_t)a->id * k->words,
-                   *member = k->member + (size_t)b->id * k->words;
+    const uint64_t *after = self->after + (size_t)a->id * self->words,
+                   *member = self->member + (size_t)b->id * self->words;
 
-    for (uint32_t w = 0; w < k->words; w++)
+    for (uint32_t w = 0; w < self->words; w++)
         if ((member[w] & ~after[w]) != 0)
             return false;
     return true;
 }
 
-static mpl_status gather_blocks(packer *k)
+static mpl_status gather_blocks(packer *self)
 {
-    const mpl_problem *p = k->p;
+    const mpl_problem *p = self->p;
 
     for (mpl_buffer i = 0; i < p->n; i++)
-        if (p->pool[i] == 0 && k->plan->block[i] >= k->n)
-            k->n = k->plan->block[i] + 1;
-    if (k->n > p->n)
-        return MPL_ERROR(k->ctx, MPL_EINVALID, "block %u of %u buffers; block ids are dense from 0",
-                         k->n - 1, p->n);
-    MPL_PASS(mpl_new(k->ctx, k->block, k->n));
-    for (uint32_t i = 0; i < k->n; i++)
-        k->block[i] = (block){.begin = UINT64_MAX, .birth = UINT32_MAX, .align = 1, .id = i};
+        if (p->pool[i] == 0 && self->plan->block[i] >= self->n)
+            self->n = self->plan->block[i] + 1;
+    if (self->n > p->n)
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
+                         "block %u of %u buffers; block ids are dense from 0", self->n - 1, p->n);
+    MPL_PASS(mpl_new(self->ctx, self->block, self->n));
+    for (uint32_t i = 0; i < self->n; i++)
+        self->block[i] = (block){.begin = UINT64_MAX, .birth = UINT32_MAX, .align = 1, .id = i};
     for (mpl_buffer i = 0; i < p->n; i++) {
-        block *b = p->pool[i] == 0 ? &k->block[k->plan->block[i]] : NULL;
+        block *b = p->pool[i] == 0 ? &self->block[self->plan->block[i]] : NULL;
 
         if (b == NULL)
             continue;
-        b->begin = mpl_min_u64(b->begin, k->plan->offset[i]);
-        b->end = mpl_max_u64(b->end, k->plan->offset[i] + p->bytes[i]);
+        b->begin = mpl_min_u64(b->begin, self->plan->offset[i]);
+        b->end = mpl_max_u64(b->end, self->plan->offset[i] + p->bytes[i]);
         b->align = p->align[i] > b->align ? p->align[i] : b->align;
         b->birth = p->birth[i] < b->birth ? p->birth[i] : b->birth;
         b->death = p->death[i] > b->death ? p->death[i] : b->death;
     }
-    for (uint32_t i = 0; i < k->n; i++)
-        k->block[i].bytes =
-            k->block[i].end > k->block[i].begin ? k->block[i].end - k->block[i].begin : 0;
+    for (uint32_t i = 0; i < self->n; i++)
+        self->block[i].bytes = self->block[i].end > self->block[i].begin
+                                   ? self->block[i].end - self->block[i].begin
+                                   : 0;
     return MPL_OK;
 }
 
-static mpl_status index_serial(packer *k, block **order)
+static mpl_status index_serial(packer *self, block **order)
 {
-    for (k->leaves = 1; k->leaves < k->n;)
-        k->leaves *= 2;
-    MPL_PASS(mpl_new(k->ctx, k->last, 2 * (size_t)k->leaves));
-    MPL_PASS(mpl_new_each(k->ctx, k->n, k->by_birth, k->rank));
-    qsort(order, k->n, sizeof *order, earlier_first);
-    for (uint32_t i = 0; i < k->n; i++)
-        k->by_birth[i] = order[i]->id, k->rank[order[i]->id] = i;
+    for (self->leaves = 1; self->leaves < self->n;)
+        self->leaves *= 2;
+    MPL_PASS(mpl_new(self->ctx, self->last, 2 * (size_t)self->leaves));
+    MPL_PASS(mpl_new_each(self->ctx, self->n, self->by_birth, self->rank));
+    qsort(order, self->n, sizeof *order, earlier_first);
+    for (uint32_t i = 0; i < self->n; i++)
+        self->by_birth[i] = order[i]->id, self->rank[order[i]->id] = i;
     return MPL_OK;
 }
 
-static mpl_status index_parallel(packer *k)
+static mpl_status index_parallel(packer *self)
 {
-    const mpl_before *before = k->p->before;
+    const mpl_before *before = self->p->before;
 
-    k->words = before->n_words;
-    MPL_PASS(mpl_new(k->ctx, k->after, (size_t)k->n * k->words));
-    memset(k->after, 0xff, (size_t)k->n * k->words * sizeof *k->after);
-    MPL_PASS(mpl_new(k->ctx, k->member, (size_t)k->n * k->words));
-    for (mpl_buffer i = 0; i < k->p->n; i++) {
-        size_t from = (size_t)k->plan->block[i] * k->words;
+    self->words = before->n_words;
+    MPL_PASS(mpl_new(self->ctx, self->after, (size_t)self->n * self->words));
+    memset(self->after, 0xff, (size_t)self->n * self->words * sizeof *self->after);
+    MPL_PASS(mpl_new(self->ctx, self->member, (size_t)self->n * self->words));
+    for (mpl_buffer i = 0; i < self->p->n; i++) {
+        size_t from = (size_t)self->plan->block[i] * self->words;
 
-        if (k->p->pool[i] != 0)
+        if (self->p->pool[i] != 0)
             continue;
-        mpl_bit_add(k->member + from, i);
-        for (uint32_t w = 0; w < k->words; w++)
-            k->after[from + w] &= before->row[(size_t)i * k->words + w];
+        mpl_bit_add(self->member + from, i);
+        for (uint32_t w = 0; w < self->words; w++)
+            self->after[from + w] &= before->row[(size_t)i * self->words + w];
     }
     return MPL_OK;
 }
 
 /* Puts b at the lowest offset where it overlaps no conflicting block of order[0 .. n_placed). */
-static void place(packer *k, block **order, uint32_t n_placed, block *b)
+static void place(packer *self, block **order, uint32_t n_placed, block *b)
 {
     uint64_t at = 0;
 
-    k->n_met = 0;
-    if (k->after == NULL)
-        meet(k, b, 1, 0, k->leaves);
-    for (uint32_t i = 0; k->after != NULL && i < n_placed; i++)
-        if (!block_before(k, order[i], b) && !block_before(k, b, order[i]))
-            k->met[k->n_met++] = order[i];
-    qsort(k->met, k->n_met, sizeof *k->met, by_begin);
-    for (uint32_t i = 0; i < k->n_met && k->met[i]->begin < at + b->bytes; i++)
-        if (k->met[i]->end > at)
-            at = (k->met[i]->end + b->align - 1) & ~(uint64_t)(b->align - 1);
+    self->n_met = 0;
+    if (self->after == NULL)
+        meet(self, b, 1, 0, self->leaves);
+    for (uint32_t i = 0; self->after != NULL && i < n_placed; i++)
+        if (!block_before(self, order[i], b) && !block_before(self, b, order[i]))
+            self->met[self->n_met++] = order[i];
+    qsort(self->met, self->n_met, sizeof *self->met, by_begin);
+    for (uint32_t i = 0; i < self->n_met && self->met[i]->begin < at + b->bytes; i++)
+        if (self->met[i]->end > at)
+            at = (self->met[i]->end + b->align - 1) & ~(uint64_t)(b->align - 1);
     b->begin = at;
     b->end = at + b->bytes;
-    if (k->after == NULL)
-        insert(k, b);
+    if (self->after == NULL)
+        insert(self, b);
 }
 
 mpl_status mpl_plan_packed(mpl_ctx *ctx, const mpl_problem *p, const mpl_plan *plan,

@@ -9,41 +9,42 @@
 
 static json_t *place_of(const mpl_graph *g, const mpl_places *places, uint32_t id);
 
-static json_t *items_of(const mpl_graph *g, const mpl_places *places, const mpl_place *p,
+static json_t *items_of(const mpl_graph *g, const mpl_places *places, const mpl_place *place,
                         uint32_t from, uint32_t to)
 {
     json_t *list = json_array();
 
     for (uint32_t i = from; i < to; i++)
-        list = mpl_json_push(list, place_of(g, places, places->item[p->begin + i]));
+        list = mpl_json_push(list, place_of(g, places, places->item[place->begin + i]));
     return list;
 }
 
 static json_t *place_of(const mpl_graph *g, const mpl_places *places, uint32_t id)
 {
-    const mpl_place *p = &places->place[id];
-    const uint32_t *item = &places->item[p->begin];
+    const mpl_place *place = &places->place[id];
+    const uint32_t *item = &places->item[place->begin];
 
-    switch ((mpl_place_kind)p->kind) {
+    switch ((mpl_place_kind)place->kind) {
     case MPL_PLACE_BUFFER:
-        return json_pack("{s:o}", "buffer", mpl_json_number(p->of));
+        return json_pack("{s:o}", "buffer", mpl_json_number(place->of));
     case MPL_PLACE_PINNED:
-        return json_pack("{s:o}", "pinned", mpl_json_text(g->value_name[p->of]));
+        return json_pack("{s:o}", "pinned", mpl_json_text(g->value_name[place->of]));
     case MPL_PLACE_CYCLE:
-        return json_pack("{s:o, s:o, s:o}", "loop", mpl_json_text(g->block_name[p->of]), "first",
-                         items_of(g, places, p, 0, p->n_first), "cycle",
-                         items_of(g, places, p, p->n_first, p->n));
+        return json_pack("{s:o, s:o, s:o}", "loop", mpl_json_text(g->block_name[place->of]),
+                         "first", items_of(g, places, place, 0, place->n_first), "cycle",
+                         items_of(g, places, place, place->n_first, place->n));
     case MPL_PLACE_FINAL:
-        return json_pack("{s:o, s:o, s:o}", "behind", mpl_json_text(g->op_name[p->of]), "no_round",
-                         place_of(g, places, item[0]), "last_round", place_of(g, places, item[1]));
+        return json_pack("{s:o, s:o, s:o}", "behind", mpl_json_text(g->op_name[place->of]),
+                         "no_round", place_of(g, places, item[0]), "last_round",
+                         place_of(g, places, item[1]));
     case MPL_PLACE_BRANCH:
-        return json_pack("{s:o, s:o, s:o}", "case", mpl_json_text(g->op_name[p->of]), "branches",
-                         items_of(g, places, p, 0, p->n - 1), "bypass",
-                         place_of(g, places, item[p->n - 1]));
+        return json_pack("{s:o, s:o, s:o}", "case", mpl_json_text(g->op_name[place->of]),
+                         "branches", items_of(g, places, place, 0, place->n - 1), "bypass",
+                         place_of(g, places, item[place->n - 1]));
     case MPL_PLACE_SLICE:
-        return json_pack("{s:o, s:o, s:b, s:o}", "slice", mpl_json_text(g->block_name[p->of]),
-                         "bytes", mpl_json_number(p->bytes), "reversed", (int)p->reversed, "of",
-                         place_of(g, places, item[0]));
+        return json_pack("{s:o, s:o, s:b, s:o}", "slice", mpl_json_text(g->block_name[place->of]),
+                         "bytes", mpl_json_number(place->bytes), "reversed", (int)place->reversed,
+                         "of", place_of(g, places, item[0]));
     }
     return NULL;
 }

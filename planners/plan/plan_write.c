@@ -128,20 +128,20 @@ static json_t *two_of(uint32_t n, mpl_buffer (*two)[2])
     return list;
 }
 
-static json_t *constraints_of(const mpl_constraints *c)
+static json_t *constraints_of(const mpl_constraints *constraints)
 {
     json_t *root = json_object(), *list = json_array();
 
-    for (uint32_t i = 0; i < c->n_reserved; i++) {
-        const mpl_reserved *r = &c->reserved[i];
+    for (uint32_t i = 0; i < constraints->n_reserved; i++) {
+        const mpl_reserved *reserved = &constraints->reserved[i];
 
-        list =
-            mpl_json_push(list, mpl_json_row(4, (uint64_t[]){r->from, r->to, r->birth, r->death}));
+        list = mpl_json_push(list, mpl_json_row(4, (uint64_t[]){reserved->from, reserved->to,
+                                                                reserved->birth, reserved->death}));
     }
     root = mpl_json_put(root, "reserved", list);
-    root = mpl_json_put(root, "apart", two_of(c->n_apart, c->apart));
-    root = mpl_json_put(root, "together", two_of(c->n_together, c->together));
-    return mpl_json_put(root, "chunk", mpl_json_number(c->chunk_bytes));
+    root = mpl_json_put(root, "apart", two_of(constraints->n_apart, constraints->apart));
+    root = mpl_json_put(root, "together", two_of(constraints->n_together, constraints->together));
+    return mpl_json_put(root, "chunk", mpl_json_number(constraints->chunk_bytes));
 }
 
 /* The refutation or clique that proves the bound, or null. */

@@ -41,17 +41,18 @@ static mpl_proof_slot *find(const mpl_proof *proof, uint64_t name)
 
 size_t mpl_proof_known(const mpl_proof *proof, uint64_t name)
 {
-    const mpl_proof_slot *s = proof->n_used > 0 ? find(proof, name) : NULL;
+    const mpl_proof_slot *slot = proof->n_used > 0 ? find(proof, name) : NULL;
 
-    if (s == NULL || s->at == 0 || s->at > proof->n)
+    if (slot == NULL || slot->at == 0 || slot->at > proof->n)
         return SIZE_MAX;
-    return proof->record[s->at - 1].kind == 'k' && proof->record[s->at - 1].c == name ? s->at - 1
-                                                                                      : SIZE_MAX;
+    return proof->record[slot->at - 1].kind == 'k' && proof->record[slot->at - 1].c == name
+               ? slot->at - 1
+               : SIZE_MAX;
 }
 
 void mpl_proof_remember(mpl_proof *proof, uint64_t name, size_t at)
 {
-    mpl_proof_slot *s;
+    mpl_proof_slot *slot;
 
     if (2 * proof->n_used >= proof->n_slots) {
         mpl_proof larger = {.n_slots = proof->n_slots > 0 ? 4 * proof->n_slots : 1024};
@@ -67,9 +68,9 @@ void mpl_proof_remember(mpl_proof *proof, uint64_t name, size_t at)
         proof->slot = larger.slot;
         proof->n_slots = larger.n_slots;
     }
-    s = find(proof, name);
-    proof->n_used += s->at == 0;
-    *s = (mpl_proof_slot){name, at + 1};
+    slot = find(proof, name);
+    proof->n_used += slot->at == 0;
+    *slot = (mpl_proof_slot){name, at + 1};
 }
 
 void mpl_proof_forget(mpl_proof *proof)
@@ -82,24 +83,26 @@ void mpl_proof_forget(mpl_proof *proof)
 /* ---- text ---- */
 
 /* Writes a record, returns its length. number[]: of sets and states, by their first record. */
-static size_t put(char *out, const mpl_proof_record *r, const uint32_t *number)
+static size_t put(char *out, const mpl_proof_record *record, const uint32_t *number)
 {
     int n;
 
-    if (r->kind == 'n' || r->kind == 'k')
-        n = snprintf(out, LONGEST, "%c", r->kind);
-    else if (r->kind == 'm')
-        n = snprintf(out, LONGEST, "m%" PRIu32, number[r->a]);
-    else if (r->kind == 'b')
-        n = snprintf(out, LONGEST, "b%" PRIu32 ",%" PRIu32, number[r->a], r->b);
-    else if (r->kind == 'c' || r->kind == 'x')
-        n = snprintf(out, LONGEST, "%c%" PRIu32 ",%" PRIu32, r->kind, r->a, number[r->b]);
-    else if (r->kind == 's')
-        n = snprintf(out, LONGEST, "s%" PRIu32 ",%" PRIu32, r->a, r->b);
-    else if (r->kind == 'r')
-        n = snprintf(out, LONGEST, "r%" PRIu32 ",%" PRIu32 ",%" PRIu64, r->a, number[r->b], r->c);
+    if (record->kind == 'n' || record->kind == 'k')
+        n = snprintf(out, LONGEST, "%c", record->kind);
+    else if (record->kind == 'm')
+        n = snprintf(out, LONGEST, "m%" PRIu32, number[record->a]);
+    else if (record->kind == 'b')
+        n = snprintf(out, LONGEST, "b%" PRIu32 ",%" PRIu32, number[record->a], record->b);
+    else if (record->kind == 'c' || record->kind == 'x')
+        n = snprintf(out, LONGEST, "%c%" PRIu32 ",%" PRIu32, record->kind, record->a,
+                     number[record->b]);
+    else if (record->kind == 's')
+        n = snprintf(out, LONGEST, "s%" PRIu32 ",%" PRIu32, record->a, record->b);
+    else if (record->kind == 'r')
+        n = snprintf(out, LONGEST, "r%" PRIu32 ",%" PRIu32 ",%" PRIu64, record->a,
+                     number[record->b], record->c);
     else
-        n = snprintf(out, LONGEST, "%c%" PRIu32, r->kind, r->a);
+        n = snprintf(out, LONGEST, "%c%" PRIu32, record->kind, record->a);
     return (size_t)n;
 }
 
@@ -112,18 +115,19 @@ mpl_status mpl_proof_text(const mpl_proof *proof, char **text)
 
     MPL_TRY(mpl_new(proof->ctx, number, proof->n));
     for (size_t i = 0; i < proof->n; i++) {
-        const mpl_proof_record *r = &proof->record[i];
+        const mpl_proof_record *record = &proof->record[i];
 
-        if ((r->kind == 'k' && !r->used) || (r->kind == 'c' && !proof->record[r->b].used))
+        if ((record->kind == 'k' && !record->used) ||
+            (record->kind == 'c' && !proof->record[record->b].used))
             continue;
-        if (r->kind == 'k')
+        if (record->kind == 'k')
             number[i] = n_states++;
-        else if (r->kind == 'c' && r->b == i)
+        else if (record->kind == 'c' && record->b == i)
             number[i] = n_sets++;
         MPL_TRY(mpl_reserve(proof->ctx, out, room, n + LONGEST));
         if (n > 0)
             out[n++] = ' ';
-        n += put(out + n, r, number);
+        n += put(out + n, record, number);
     }
     *text = out, out = NULL;
 out:

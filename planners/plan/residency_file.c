@@ -27,18 +27,19 @@ static json_t *uses_of(const mpl_residency_problem *p, const mpl_residency_plan 
     return list;
 }
 
-static json_t *move_of(const mpl_residency_problem *p, const mpl_move *m)
+static json_t *move_of(const mpl_residency_problem *p, const mpl_move *move)
 {
-    json_t *out = json_pack("{s:I, s:I, s:s, s:o, s:s, s:o, s:o}", "step", (json_int_t)m->step,
-                            "buffer", (json_int_t)m->buffer, "from", memory_name[!m->to_fast],
-                            "from_offset", mpl_json_number(m->to_fast ? m->slow_at : m->fast_at),
-                            "to", memory_name[m->to_fast != 0], "to_offset",
-                            mpl_json_number(m->to_fast ? m->fast_at : m->slow_at), "bytes",
-                            mpl_json_number(p->bytes[m->buffer]));
+    json_t *out =
+        json_pack("{s:I, s:I, s:s, s:o, s:s, s:o, s:o}", "step", (json_int_t)move->step, "buffer",
+                  (json_int_t)move->buffer, "from", memory_name[!move->to_fast], "from_offset",
+                  mpl_json_number(move->to_fast ? move->slow_at : move->fast_at), "to",
+                  memory_name[move->to_fast != 0], "to_offset",
+                  mpl_json_number(move->to_fast ? move->fast_at : move->slow_at), "bytes",
+                  mpl_json_number(p->bytes[move->buffer]));
     if (p->bandwidth == 0)
         return out;
-    out = mpl_json_put(out, "from_step", json_integer((json_int_t)m->from));
-    return mpl_json_put(out, "start_ns", mpl_json_number(m->start_ns));
+    out = mpl_json_put(out, "from_step", json_integer((json_int_t)move->from));
+    return mpl_json_put(out, "start_ns", mpl_json_number(move->start_ns));
 }
 
 static json_t *body_of(const mpl_residency_problem *p, const mpl_residency_plan *plan)
@@ -100,172 +101,173 @@ typedef struct reader {
     mpl_residency_plan *plan;
 } reader;
 
-static mpl_status get_list(const reader *r, const json_t *object, const char *key, json_t **out)
+static mpl_status get_list(const reader *in, const json_t *object, const char *key, json_t **out)
 {
     *out = json_object_get(object, key);
     if (!json_is_array(*out) || json_array_size(*out) >= MPL_NONE / 4)
-        return MPL_REFUSE(r->ctx, "%.200s: '%s' is missing or no list", r->path, key);
+        return MPL_REFUSE(in->ctx, "%.200s: '%s' is missing or no list", in->path, key);
     return MPL_OK;
 }
 
-static mpl_status get_number(const reader *r, const json_t *value, const char *key, uint64_t most,
+static mpl_status get_number(const reader *in, const json_t *value, const char *key, uint64_t most,
                              uint64_t *out)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
         (uint64_t)json_integer_value(value) > most)
-        return MPL_REFUSE(r->ctx, "%.200s: '%s' is missing or holds no number from 0 to %" PRIu64,
-                          r->path, key, most);
+        return MPL_REFUSE(in->ctx, "%.200s: '%s' is missing or holds no number from 0 to %" PRIu64,
+                          in->path, key, most);
     *out = (uint64_t)json_integer_value(value);
     return MPL_OK;
 }
 
-static mpl_status number_of(const reader *r, const json_t *object, const char *key, uint64_t most,
+static mpl_status number_of(const reader *in, const json_t *object, const char *key, uint64_t most,
                             uint64_t *out)
 {
-    return get_number(r, json_object_get(object, key), key, most, out);
+    return get_number(in, json_object_get(object, key), key, most, out);
 }
 
-static mpl_status get_flag(const reader *r, const json_t *object, const char *key, bool *out)
+static mpl_status get_flag(const reader *in, const json_t *object, const char *key, bool *out)
 {
     const json_t *value = json_object_get(object, key);
 
     if (!json_is_boolean(value))
-        return MPL_REFUSE(r->ctx, "%.200s: '%s' is missing, or neither true nor false", r->path,
+        return MPL_REFUSE(in->ctx, "%.200s: '%s' is missing, or neither true nor false", in->path,
                           key);
     *out = json_is_true(value);
     return MPL_OK;
 }
 
 /* Whether `key` says fast. */
-static mpl_status get_memory(const reader *r, const json_t *object, const char *key, bool *fast)
+static mpl_status get_memory(const reader *in, const json_t *object, const char *key, bool *fast)
 {
     const char *text = json_string_value(json_object_get(object, key));
 
     if (text == NULL || (strcmp(text, "fast") != 0 && strcmp(text, "slow") != 0))
-        return MPL_REFUSE(r->ctx, "%.200s: '%s' is neither fast nor slow", r->path, key);
+        return MPL_REFUSE(in->ctx, "%.200s: '%s' is neither fast nor slow", in->path, key);
     *fast = strcmp(text, "fast") == 0;
     return MPL_OK;
 }
 
-static mpl_status read_problem(reader *r)
+static mpl_status read_problem(reader *in)
 {
     json_t *buffers = NULL, *uses = NULL;
-    const char *name = json_string_value(json_object_get(r->body, "name"));
+    const char *name = json_string_value(json_object_get(in->body, "name"));
     size_t n_uses = 0, n;
     uint64_t number = 0;
 
-    MPL_PASS(get_list(r, r->body, "buffers", &buffers));
+    MPL_PASS(get_list(in, in->body, "buffers", &buffers));
     n = json_array_size(buffers);
     for (size_t b = 0; b < n; b++) {
-        MPL_PASS(get_list(r, json_array_get(buffers, b), "uses", &uses));
+        MPL_PASS(get_list(in, json_array_get(buffers, b), "uses", &uses));
         n_uses += json_array_size(uses);
     }
     if (n_uses >= MPL_NONE / 4)
-        return MPL_REFUSE(r->ctx, "%.200s: too many uses", r->path);
-    MPL_PASS(mpl_residency_problem_new(r->ctx, name != NULL ? name : "", (uint32_t)n,
-                                       (uint32_t)n_uses, &r->p));
-    MPL_PASS(number_of(r, r->body, "n_steps", MPL_NONE / 4, &number));
-    r->p->n_steps = (uint32_t)number;
-    MPL_PASS(number_of(r, r->body, "align", MPL_NONE / 4, &number));
-    r->p->align = (uint32_t)number;
-    MPL_PASS(number_of(r, r->body, "capacity", INT64_MAX, &r->p->capacity));
-    MPL_PASS(number_of(r, r->body, "move_price", INT64_MAX, &r->p->move_price));
-    MPL_PASS(number_of(r, r->body, "slow_price", INT64_MAX, &r->p->slow_price));
+        return MPL_REFUSE(in->ctx, "%.200s: too many uses", in->path);
+    MPL_PASS(mpl_residency_problem_new(in->ctx, name != NULL ? name : "", (uint32_t)n,
+                                       (uint32_t)n_uses, &in->p));
+    MPL_PASS(number_of(in, in->body, "n_steps", MPL_NONE / 4, &number));
+    in->p->n_steps = (uint32_t)number;
+    MPL_PASS(number_of(in, in->body, "align", MPL_NONE / 4, &number));
+    in->p->align = (uint32_t)number;
+    MPL_PASS(number_of(in, in->body, "capacity", INT64_MAX, &in->p->capacity));
+    MPL_PASS(number_of(in, in->body, "move_price", INT64_MAX, &in->p->move_price));
+    MPL_PASS(number_of(in, in->body, "slow_price", INT64_MAX, &in->p->slow_price));
     for (size_t b = 0; b < n; b++) {
         const json_t *one = json_array_get(buffers, b);
 
         name = json_string_value(json_object_get(one, "name"));
         if (name != NULL)
-            MPL_PASS(mpl_copy_text(r->ctx, r->p->buffer_name[b], name));
-        MPL_PASS(number_of(r, one, "bytes", INT64_MAX, &r->p->bytes[b]));
-        r->p->begin[b + 1] =
-            r->p->begin[b] + (uint32_t)json_array_size(json_object_get(one, "uses"));
+            MPL_PASS(mpl_copy_text(in->ctx, in->p->buffer_name[b], name));
+        MPL_PASS(number_of(in, one, "bytes", INT64_MAX, &in->p->bytes[b]));
+        in->p->begin[b + 1] =
+            in->p->begin[b] + (uint32_t)json_array_size(json_object_get(one, "uses"));
     }
     return MPL_OK;
 }
 
-static mpl_status read_uses(reader *r)
+static mpl_status read_uses(reader *in)
 {
     json_t *buffers = NULL;
 
-    MPL_PASS(get_list(r, r->body, "buffers", &buffers));
-    for (mpl_buffer b = 0; b < r->p->n; b++) {
+    MPL_PASS(get_list(in, in->body, "buffers", &buffers));
+    for (mpl_buffer b = 0; b < in->p->n; b++) {
         const json_t *uses = json_object_get(json_array_get(buffers, b), "uses");
 
-        for (uint32_t i = r->p->begin[b]; i < r->p->begin[b + 1]; i++) {
-            const json_t *one = json_array_get(uses, i - r->p->begin[b]);
+        for (uint32_t i = in->p->begin[b]; i < in->p->begin[b + 1]; i++) {
+            const json_t *one = json_array_get(uses, i - in->p->begin[b]);
             bool writes = false, fast = false, kept = false;
             uint64_t step = 0;
 
-            MPL_PASS(number_of(r, one, "step", MPL_NONE / 4, &step));
-            MPL_PASS(get_flag(r, one, "writes", &writes));
-            MPL_PASS(get_memory(r, one, "memory", &fast));
-            MPL_PASS(number_of(r, one, "offset", INT64_MAX, &r->plan->place[i]));
-            MPL_PASS(get_flag(r, one, "kept", &kept));
-            r->p->at[i] = (uint32_t)step;
-            r->p->writes[i] = writes, r->plan->fast[i] = fast, r->plan->kept[i] = kept;
+            MPL_PASS(number_of(in, one, "step", MPL_NONE / 4, &step));
+            MPL_PASS(get_flag(in, one, "writes", &writes));
+            MPL_PASS(get_memory(in, one, "memory", &fast));
+            MPL_PASS(number_of(in, one, "offset", INT64_MAX, &in->plan->place[i]));
+            MPL_PASS(get_flag(in, one, "kept", &kept));
+            in->p->at[i] = (uint32_t)step;
+            in->p->writes[i] = writes, in->plan->fast[i] = fast, in->plan->kept[i] = kept;
         }
     }
     return MPL_OK;
 }
 
-static mpl_status read_moves(reader *r)
+static mpl_status read_moves(reader *in)
 {
     json_t *list = NULL;
 
-    MPL_PASS(get_list(r, r->body, "moves", &list));
-    r->plan->n_moves = (uint32_t)json_array_size(list);
-    MPL_PASS(mpl_new(r->ctx, r->plan->move, r->plan->n_moves));
-    for (uint32_t k = 0; k < r->plan->n_moves; k++) {
+    MPL_PASS(get_list(in, in->body, "moves", &list));
+    in->plan->n_moves = (uint32_t)json_array_size(list);
+    MPL_PASS(mpl_new(in->ctx, in->plan->move, in->plan->n_moves));
+    for (uint32_t k = 0; k < in->plan->n_moves; k++) {
         const json_t *one = json_array_get(list, k);
-        mpl_move *m = &r->plan->move[k];
+        mpl_move *move = &in->plan->move[k];
         uint64_t step = 0, buffer = 0, from = 0, to = 0;
         bool from_fast = false, to_fast = false;
 
-        MPL_PASS(number_of(r, one, "step", MPL_NONE / 4, &step));
-        MPL_PASS(number_of(r, one, "buffer", MPL_NONE / 4, &buffer));
-        MPL_PASS(get_memory(r, one, "from", &from_fast));
-        MPL_PASS(get_memory(r, one, "to", &to_fast));
-        MPL_PASS(number_of(r, one, "from_offset", INT64_MAX, &from));
-        MPL_PASS(number_of(r, one, "to_offset", INT64_MAX, &to));
+        MPL_PASS(number_of(in, one, "step", MPL_NONE / 4, &step));
+        MPL_PASS(number_of(in, one, "buffer", MPL_NONE / 4, &buffer));
+        MPL_PASS(get_memory(in, one, "from", &from_fast));
+        MPL_PASS(get_memory(in, one, "to", &to_fast));
+        MPL_PASS(number_of(in, one, "from_offset", INT64_MAX, &from));
+        MPL_PASS(number_of(in, one, "to_offset", INT64_MAX, &to));
         if (from_fast == to_fast)
-            return MPL_REFUSE(r->ctx, "%.200s: move %" PRIu32 " stays in one memory", r->path, k);
-        *m = (mpl_move){.step = (uint32_t)step, .buffer = (mpl_buffer)buffer, .to_fast = to_fast};
-        m->from = m->step;
-        if (r->p->bandwidth > 0) {
-            MPL_PASS(number_of(r, one, "from_step", MPL_NONE / 4, &step));
-            MPL_PASS(number_of(r, one, "start_ns", INT64_MAX, &m->start_ns));
-            m->from = (uint32_t)step;
+            return MPL_REFUSE(in->ctx, "%.200s: move %" PRIu32 " stays in one memory", in->path, k);
+        *move =
+            (mpl_move){.step = (uint32_t)step, .buffer = (mpl_buffer)buffer, .to_fast = to_fast};
+        move->from = move->step;
+        if (in->p->bandwidth > 0) {
+            MPL_PASS(number_of(in, one, "from_step", MPL_NONE / 4, &step));
+            MPL_PASS(number_of(in, one, "start_ns", INT64_MAX, &move->start_ns));
+            move->from = (uint32_t)step;
         }
-        m->fast_at = to_fast ? to : from;
-        m->slow_at = to_fast ? from : to;
+        move->fast_at = to_fast ? to : from;
+        move->slow_at = to_fast ? from : to;
     }
     return MPL_OK;
 }
 
 /* What a file with a bandwidth has besides. */
-static mpl_status read_times(reader *r)
+static mpl_status read_times(reader *in)
 {
     json_t *list = NULL;
 
-    if (json_object_get(r->body, "bandwidth") == NULL)
+    if (json_object_get(in->body, "bandwidth") == NULL)
         return MPL_OK;
-    MPL_PASS(number_of(r, r->body, "bandwidth", INT64_MAX, &r->p->bandwidth));
-    MPL_PASS(get_list(r, r->body, "step_ns", &list));
-    if (r->p->bandwidth == 0 || json_array_size(list) != r->p->n_steps)
-        return MPL_REFUSE(r->ctx, "%.200s: 'step_ns' has not one of each step, or 'bandwidth' is 0",
-                          r->path);
-    MPL_PASS(mpl_new(r->ctx, r->p->step_ns, r->p->n_steps));
-    for (uint32_t s = 0; s < r->p->n_steps; s++)
-        MPL_PASS(get_number(r, json_array_get(list, s), "step_ns", INT64_MAX, &r->p->step_ns[s]));
-    MPL_PASS(number_of(r, r->body, "stall_ns", INT64_MAX, &r->plan->stall_ns));
-    MPL_PASS(number_of(r, r->body, "stall_bound_ns", INT64_MAX, &r->plan->stall_bound));
-    return get_flag(r, r->body, "stall_search", &r->plan->stall_searched);
+    MPL_PASS(number_of(in, in->body, "bandwidth", INT64_MAX, &in->p->bandwidth));
+    MPL_PASS(get_list(in, in->body, "step_ns", &list));
+    if (in->p->bandwidth == 0 || json_array_size(list) != in->p->n_steps)
+        return MPL_REFUSE(
+            in->ctx, "%.200s: 'step_ns' has not one of each step, or 'bandwidth' is 0", in->path);
+    MPL_PASS(mpl_new(in->ctx, in->p->step_ns, in->p->n_steps));
+    for (uint32_t s = 0; s < in->p->n_steps; s++)
+        MPL_PASS(get_number(in, json_array_get(list, s), "step_ns", INT64_MAX, &in->p->step_ns[s]));
+    MPL_PASS(number_of(in, in->body, "stall_ns", INT64_MAX, &in->plan->stall_ns));
+    MPL_PASS(number_of(in, in->body, "stall_bound_ns", INT64_MAX, &in->plan->stall_bound));
+    return get_flag(in, in->body, "stall_search", &in->plan->stall_searched);
 }
 
-static mpl_status read_figures(reader *r)
+static mpl_status read_figures(reader *in)
 {
-    mpl_residency_plan *plan = r->plan;
+    mpl_residency_plan *plan = in->plan;
     const struct {
         const char *key;
         uint64_t *to;
@@ -278,14 +280,14 @@ static mpl_status read_figures(reader *r)
     json_t *prices = NULL;
 
     for (size_t i = 0; i < sizeof figure / sizeof *figure; i++)
-        MPL_PASS(number_of(r, r->body, figure[i].key, INT64_MAX, figure[i].to));
-    MPL_PASS(get_flag(r, r->body, "search", &plan->searched));
-    plan->programmed = json_is_true(json_object_get(r->body, "program"));
-    MPL_PASS(get_list(r, r->body, "step_prices", &prices));
-    if (json_array_size(prices) != r->p->n_steps)
-        return MPL_REFUSE(r->ctx, "%.200s: 'step_prices' has not one of each step", r->path);
-    for (uint32_t s = 0; s < r->p->n_steps; s++)
-        MPL_PASS(get_number(r, json_array_get(prices, s), "step_prices", INT64_MAX,
+        MPL_PASS(number_of(in, in->body, figure[i].key, INT64_MAX, figure[i].to));
+    MPL_PASS(get_flag(in, in->body, "search", &plan->searched));
+    plan->programmed = json_is_true(json_object_get(in->body, "program"));
+    MPL_PASS(get_list(in, in->body, "step_prices", &prices));
+    if (json_array_size(prices) != in->p->n_steps)
+        return MPL_REFUSE(in->ctx, "%.200s: 'step_prices' has not one of each step", in->path);
+    for (uint32_t s = 0; s < in->p->n_steps; s++)
+        MPL_PASS(get_number(in, json_array_get(prices, s), "step_prices", INT64_MAX,
                             &plan->step_price[s]));
     return MPL_OK;
 }

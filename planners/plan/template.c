@@ -13,37 +13,37 @@ static void code_free(mpl_ctx *ctx, mpl_template_code *code)
                   code->upper, code);
 }
 
-void mpl_template_free(mpl_ctx *ctx, mpl_template *t)
+void mpl_template_free(mpl_ctx *ctx, mpl_template *tmpl)
 {
-    if (t == NULL)
+    if (tmpl == NULL)
         return;
-    for (uint32_t i = 0; t->cell != NULL && i < t->n_cells; i++) {
-        mpl_template_cell *cell = &t->cell[i];
+    for (uint32_t i = 0; tmpl->cell != NULL && i < tmpl->n_cells; i++) {
+        mpl_template_cell *cell = &tmpl->cell[i];
 
         mpl_box_free(ctx, &cell->box);
         code_free(ctx, cell->code);
         mpl_free_each(ctx, cell->on, cell->below, cell->above, cell->offset, cell->arena,
                       cell->regret.at);
     }
-    if (t->owned != NULL)
-        mpl_exprs_free(ctx, t->owned->x);
-    mpl_sym_problem_free(ctx, t->owned);
-    mpl_free_each(ctx, t->cell, t->load_begin, t->load, t);
+    if (tmpl->owned != NULL)
+        mpl_exprs_free(ctx, tmpl->owned->x);
+    mpl_sym_problem_free(ctx, tmpl->owned);
+    mpl_free_each(ctx, tmpl->cell, tmpl->load_begin, tmpl->load, tmpl);
 }
 
 mpl_status mpl_template_new(mpl_ctx *ctx, const mpl_sym_problem *problem, uint32_t n_cells,
                             mpl_template **out)
 {
     mpl_status st = MPL_OK;
-    mpl_template *t = NULL;
+    mpl_template *tmpl = NULL;
     uint32_t n = problem->at->n;
 
-    MPL_TRY(mpl_new(ctx, t, 1));
-    t->n_cells = n_cells;
-    MPL_TRY(mpl_new(ctx, t->cell, n_cells));
-    MPL_TRY(mpl_new(ctx, t->load_begin, 1));
+    MPL_TRY(mpl_new(ctx, tmpl, 1));
+    tmpl->n_cells = n_cells;
+    MPL_TRY(mpl_new(ctx, tmpl->cell, n_cells));
+    MPL_TRY(mpl_new(ctx, tmpl->load_begin, 1));
     for (uint32_t i = 0; i < n_cells; i++) {
-        mpl_template_cell *cell = &t->cell[i];
+        mpl_template_cell *cell = &tmpl->cell[i];
 
         MPL_TRY(mpl_box_new(ctx, problem->x, &cell->box));
         MPL_TRY(mpl_new(ctx, cell->on, n));
@@ -51,10 +51,10 @@ mpl_status mpl_template_new(mpl_ctx *ctx, const mpl_sym_problem *problem, uint32
             cell->on[b] = b;
         cell->regret.most = UINT64_MAX;
     }
-    t->problem = problem;
-    *out = t, t = NULL;
+    tmpl->problem = problem;
+    *out = tmpl, tmpl = NULL;
 out:
-    mpl_template_free(ctx, t);
+    mpl_template_free(ctx, tmpl);
     return st;
 }
 
@@ -81,73 +81,74 @@ static uint32_t value_index(mpl_template_code *code, uint32_t *index_of, mpl_exp
 }
 
 /* Finds the different expressions, and what each buffer is placed on. */
-static mpl_status find_values(coder *c)
+static mpl_status find_values(coder *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = c->sp->at;
+    const mpl_problem *p = self->sp->at;
     mpl_expr most = 0;
     uint32_t *index_of = NULL;
 
     for (mpl_buffer b = 0; b < p->n; b++) {
-        most = c->sp->bytes[b] > most ? c->sp->bytes[b] : most;
-        if (p->inside != NULL && c->sp->inside_at[b] > most)
-            most = c->sp->inside_at[b];
+        most = self->sp->bytes[b] > most ? self->sp->bytes[b] : most;
+        if (p->inside != NULL && self->sp->inside_at[b] > most)
+            most = self->sp->inside_at[b];
     }
-    MPL_TRY(mpl_new(c->ctx, index_of, (size_t)most + 1));
+    MPL_TRY(mpl_new(self->ctx, index_of, (size_t)most + 1));
     for (mpl_buffer b = 0; b < p->n; b++) {
-        bool part = p->inside != NULL && p->inside[b] != b, on = c->cell->on[b] != b;
+        bool part = p->inside != NULL && p->inside[b] != b, on = self->cell->on[b] != b;
 
-        if (c->cell->on[b] >= p->n || (part && on))
-            MPL_FAIL(c->ctx, MPL_EINPUT, "buffer %u cannot have the offset of %u: %s", b,
-                     c->cell->on[b], part ? "it is a part of a family" : "there is none");
-        c->code->bytes[b] = value_index(c->code, index_of, c->sp->bytes[b]);
-        c->code->distance[b] = value_index(c->code, index_of, part ? c->sp->inside_at[b] : 0);
-        c->code->parent[b] = part ? p->inside[b] : c->cell->on[b];
+        if (self->cell->on[b] >= p->n || (part && on))
+            MPL_FAIL(self->ctx, MPL_EINPUT, "buffer %u cannot have the offset of %u: %s", b,
+                     self->cell->on[b], part ? "it is a part of a family" : "there is none");
+        self->code->bytes[b] = value_index(self->code, index_of, self->sp->bytes[b]);
+        self->code->distance[b] =
+            value_index(self->code, index_of, part ? self->sp->inside_at[b] : 0);
+        self->code->parent[b] = part ? p->inside[b] : self->cell->on[b];
     }
 out:
-    mpl_free(c->ctx, index_of);
+    mpl_free(self->ctx, index_of);
     return st;
 }
 
 /* Finds the root of each buffer; `rank` is scratch. */
-static mpl_status find_bodies(coder *c)
+static mpl_status find_bodies(coder *self)
 {
-    const mpl_problem *p = c->sp->at;
+    const mpl_problem *p = self->sp->at;
 
     for (mpl_buffer b = 0; b < p->n; b++) {
         mpl_buffer root = b;
 
-        for (uint32_t i = 0; c->code->parent[root] != root; i++) {
-            root = c->code->parent[root];
+        for (uint32_t i = 0; self->code->parent[root] != root; i++) {
+            root = self->code->parent[root];
             if (i == p->n)
-                return MPL_REFUSE(c->ctx, "buffer %u has its own offset, by way of others", b);
+                return MPL_REFUSE(self->ctx, "buffer %u has its own offset, by way of others", b);
         }
         if (p->pool[root] != p->pool[b])
-            return MPL_REFUSE(c->ctx, "buffers %u and %u are of different pools", root, b);
-        c->body[b] = root;
+            return MPL_REFUSE(self->ctx, "buffers %u and %u are of different pools", root, b);
+        self->body[b] = root;
     }
-    for (uint32_t i = 0; i < c->cell->n_relations; i++) {
-        mpl_buffer low = c->cell->below[i], high = c->cell->above[i];
+    for (uint32_t i = 0; i < self->cell->n_relations; i++) {
+        mpl_buffer low = self->cell->below[i], high = self->cell->above[i];
 
         if (low >= p->n || high >= p->n || p->pool[low] != p->pool[high] ||
-            c->body[low] == c->body[high])
-            return MPL_REFUSE(c->ctx, "buffer %u cannot lie below %u", low, high);
+            self->body[low] == self->body[high])
+            return MPL_REFUSE(self->ctx, "buffer %u cannot lie below %u", low, high);
     }
     return MPL_OK;
 }
 
 /* Groups buffers by root, in ids; then moves each behind what it is placed on. */
-static mpl_status list_members(coder *c, uint32_t **begin, mpl_buffer **member)
+static mpl_status list_members(coder *self, uint32_t **begin, mpl_buffer **member)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = c->sp->at;
+    const mpl_problem *p = self->sp->at;
     uint8_t *listed = NULL;
 
-    MPL_TRY(mpl_new(c->ctx, listed, p->n));
-    MPL_TRY(mpl_lists_new(c->ctx, p->n, p->n, c->body, NULL, begin, member));
+    MPL_TRY(mpl_new(self->ctx, listed, p->n));
+    MPL_TRY(mpl_lists_new(self->ctx, p->n, p->n, self->body, NULL, begin, member));
     for (mpl_buffer r = 0; r < p->n; r++)
         for (uint32_t from = (*begin)[r], end = (*begin)[r + 1], i = from; i < end;) {
-            mpl_buffer b = (*member)[i], on = c->code->parent[b];
+            mpl_buffer b = (*member)[i], on = self->code->parent[b];
 
             if (on == b || listed[on]) {
                 (*member)[i] = (*member)[from], (*member)[from++] = b;
@@ -157,46 +158,46 @@ static mpl_status list_members(coder *c, uint32_t **begin, mpl_buffer **member)
             }
         }
 out:
-    mpl_free(c->ctx, listed);
+    mpl_free(self->ctx, listed);
     return st;
 }
 
 /* Copies the members of the body at `r`, which is the next one in the order. */
-static void put_body(coder *c, mpl_buffer r, const uint32_t *begin, const mpl_buffer *member)
+static void put_body(coder *self, mpl_buffer r, const uint32_t *begin, const mpl_buffer *member)
 {
-    mpl_template_code *code = c->code;
+    mpl_template_code *code = self->code;
     uint32_t k = code->n_bodies++, at = code->body_begin[k];
 
     code->align[k] = 1;
     for (uint32_t i = begin[r]; i < begin[r + 1]; i++) {
-        uint32_t align = c->sp->at->align[member[i]];
+        uint32_t align = self->sp->at->align[member[i]];
 
         code->align[k] = align > code->align[k] ? align : code->align[k];
         code->member[at++] = member[i];
     }
     code->body_begin[k + 1] = at;
-    c->rank[r] = k;
+    self->rank[r] = k;
 }
 
 /* Orders the bodies by the relations, the lowest id first among those that are free. */
-static mpl_status order_bodies(coder *c)
+static mpl_status order_bodies(coder *self)
 {
     mpl_status st = MPL_OK;
-    uint32_t n = c->sp->at->n, n_rules = c->cell->n_relations, *begin = NULL, *key = NULL,
+    uint32_t n = self->sp->at->n, n_rules = self->cell->n_relations, *begin = NULL, *key = NULL,
              *up_begin = NULL, *up = NULL;
     mpl_buffer *member = NULL;
     uint64_t *is_free = NULL;
 
-    MPL_TRY(mpl_new(c->ctx, key, n_rules));
-    MPL_TRY(mpl_new(c->ctx, is_free, n / 64 + 1));
-    MPL_TRY(list_members(c, &begin, &member));
+    MPL_TRY(mpl_new(self->ctx, key, n_rules));
+    MPL_TRY(mpl_new(self->ctx, is_free, n / 64 + 1));
+    MPL_TRY(list_members(self, &begin, &member));
     for (uint32_t i = 0; i < n_rules; i++) {
-        key[i] = c->body[c->cell->below[i]];
-        c->waiting[c->body[c->cell->above[i]]]++;
+        key[i] = self->body[self->cell->below[i]];
+        self->waiting[self->body[self->cell->above[i]]]++;
     }
-    MPL_TRY(mpl_lists_new(c->ctx, n, n_rules, key, c->cell->above, &up_begin, &up));
+    MPL_TRY(mpl_lists_new(self->ctx, n, n_rules, key, self->cell->above, &up_begin, &up));
     for (mpl_buffer b = 0; b < n; b++)
-        if (c->body[b] == b && c->waiting[b] == 0)
+        if (self->body[b] == b && self->waiting[b] == 0)
             mpl_bit_add(is_free, b);
     for (uint32_t word = 0; word <= n / 64;) {
         mpl_buffer r;
@@ -207,51 +208,51 @@ static mpl_status order_bodies(coder *c)
         }
         r = word * 64 + (uint32_t)__builtin_ctzll(is_free[word]);
         mpl_bit_drop(is_free, r);
-        put_body(c, r, begin, member);
+        put_body(self, r, begin, member);
         for (uint32_t i = up_begin[r]; i < up_begin[r + 1]; i++) {
-            mpl_buffer above = c->body[up[i]];
+            mpl_buffer above = self->body[up[i]];
 
-            if (--c->waiting[above] == 0) {
+            if (--self->waiting[above] == 0) {
                 mpl_bit_add(is_free, above);
                 word = above / 64 < word ? above / 64 : word;
             }
         }
     }
     for (mpl_buffer b = 0; b < n; b++)
-        if (c->body[b] == b && c->waiting[b] > 0)
-            MPL_FAIL(c->ctx, MPL_EINPUT, "relations run in a circle through buffer %u", b);
+        if (self->body[b] == b && self->waiting[b] > 0)
+            MPL_FAIL(self->ctx, MPL_EINPUT, "relations run in a circle through buffer %u", b);
 out:
-    mpl_free_each(c->ctx, begin, key, up_begin, up, member, is_free);
+    mpl_free_each(self->ctx, begin, key, up_begin, up, member, is_free);
     return st;
 }
 
 /* Groups the relations by the body above. */
-static mpl_status list_rules(coder *c)
+static mpl_status list_rules(coder *self)
 {
     mpl_status st = MPL_OK;
-    uint32_t n_rules = c->cell->n_relations, *key = NULL, *item = NULL;
+    uint32_t n_rules = self->cell->n_relations, *key = NULL, *item = NULL;
 
-    MPL_TRY(mpl_new(c->ctx, key, n_rules));
+    MPL_TRY(mpl_new(self->ctx, key, n_rules));
     for (uint32_t i = 0; i < n_rules; i++)
-        key[i] = c->rank[c->body[c->cell->above[i]]];
-    MPL_TRY(
-        mpl_lists_new(c->ctx, c->code->n_bodies, n_rules, key, NULL, &c->code->rule_begin, &item));
-    MPL_TRY(mpl_new_each(c->ctx, n_rules, c->code->lower, c->code->upper));
+        key[i] = self->rank[self->body[self->cell->above[i]]];
+    MPL_TRY(mpl_lists_new(self->ctx, self->code->n_bodies, n_rules, key, NULL,
+                          &self->code->rule_begin, &item));
+    MPL_TRY(mpl_new_each(self->ctx, n_rules, self->code->lower, self->code->upper));
     for (uint32_t i = 0; i < n_rules; i++) {
-        c->code->lower[i] = c->cell->below[item[i]];
-        c->code->upper[i] = c->cell->above[item[i]];
+        self->code->lower[i] = self->cell->below[item[i]];
+        self->code->upper[i] = self->cell->above[item[i]];
     }
 out:
-    mpl_free_each(c->ctx, key, item);
+    mpl_free_each(self->ctx, key, item);
     return st;
 }
 
-mpl_status mpl_template_ready_cell(mpl_ctx *ctx, mpl_template *t, uint32_t k)
+mpl_status mpl_template_ready_cell(mpl_ctx *ctx, mpl_template *tmpl, uint32_t k)
 {
     mpl_status st = MPL_OK;
-    mpl_template_cell *cell = &t->cell[k];
-    uint32_t n = t->problem->at->n;
-    coder c = {.ctx = ctx, .sp = t->problem, .cell = cell};
+    mpl_template_cell *cell = &tmpl->cell[k];
+    uint32_t n = tmpl->problem->at->n;
+    coder c = {.ctx = ctx, .sp = tmpl->problem, .cell = cell};
 
     MPL_TRY(mpl_new(ctx, c.code, 1));
     MPL_TRY(mpl_new_each(ctx, n + 1, c.code->bytes, c.code->body_begin, c.code->member,
@@ -270,43 +271,44 @@ out:
     return st;
 }
 
-mpl_status mpl_template_ready(mpl_ctx *ctx, mpl_template *t)
+mpl_status mpl_template_ready(mpl_ctx *ctx, mpl_template *tmpl)
 {
-    for (uint32_t i = 0; i < t->n_cells; i++)
-        MPL_PASS(mpl_template_ready_cell(ctx, t, i));
+    for (uint32_t i = 0; i < tmpl->n_cells; i++)
+        MPL_PASS(mpl_template_ready_cell(ctx, tmpl, i));
     return MPL_OK;
 }
 
 /* ---- a shape ---- */
 
-static mpl_status refuse_shape(mpl_ctx *ctx, const mpl_exprs *x, const int64_t *value)
+static mpl_status refuse_shape(mpl_ctx *ctx, const mpl_exprs *exprs, const int64_t *value)
 {
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++) {
-        const mpl_symbol *s = mpl_exprs_symbol(x, i);
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++) {
+        const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
 
-        if (value[i] < s->first || value[i] > s->last || (value[i] - s->first) % s->step != 0)
+        if (value[i] < symbol->first || value[i] > symbol->last ||
+            (value[i] - symbol->first) % symbol->step != 0)
             return MPL_REFUSE(ctx,
                               "%.60s = %" PRId64 ": the template is for %" PRId64 "..%" PRId64
                               " in steps of %" PRId64,
-                              s->name, value[i], s->first, s->last, s->step);
+                              symbol->name, value[i], symbol->first, symbol->last, symbol->step);
     }
     return MPL_REFUSE(ctx, "the shape breaks a relation between the template's symbols");
 }
 
-mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *t, const int64_t *value,
+mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *tmpl, const int64_t *value,
                              uint32_t *cell)
 {
-    const mpl_exprs *x = t->problem->x;
+    const mpl_exprs *exprs = tmpl->problem->x;
 
-    if (!mpl_point_allowed(x, value))
-        return refuse_shape(ctx, x, value);
-    for (uint32_t k = 0; k < t->n_cells; k++) {
-        const mpl_box *box = &t->cell[k].box;
+    if (!mpl_point_allowed(exprs, value))
+        return refuse_shape(ctx, exprs, value);
+    for (uint32_t k = 0; k < tmpl->n_cells; k++) {
+        const mpl_box *box = &tmpl->cell[k].box;
         bool in = true;
 
         for (uint32_t i = 0; i < box->n && in; i++) {
-            const mpl_symbol *s = mpl_exprs_symbol(x, i);
-            int64_t count = (value[i] - s->first) / s->step;
+            const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
+            int64_t count = (value[i] - symbol->first) / symbol->step;
 
             in = box->low[i] <= count && count <= box->high[i];
         }
@@ -318,10 +320,10 @@ mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *t, const int64_t 
     return MPL_REFUSE(ctx, "no cell of the template holds the shape");
 }
 
-static bool evaluate(const mpl_template *t, mpl_template_code *code, const int64_t *value)
+static bool evaluate(const mpl_template *tmpl, mpl_template_code *code, const int64_t *value)
 {
     for (uint32_t i = 0; i < code->n_values; i++)
-        if (!mpl_expr_eval(t->problem->x, code->value_of[i], value, &code->value[i]) ||
+        if (!mpl_expr_eval(tmpl->problem->x, code->value_of[i], value, &code->value[i]) ||
             code->value[i] < 0 || code->value[i] > MOST_BYTES)
             return false;
     return true;
@@ -346,17 +348,17 @@ static uint64_t start_of(const mpl_template_cell *cell, uint32_t k, const uint64
     return mpl_align_up(start, code->align[k]);
 }
 
-mpl_status mpl_template_offsets(mpl_ctx *ctx, const mpl_template *t, const int64_t *value,
+mpl_status mpl_template_offsets(mpl_ctx *ctx, const mpl_template *tmpl, const int64_t *value,
                                 uint64_t *offset, uint64_t *bytes, uint64_t *pool_bytes)
 {
-    const mpl_problem *p = t->problem->at;
+    const mpl_problem *p = tmpl->problem->at;
     const mpl_template_cell *cell;
     const mpl_template_code *code;
     uint32_t which;
 
-    MPL_PASS(mpl_template_find(ctx, t, value, &which));
-    cell = &t->cell[which], code = cell->code;
-    if (!evaluate(t, cell->code, value))
+    MPL_PASS(mpl_template_find(ctx, tmpl, value, &which));
+    cell = &tmpl->cell[which], code = cell->code;
+    if (!evaluate(tmpl, cell->code, value))
         return MPL_REFUSE(ctx, "the sizes of this shape do not fit in 2^62 bytes");
     for (uint32_t i = 0; pool_bytes != NULL && i < p->n_pools; i++)
         pool_bytes[i] = cell->arena != NULL ? cell->arena[i] : 0;

@@ -48,15 +48,15 @@ typedef struct mpl_template {
 /* Cells without relations, each of the whole range; no loads. Borrows the problem. */
 mpl_status mpl_template_new(mpl_ctx *ctx, const mpl_sym_problem *problem, uint32_t n_cells,
                             mpl_template **out);
-void mpl_template_free(mpl_ctx *ctx, mpl_template *t);
+void mpl_template_free(mpl_ctx *ctx, mpl_template *tmpl);
 
 /* Prepares the cells for mpl_template_offsets. MPL_EINPUT: ids out of range, relations that run in
  * a circle, buffers of a family that cannot have the offset they are given. */
-mpl_status mpl_template_ready(mpl_ctx *ctx, mpl_template *t);
-mpl_status mpl_template_ready_cell(mpl_ctx *ctx, mpl_template *t, uint32_t k); /* one of them */
+mpl_status mpl_template_ready(mpl_ctx *ctx, mpl_template *tmpl);
+mpl_status mpl_template_ready_cell(mpl_ctx *ctx, mpl_template *tmpl, uint32_t k); /* one of them */
 
 /* The cell of a shape, value[symbols]. MPL_EINPUT names the symbol or relation: no such shape. */
-mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *t, const int64_t *value,
+mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *tmpl, const int64_t *value,
                              uint32_t *cell);
 
 /* Offsets at the shape value[symbols]: offset[n] from the base of each buffer's pool, bytes[n] (may
@@ -64,7 +64,7 @@ mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *t, const int64_t 
  * what is reserved [byte]. Allocates
  * nothing; a template is evaluated by one thread at a time. MPL_EINPUT: no such shape, or a sum
  * exceeds 2^62. O(buffers + relations + terms of different sizes). */
-mpl_status mpl_template_offsets(mpl_ctx *ctx, const mpl_template *t, const int64_t *value,
+mpl_status mpl_template_offsets(mpl_ctx *ctx, const mpl_template *tmpl, const int64_t *value,
                                 uint64_t *offset, uint64_t *bytes, uint64_t *pool_bytes);
 
 /* ---- for what makes templates, and code from them ---- */

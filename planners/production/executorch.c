@@ -13,42 +13,44 @@
 #include "planners/production/production.h"
 
 /* The end of the highest buffer of an object that is alive with b, from its begin; 0: none. */
-static uint64_t highest(const mpl_objects *o, mpl_buffer b, uint32_t object, const uint64_t *offset)
+static uint64_t highest(const mpl_objects *objects, mpl_buffer b, uint32_t object,
+                        const uint64_t *offset)
 {
-    const mpl_problem *p = o->p;
+    const mpl_problem *p = objects->p;
     uint64_t end = 0;
 
-    for (mpl_buffer c = o->newest[object]; c != MPL_NONE; c = o->older[c])
+    for (mpl_buffer c = objects->newest[object]; c != MPL_NONE; c = objects->older[c])
         if (p->birth[b] < p->death[c] && p->birth[c] < p->death[b])
-            end = mpl_max_u64(end, offset[c] + o->bytes[c] - o->begin[object]);
+            end = mpl_max_u64(end, offset[c] + objects->bytes[c] - objects->begin[object]);
     return end;
 }
 
-static void pick(mpl_objects *o, mpl_buffer b, bool overlap, uint64_t *offset)
+static void pick(mpl_objects *objects, mpl_buffer b, bool overlap, uint64_t *offset)
 {
     uint32_t fits = MPL_NONE;
     uint64_t at = 0;
 
-    for (uint32_t i = 0; i < o->n; i++) {
+    for (uint32_t i = 0; i < objects->n; i++) {
         uint64_t end;
 
-        if (o->pool[i] != o->p->pool[b])
+        if (objects->pool[i] != objects->p->pool[b])
             continue;
-        end = highest(o, b, i, offset);
+        end = highest(objects, b, i, offset);
         if (end == 0) {
-            mpl_objects_put(o, b, i, o->begin[i], offset);
+            mpl_objects_put(objects, b, i, objects->begin[i], offset);
             return;
         }
-        if (overlap && fits == MPL_NONE && o->bytes[b] <= o->end[i] - o->begin[i] - end) {
+        if (overlap && fits == MPL_NONE &&
+            objects->bytes[b] <= objects->end[i] - objects->begin[i] - end) {
             fits = i;
-            at = o->begin[i] + end;
+            at = objects->begin[i] + end;
         }
     }
     if (fits == MPL_NONE) {
-        fits = mpl_objects_open(o, b);
-        at = o->begin[fits];
+        fits = mpl_objects_open(objects, b);
+        at = objects->begin[fits];
     }
-    mpl_objects_put(o, b, fits, at, offset);
+    mpl_objects_put(objects, b, fits, at, offset);
 }
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)

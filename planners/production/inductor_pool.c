@@ -46,97 +46,99 @@ typedef struct tree {
     uint32_t n_slots, n_tenants, root;
 } tree;
 
-static uint32_t add_slot(tree *t, uint64_t bytes)
+static uint32_t add_slot(tree *self, uint64_t bytes)
 {
-    t->slot[t->n_slots] = (slot){.bytes = bytes, .pair = MPL_NONE, .first = MPL_NONE};
-    return t->n_slots++;
+    self->slot[self->n_slots] = (slot){.bytes = bytes, .pair = MPL_NONE, .first = MPL_NONE};
+    return self->n_slots++;
 }
 
-static uint32_t add_tenant(tree *t, uint32_t in, mpl_buffer b)
+static uint32_t add_tenant(tree *self, uint32_t in, mpl_buffer b)
 {
-    t->tenant[t->n_tenants] = (tenant){in, t->slot[in].first, b, MPL_NONE, MPL_NONE};
-    return t->slot[in].first = t->n_tenants++;
+    self->tenant[self->n_tenants] = (tenant){in, self->slot[in].first, b, MPL_NONE, MPL_NONE};
+    return self->slot[in].first = self->n_tenants++;
 }
 
-static void make_pair(tree *t, uint32_t pair, uint32_t left, uint32_t right)
+static void make_pair(tree *self, uint32_t pair, uint32_t left, uint32_t right)
 {
-    t->tenant[pair].left = left;
-    t->tenant[pair].right = right;
-    t->slot[left].pair = t->slot[right].pair = pair;
+    self->tenant[pair].left = left;
+    self->tenant[pair].right = right;
+    self->slot[left].pair = self->slot[right].pair = pair;
 }
 
-static bool slot_is_live(const tree *t, uint32_t s, mpl_buffer b)
+static bool slot_is_live(const tree *self, uint32_t s, mpl_buffer b)
 {
-    const mpl_spans *live = &t->slot[s].live;
-    uint32_t i = mpl_spans_find(live, t->p->birth[b]);
+    const mpl_spans *live = &self->slot[s].live;
+    uint32_t i = mpl_spans_find(live, self->p->birth[b]);
 
-    return i < live->n && live->item[i].begin < t->p->death[b];
+    return i < live->n && live->item[i].begin < self->p->death[b];
 }
 
-static bool is_live(const tree *t, uint32_t i, mpl_buffer b)
+static bool is_live(const tree *self, uint32_t i, mpl_buffer b)
 {
-    const tenant *x = &t->tenant[i];
+    const tenant *x = &self->tenant[i];
 
     if (x->b != MPL_NONE)
-        return t->p->birth[b] < t->p->death[x->b] && t->p->birth[x->b] < t->p->death[b];
-    return slot_is_live(t, x->left, b) || slot_is_live(t, x->right, b);
+        return self->p->birth[b] < self->p->death[x->b] && self->p->birth[x->b] < self->p->death[b];
+    return slot_is_live(self, x->left, b) || slot_is_live(self, x->right, b);
 }
 
 /* Tells a slot and all around it of b in `s`. */
-static mpl_status tell(tree *t, uint32_t s, mpl_buffer b)
+static mpl_status tell(tree *self, uint32_t s, mpl_buffer b)
 {
-    mpl_span life = {t->p->birth[b], t->p->death[b]};
-    uint64_t bytes = t->p->bytes[b];
+    mpl_span life = {self->p->birth[b], self->p->death[b]};
+    uint64_t bytes = self->p->bytes[b];
 
-    for (;; s = t->tenant[t->slot[s].pair].slot) {
+    for (;; s = self->tenant[self->slot[s].pair].slot) {
         const tenant *pair;
 
-        t->run->ticks++;
-        t->slot[s].bytes = mpl_max_u64(t->slot[s].bytes, bytes);
-        MPL_PASS(mpl_spans_add(t->run->ctx, &t->slot[s].live, life));
-        if (t->slot[s].pair == MPL_NONE)
+        self->run->ticks++;
+        self->slot[s].bytes = mpl_max_u64(self->slot[s].bytes, bytes);
+        MPL_PASS(mpl_spans_add(self->run->ctx, &self->slot[s].live, life));
+        if (self->slot[s].pair == MPL_NONE)
             return MPL_OK;
-        pair = &t->tenant[t->slot[s].pair];
-        bytes = mpl_align_up(t->slot[pair->left].bytes, t->unit) + t->slot[pair->right].bytes;
+        pair = &self->tenant[self->slot[s].pair];
+        bytes =
+            mpl_align_up(self->slot[pair->left].bytes, self->unit) + self->slot[pair->right].bytes;
     }
 }
 
 /* Puts b into a slot at whose other tenants it is not alive. */
-static mpl_status put(tree *t, uint32_t s, mpl_buffer b)
+static mpl_status put(tree *self, uint32_t s, mpl_buffer b)
 {
-    uint64_t bytes = t->p->bytes[b], room = t->slot[s].bytes;
+    uint64_t bytes = self->p->bytes[b], room = self->slot[s].bytes;
 
     if (bytes < room) {
-        uint32_t left = add_slot(t, bytes), right = add_slot(t, room - bytes);
+        uint32_t left = add_slot(self, bytes), right = add_slot(self, room - bytes);
 
-        make_pair(t, add_tenant(t, s, MPL_NONE), left, right);
+        make_pair(self, add_tenant(self, s, MPL_NONE), left, right);
         s = left;
     }
-    add_tenant(t, s, b);
-    return tell(t, s, b);
+    add_tenant(self, s, b);
+    return tell(self, s, b);
 }
 
 /* The slot for b, or MPL_NONE: the pool must grow. */
-static uint32_t find(const tree *t, mpl_buffer b)
+static uint32_t find(const tree *self, mpl_buffer b)
 {
-    uint32_t s = t->root, n_path = 0;
+    uint32_t s = self->root, n_path = 0;
     bool is_last = true;
 
     for (;;) {
         uint32_t n_live = 0, with = MPL_NONE;
 
-        for (uint32_t i = t->slot[s].first; i != MPL_NONE && n_live < 2; i = t->tenant[i].sibling)
-            if (is_live(t, i, b)) {
+        for (uint32_t i = self->slot[s].first; i != MPL_NONE && n_live < 2;
+             i = self->tenant[i].sibling)
+            if (is_live(self, i, b)) {
                 n_live++;
                 with = i;
             }
-        t->run->ticks++;
-        if (is_last || t->p->bytes[b] <= t->slot[s].bytes) {
+        self->run->ticks++;
+        if (is_last || self->p->bytes[b] <= self->slot[s].bytes) {
             if (n_live == 0)
                 return s;
-            if (n_live == 1 && t->tenant[with].b == MPL_NONE) {
-                t->path[n_path++] = (visit){with, is_last};
-                s = t->tenant[with].left;
+            if (n_live == 1 && self->tenant[with].b == MPL_NONE) {
+                self->path[n_path++] = (visit){with, is_last};
+                s = self->tenant[with].left;
                 is_last = false;
                 continue;
             }
@@ -144,79 +146,82 @@ static uint32_t find(const tree *t, mpl_buffer b)
         if (n_path == 0)
             return MPL_NONE;
         n_path--;
-        is_last = t->path[n_path].is_last;
-        s = t->tenant[t->path[n_path].pair].right;
+        is_last = self->path[n_path].is_last;
+        s = self->tenant[self->path[n_path].pair].right;
     }
 }
 
 /* A new root: the old one, and b to its right. */
-static mpl_status grow(tree *t, mpl_buffer b)
+static mpl_status grow(tree *self, mpl_buffer b)
 {
-    uint32_t old = t->root, right = add_slot(t, t->p->bytes[b]), root = add_slot(t, 0);
+    uint32_t old = self->root, right = add_slot(self, self->p->bytes[b]), root = add_slot(self, 0);
 
-    for (uint32_t i = 0; i < t->slot[old].live.n; i++)
-        MPL_PASS(mpl_spans_add(t->run->ctx, &t->slot[root].live, t->slot[old].live.item[i]));
-    make_pair(t, add_tenant(t, root, MPL_NONE), old, right);
-    add_tenant(t, right, b);
-    t->root = root;
-    return tell(t, right, b);
+    for (uint32_t i = 0; i < self->slot[old].live.n; i++)
+        MPL_PASS(
+            mpl_spans_add(self->run->ctx, &self->slot[root].live, self->slot[old].live.item[i]));
+    make_pair(self, add_tenant(self, root, MPL_NONE), old, right);
+    add_tenant(self, right, b);
+    self->root = root;
+    return tell(self, right, b);
 }
 
 /* Offsets, once all are placed. Empty ends take no room. */
-static void settle(tree *t, uint64_t *offset)
+static void settle(tree *self, uint64_t *offset)
 {
     uint32_t n = 0;
 
-    t->slot[t->root].at = 0;
-    t->queue[n++] = t->root;
+    self->slot[self->root].at = 0;
+    self->queue[n++] = self->root;
     for (uint32_t k = 0; k < n; k++)
-        for (uint32_t i = t->slot[t->queue[k]].first; i != MPL_NONE; i = t->tenant[i].sibling)
-            if (t->tenant[i].b == MPL_NONE) {
-                t->queue[n++] = t->tenant[i].left;
-                t->queue[n++] = t->tenant[i].right;
+        for (uint32_t i = self->slot[self->queue[k]].first; i != MPL_NONE;
+             i = self->tenant[i].sibling)
+            if (self->tenant[i].b == MPL_NONE) {
+                self->queue[n++] = self->tenant[i].left;
+                self->queue[n++] = self->tenant[i].right;
             }
     for (uint32_t k = n; k-- > 0;) {
-        slot *s = &t->slot[t->queue[k]];
+        slot *s = &self->slot[self->queue[k]];
 
-        for (uint32_t i = s->first; i != MPL_NONE; i = t->tenant[i].sibling) {
-            const tenant *x = &t->tenant[i];
+        for (uint32_t i = s->first; i != MPL_NONE; i = self->tenant[i].sibling) {
+            const tenant *x = &self->tenant[i];
 
             s->filled = mpl_max_u64(
-                s->filled, x->b != MPL_NONE ? t->p->bytes[x->b]
-                                            : mpl_align_up(t->slot[x->left].filled, t->unit) +
-                                                  t->slot[x->right].filled);
+                s->filled, x->b != MPL_NONE ? self->p->bytes[x->b]
+                                            : mpl_align_up(self->slot[x->left].filled, self->unit) +
+                                                  self->slot[x->right].filled);
         }
     }
     for (uint32_t k = 0; k < n; k++)
-        for (uint32_t i = t->slot[t->queue[k]].first; i != MPL_NONE; i = t->tenant[i].sibling) {
-            const tenant *x = &t->tenant[i];
-            uint64_t at = t->slot[t->queue[k]].at;
+        for (uint32_t i = self->slot[self->queue[k]].first; i != MPL_NONE;
+             i = self->tenant[i].sibling) {
+            const tenant *x = &self->tenant[i];
+            uint64_t at = self->slot[self->queue[k]].at;
 
             if (x->b != MPL_NONE) {
                 offset[x->b] = at;
                 continue;
             }
-            t->slot[x->left].at = at;
-            t->slot[x->right].at = at + mpl_align_up(t->slot[x->left].filled, t->unit);
+            self->slot[x->left].at = at;
+            self->slot[x->right].at = at + mpl_align_up(self->slot[x->left].filled, self->unit);
         }
 }
 
-static mpl_status fill(tree *t, const mpl_buffer *order, uint32_t pool, uint64_t *offset)
+static mpl_status fill(tree *self, const mpl_buffer *order, uint32_t pool, uint64_t *offset)
 {
-    t->root = MPL_NONE;
-    for (uint32_t i = 0; i < t->p->n; i++) {
+    self->root = MPL_NONE;
+    for (uint32_t i = 0; i < self->p->n; i++) {
         mpl_buffer b = order[i];
         uint32_t s;
 
-        if (t->p->pool[b] != pool)
+        if (self->p->pool[b] != pool)
             continue;
-        if (t->root == MPL_NONE)
-            t->root = add_slot(t, t->p->bytes[b]);
-        s = find(t, b);
-        MPL_PASS(s != MPL_NONE ? put(t, s, b) : grow(t, b));
+        if (self->root == MPL_NONE)
+            self->root = add_slot(self, self->p->bytes[b]);
+        s = find(self, b);
+        MPL_PASS(s != MPL_NONE ? put(self, s, b) : grow(self, b));
     }
-    if (t->root != MPL_NONE)
-        settle(t, offset);
+    if (self->root != MPL_NONE)
+        settle(self, offset);
     return MPL_OK;
 }
 

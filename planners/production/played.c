@@ -18,63 +18,63 @@ typedef struct player {
 } player;
 
 /* The dying input whose block b takes over, or MPL_NONE. Pairs are sorted as births are played. */
-static mpl_buffer partner(player *s, mpl_buffer b)
+static mpl_buffer partner(player *self, mpl_buffer b)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     mpl_buffer found = MPL_NONE;
 
-    for (; s->pair < p->n_in_place; s->pair++) {
-        mpl_buffer in = p->in_place_in[s->pair], to = p->in_place_out[s->pair];
-        uint32_t step = p->in_place_step[s->pair];
+    for (; self->pair < p->n_in_place; self->pair++) {
+        mpl_buffer in = p->in_place_in[self->pair], to = p->in_place_out[self->pair];
+        uint32_t step = p->in_place_step[self->pair];
 
         if (step > p->birth[b] || (step == p->birth[b] && to > b))
             break;
-        if (to == b && found == MPL_NONE && !s->handed_on[in] && p->bytes[in] == p->bytes[b] &&
-            p->pool[in] == p->pool[b] && s->out->offset[in] % p->align[b] == 0)
+        if (to == b && found == MPL_NONE && !self->handed_on[in] && p->bytes[in] == p->bytes[b] &&
+            p->pool[in] == p->pool[b] && self->out->offset[in] % p->align[b] == 0)
             found = in;
     }
     return found;
 }
 
-static mpl_status bear(player *s, mpl_buffer b)
+static mpl_status bear(player *self, mpl_buffer b)
 {
-    const mpl_problem *p = s->p;
-    mpl_buffer in = s->in_place ? partner(s, b) : MPL_NONE;
+    const mpl_problem *p = self->p;
+    mpl_buffer in = self->in_place ? partner(self, b) : MPL_NONE;
     mpl_status st;
 
-    s->run->ticks++;
+    self->run->ticks++;
     if (in != MPL_NONE) {
-        s->handed_on[in] = 1;
-        s->block[b] = s->block[in];
-        s->out->offset[b] = s->out->offset[in];
+        self->handed_on[in] = 1;
+        self->block[b] = self->block[in];
+        self->out->offset[b] = self->out->offset[in];
         return MPL_OK;
     }
-    st = mpl_online_take(s->online[p->pool[b]], p->bytes[b], p->align[b], &s->block[b],
-                         &s->out->offset[b]);
+    st = mpl_online_take(self->online[p->pool[b]], p->bytes[b], p->align[b], &self->block[b],
+                         &self->out->offset[b]);
     if (st == MPL_ELIMIT)
-        return MPL_REFUSE(s->run->ctx, "the buffers of pool '%.100s' need more than 2^63 bytes",
+        return MPL_REFUSE(self->run->ctx, "the buffers of pool '%.100s' need more than 2^63 bytes",
                           p->pool_name[p->pool[b]]);
     return st;
 }
 
-static mpl_status bury(player *s, mpl_buffer b)
+static mpl_status bury(player *self, mpl_buffer b)
 {
-    if (s->handed_on[b])
+    if (self->handed_on[b])
         return MPL_OK;
-    return mpl_online_give_back(s->online[s->p->pool[b]], s->block[b]);
+    return mpl_online_give_back(self->online[self->p->pool[b]], self->block[b]);
 }
 
-static mpl_status play(player *s)
+static mpl_status play(player *self)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     uint32_t dead = 0;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        mpl_buffer b = s->by_birth[i];
+        mpl_buffer b = self->by_birth[i];
 
-        for (; p->death[s->by_death[dead]] <= p->birth[b]; dead++)
-            MPL_PASS(bury(s, s->by_death[dead]));
-        MPL_PASS(bear(s, b));
+        for (; p->death[self->by_death[dead]] <= p->birth[b]; dead++)
+            MPL_PASS(bury(self, self->by_death[dead]));
+        MPL_PASS(bear(self, b));
     }
     return MPL_OK;
 }

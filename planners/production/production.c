@@ -91,27 +91,29 @@ out:
     return st;
 }
 
-void mpl_objects_fini(mpl_ctx *ctx, mpl_objects *o)
+void mpl_objects_fini(mpl_ctx *ctx, mpl_objects *objects)
 {
-    mpl_free_each(ctx, o->unit, o->top, o->bytes, o->pool, o->begin, o->end);
-    mpl_free_each(ctx, o->newest, o->older, o->object, o->taken);
+    mpl_free_each(ctx, objects->unit, objects->top, objects->bytes, objects->pool, objects->begin,
+                  objects->end);
+    mpl_free_each(ctx, objects->newest, objects->older, objects->object, objects->taken);
 }
 
-uint32_t mpl_objects_open(mpl_objects *o, mpl_buffer b)
+uint32_t mpl_objects_open(mpl_objects *objects, mpl_buffer b)
 {
-    uint32_t id = o->n++, pool = o->p->pool[b];
+    uint32_t id = objects->n++, pool = objects->p->pool[b];
 
-    o->pool[id] = pool;
-    o->begin[id] = o->top[pool];
-    o->end[id] = o->top[pool] += o->bytes[b];
-    o->newest[id] = MPL_NONE;
+    objects->pool[id] = pool;
+    objects->begin[id] = objects->top[pool];
+    objects->end[id] = objects->top[pool] += objects->bytes[b];
+    objects->newest[id] = MPL_NONE;
     return id;
 }
 
-void mpl_objects_put(mpl_objects *o, mpl_buffer b, uint32_t object, uint64_t at, uint64_t *offset)
+void mpl_objects_put(mpl_objects *objects, mpl_buffer b, uint32_t object, uint64_t at,
+                     uint64_t *offset)
 {
-    o->older[b] = o->newest[object];
-    o->newest[object] = b;
-    o->object[b] = object;
+    objects->older[b] = objects->newest[object];
+    objects->newest[object] = b;
+    objects->object[b] = object;
     offset[b] = at;
 }

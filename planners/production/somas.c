@@ -18,70 +18,70 @@
 
 static int compare_spans(const void *a, const void *b)
 {
-    const mpl_span *x = a, *y = b;
+    const mpl_span *span = a, *y = b;
 
-    if (x->begin != y->begin)
-        return x->begin < y->begin ? -1 : 1;
-    return (x->end > y->end) - (x->end < y->end); /* equal spans are interchangeable */
+    if (span->begin != y->begin)
+        return span->begin < y->begin ? -1 : 1;
+    return (span->end > y->end) - (span->end < y->end); /* equal spans are interchangeable */
 }
 
 /* What b may not touch in an object, sorted; their number. */
-static uint32_t collect(mpl_run *run, const mpl_objects *o, mpl_buffer b, uint32_t object,
+static uint32_t collect(mpl_run *run, const mpl_objects *objects, mpl_buffer b, uint32_t object,
                         const uint64_t *offset)
 {
     uint32_t n = 0;
 
-    for (mpl_buffer c = o->newest[object]; c != MPL_NONE; c = o->older[c]) {
+    for (mpl_buffer c = objects->newest[object]; c != MPL_NONE; c = objects->older[c]) {
         run->ticks++;
-        if (mpl_conflict(o->p, b, c))
-            o->taken[n++] = (mpl_span){offset[c], offset[c] + o->bytes[c]};
+        if (mpl_conflict(objects->p, b, c))
+            objects->taken[n++] = (mpl_span){offset[c], offset[c] + objects->bytes[c]};
     }
     if (n > 1)
-        qsort(o->taken, n, sizeof *o->taken, compare_spans);
+        qsort(objects->taken, n, sizeof *objects->taken, compare_spans);
     return n;
 }
 
 /* A gap of the object for b, or false. */
-static bool find_gap(mpl_run *run, const mpl_objects *o, mpl_buffer b, uint32_t object, mpl_fit fit,
-                     const uint64_t *offset, uint64_t *at)
+static bool find_gap(mpl_run *run, const mpl_objects *objects, mpl_buffer b, uint32_t object,
+                     mpl_fit fit, const uint64_t *offset, uint64_t *at)
 {
-    uint32_t n = collect(run, o, b, object, offset);
-    uint64_t from = o->begin[object], least = UINT64_MAX;
+    uint32_t n = collect(run, objects, b, object, offset);
+    uint64_t from = objects->begin[object], least = UINT64_MAX;
 
     for (uint32_t i = 0; i <= n; i++) {
-        uint64_t to = i < n ? o->taken[i].begin : o->end[object];
+        uint64_t to = i < n ? objects->taken[i].begin : objects->end[object];
 
-        if (to > from && to - from >= o->bytes[b] && to - from < least) {
+        if (to > from && to - from >= objects->bytes[b] && to - from < least) {
             *at = from;
             least = to - from;
             if (fit == MPL_FIT_LOWEST)
                 return true;
         }
         if (i < n)
-            from = mpl_max_u64(from, o->taken[i].end);
+            from = mpl_max_u64(from, objects->taken[i].end);
     }
     return least < UINT64_MAX;
 }
 
 /* False: the budget ended. */
-static bool share(mpl_run *run, mpl_objects *o, const mpl_buffer *order, mpl_fit fit,
+static bool share(mpl_run *run, mpl_objects *objects, const mpl_buffer *order, mpl_fit fit,
                   uint64_t *offset)
 {
-    for (uint32_t i = 0; i < o->p->n; i++) {
+    for (uint32_t i = 0; i < objects->p->n; i++) {
         mpl_buffer b = order[i];
         uint32_t object = 0;
         uint64_t at = 0;
 
         if (run->ticks > run->budget_ticks || mpl_run_late(run))
             return false;
-        while (object < o->n &&
-               (o->pool[object] != o->p->pool[b] || !find_gap(run, o, b, object, fit, offset, &at)))
+        while (object < objects->n && (objects->pool[object] != objects->p->pool[b] ||
+                                       !find_gap(run, objects, b, object, fit, offset, &at)))
             object++;
-        if (object == o->n) {
-            object = mpl_objects_open(o, b);
-            at = o->begin[object];
+        if (object == objects->n) {
+            object = mpl_objects_open(objects, b);
+            at = objects->begin[object];
         }
-        mpl_objects_put(o, b, object, at, offset);
+        mpl_objects_put(objects, b, object, at, offset);
     }
     return true;
 }

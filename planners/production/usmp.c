@@ -21,32 +21,32 @@ typedef struct skyline {
     uint64_t *most, *whole;
 } skyline;
 
-static void raise_to(skyline *s, size_t node, size_t size, size_t from, size_t to, uint64_t end)
+static void raise_to(skyline *self, size_t node, size_t size, size_t from, size_t to, uint64_t end)
 {
-    s->most[node] = mpl_max_u64(s->most[node], end);
+    self->most[node] = mpl_max_u64(self->most[node], end);
     if (from == 0 && to == size) {
-        s->whole[node] = mpl_max_u64(s->whole[node], end);
+        self->whole[node] = mpl_max_u64(self->whole[node], end);
         return;
     }
     size /= 2;
     if (from < size)
-        raise_to(s, 2 * node, size, from, to < size ? to : size, end);
+        raise_to(self, 2 * node, size, from, to < size ? to : size, end);
     if (to > size)
-        raise_to(s, 2 * node + 1, size, from > size ? from - size : 0, to - size, end);
+        raise_to(self, 2 * node + 1, size, from > size ? from - size : 0, to - size, end);
 }
 
-static uint64_t highest(const skyline *s, size_t node, size_t size, size_t from, size_t to)
+static uint64_t highest(const skyline *self, size_t node, size_t size, size_t from, size_t to)
 {
-    uint64_t end = s->whole[node];
+    uint64_t end = self->whole[node];
 
     if (from == 0 && to == size)
-        return s->most[node];
+        return self->most[node];
     size /= 2;
     if (from < size)
-        end = mpl_max_u64(end, highest(s, 2 * node, size, from, to < size ? to : size));
+        end = mpl_max_u64(end, highest(self, 2 * node, size, from, to < size ? to : size));
     if (to > size)
-        end = mpl_max_u64(end,
-                          highest(s, 2 * node + 1, size, from > size ? from - size : 0, to - size));
+        end = mpl_max_u64(
+            end, highest(self, 2 * node + 1, size, from > size ? from - size : 0, to - size));
     return end;
 }
 

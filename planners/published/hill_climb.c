@@ -28,90 +28,91 @@ typedef struct climb {
     mpl_rng rng;
 } climb;
 
-static bool stands_ahead(const mpl_packing *q, uint32_t c, uint32_t a)
+static bool stands_ahead(const mpl_packing *packing, uint32_t c, uint32_t a)
 {
-    return q->at[c] < q->at[a] && q->fixed[c] == MPL_UNFIXED;
+    return packing->at[c] < packing->at[a] && packing->fixed[c] == MPL_UNFIXED;
 }
 
 /* Number of a's rivals that come before it in the order. */
-static uint32_t count_ahead(mpl_packing *q, uint32_t a)
+static uint32_t count_ahead(mpl_packing *packing, uint32_t a)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = q->begin[a]; i < q->begin[a + 1]; i++)
-        n += stands_ahead(q, q->rival[i], a);
-    q->ticks += q->begin[a + 1] - q->begin[a];
+    for (uint32_t i = packing->begin[a]; i < packing->begin[a + 1]; i++)
+        n += stands_ahead(packing, packing->rival[i], a);
+    packing->ticks += packing->begin[a + 1] - packing->begin[a];
     return n;
 }
 
 /* The k-th of them, from 0. */
-static uint32_t nth_ahead(const mpl_packing *q, uint32_t a, uint64_t k)
+static uint32_t nth_ahead(const mpl_packing *packing, uint32_t a, uint64_t k)
 {
-    uint32_t i = q->begin[a];
+    uint32_t i = packing->begin[a];
 
-    while (!stands_ahead(q, q->rival[i], a) || k-- > 0)
+    while (!stands_ahead(packing, packing->rival[i], a) || k-- > 0)
         i++;
-    return q->rival[i];
+    return packing->rival[i];
 }
 
-static uint32_t pick_peak(climb *s, uint64_t height)
+static uint32_t pick_peak(climb *self, uint64_t height)
 {
-    mpl_packing *q = s->q;
+    mpl_packing *packing = self->q;
     uint32_t n_seen = 0, pick = 0;
 
-    for (uint32_t a = 0; a < q->n; a++)
-        if (q->offset[a] + q->bytes[a] == height && mpl_rng_below(&s->rng, ++n_seen) == 0)
+    for (uint32_t a = 0; a < packing->n; a++)
+        if (packing->offset[a] + packing->bytes[a] == height &&
+            mpl_rng_below(&self->rng, ++n_seen) == 0)
             pick = a;
     return pick;
 }
 
 /* Picks from the second level, with repetitions: a rival of a rival of `a`, placed before that. */
-static uint32_t pick_second(climb *s, uint32_t a, uint64_t n_second)
+static uint32_t pick_second(climb *self, uint32_t a, uint64_t n_second)
 {
-    mpl_packing *q = s->q;
-    uint64_t k = mpl_rng_below(&s->rng, n_second);
-    uint32_t i = q->begin[a];
+    mpl_packing *packing = self->q;
+    uint64_t k = mpl_rng_below(&self->rng, n_second);
+    uint32_t i = packing->begin[a];
 
-    for (uint32_t n; k >= (n = count_ahead(q, q->rival[i])); i++)
+    for (uint32_t n; k >= (n = count_ahead(packing, packing->rival[i])); i++)
         k -= n;
-    return nth_ahead(q, q->rival[i], k);
+    return nth_ahead(packing, packing->rival[i], k);
 }
 
 /* Picks the two members to swap; false: there is no choice. */
-static bool pick_swap(climb *s, uint64_t height, uint32_t *x, uint32_t *y)
+static bool pick_swap(climb *self, uint64_t height, uint32_t *x, uint32_t *y)
 {
-    mpl_packing *q = s->q;
-    uint32_t a = pick_peak(s, height), n_first = count_ahead(q, a);
+    mpl_packing *packing = self->q;
+    uint32_t a = pick_peak(self, height), n_first = count_ahead(packing, a);
     uint64_t n_second = 0;
 
-    for (uint32_t i = q->begin[a]; i < q->begin[a + 1]; i++)
-        n_second += count_ahead(q, q->rival[i]);
+    for (uint32_t i = packing->begin[a]; i < packing->begin[a + 1]; i++)
+        n_second += count_ahead(packing, packing->rival[i]);
     if (n_first == 0 || n_second > UINT32_MAX)
         return false;
-    *x = nth_ahead(q, a, mpl_rng_below(&s->rng, n_first));
+    *x = nth_ahead(packing, a, mpl_rng_below(&self->rng, n_first));
     for (int tries = 0; tries < 8; tries++) {
-        bool second = n_second > 0 && mpl_rng_below(&s->rng, 100) > 25;
+        bool second = n_second > 0 && mpl_rng_below(&self->rng, 100) > 25;
 
-        *y =
-            second ? pick_second(s, a, n_second) : nth_ahead(q, a, mpl_rng_below(&s->rng, n_first));
+        *y = second ? pick_second(self, a, n_second)
+                    : nth_ahead(packing, a, mpl_rng_below(&self->rng, n_first));
         if (*y != *x)
             return true;
     }
     return false;
 }
 
-static void swap(climb *s, uint32_t x, uint32_t y)
+static void swap(climb *self, uint32_t x, uint32_t y)
 {
-    uint32_t at_x = s->q->at[x], at_y = s->q->at[y];
+    uint32_t at_x = self->q->at[x], at_y = self->q->at[y];
 
-    s->order[at_x] = y;
-    s->order[at_y] = x;
-    s->q->at[x] = at_y;
-    s->q->at[y] = at_x;
+    self->order[at_x] = y;
+    self->order[at_y] = x;
+    self->q->at[x] = at_y;
+    self->q->at[y] = at_x;
 }
 
 /* Whether an order of height `got` replaces one of height `height`. */
-static bool accepts(climb *s, uint64_t height, uint64_t got, int64_t attempt)
+static bool accepts(climb *self, uint64_t height, uint64_t got, int64_t attempt)
 {
     uint64_t above, percent;
 
@@ -119,47 +120,49 @@ static bool accepts(climb *s, uint64_t height, uint64_t got, int64_t attempt)
         return got < height;
     above = got - height;
     percent = (above < UINT64_MAX / 50 ? 50 * above / got : 49) / (uint64_t)attempt;
-    return mpl_rng_below(&s->rng, 100) < percent;
+    return mpl_rng_below(&self->rng, 100) < percent;
 }
 
-static mpl_status climb_run(climb *s, int64_t attempts)
+static mpl_status climb_run(climb *self, int64_t attempts)
 {
-    mpl_packing *q = s->q;
+    mpl_packing *packing = self->q;
     uint64_t height, got;
     uint32_t x, y;
 
-    MPL_PASS(mpl_packing_order(q, MPL_KEY_SIZE, s->order));
-    mpl_packing_place(q, s->order, 0, UINT64_MAX, &height);
-    mpl_packing_offer(q, height);
-    for (int64_t attempt = 1; attempt < attempts && !mpl_packing_done(q); attempt++) {
-        if (!pick_swap(s, height, &x, &y))
+    MPL_PASS(mpl_packing_order(packing, MPL_KEY_SIZE, self->order));
+    mpl_packing_place(packing, self->order, 0, UINT64_MAX, &height);
+    mpl_packing_offer(packing, height);
+    for (int64_t attempt = 1; attempt < attempts && !mpl_packing_done(packing); attempt++) {
+        if (!pick_swap(self, height, &x, &y))
             continue;
-        memcpy(s->kept, q->offset, q->n * sizeof *s->kept);
-        swap(s, x, y);
-        mpl_packing_place(q, s->order, q->at[x] < q->at[y] ? q->at[x] : q->at[y], UINT64_MAX, &got);
-        mpl_packing_offer(q, got);
-        if (accepts(s, height, got, attempt)) {
+        memcpy(self->kept, packing->offset, packing->n * sizeof *self->kept);
+        swap(self, x, y);
+        mpl_packing_place(packing, self->order,
+                          packing->at[x] < packing->at[y] ? packing->at[x] : packing->at[y],
+                          UINT64_MAX, &got);
+        mpl_packing_offer(packing, got);
+        if (accepts(self, height, got, attempt)) {
             height = got;
         } else {
-            swap(s, x, y);
-            memcpy(q->offset, s->kept, q->n * sizeof *s->kept);
+            swap(self, x, y);
+            memcpy(packing->offset, self->kept, packing->n * sizeof *self->kept);
         }
     }
     return MPL_OK;
 }
 
-static mpl_status search(mpl_packing *q)
+static mpl_status search(mpl_packing *packing)
 {
     mpl_status st = MPL_OK;
-    climb s = {.q = q};
+    climb s = {.q = packing};
     int64_t attempts;
 
-    s.rng = mpl_rng_of(q->run->seed);
-    MPL_TRY(mpl_run_param_int(q->run, "attempts", 1, INT32_MAX, ATTEMPTS, &attempts));
-    MPL_TRY(mpl_new_each(q->run->ctx, q->n, s.order, s.kept));
+    s.rng = mpl_rng_of(packing->run->seed);
+    MPL_TRY(mpl_run_param_int(packing->run, "attempts", 1, INT32_MAX, ATTEMPTS, &attempts));
+    MPL_TRY(mpl_new_each(packing->run->ctx, packing->n, s.order, s.kept));
     MPL_TRY(climb_run(&s, attempts));
 out:
-    mpl_free_each(q->run->ctx, s.order, s.kept);
+    mpl_free_each(packing->run->ctx, s.order, s.kept);
     return st;
 }
 

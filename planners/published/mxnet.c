@@ -17,12 +17,13 @@
 enum { DEFAULT_RANGE = 16 };
 
 /* The first class of [first, end) with at least `bytes`; end: there is none. */
-static uint32_t class_at_least(const mpl_blocks *s, uint32_t first, uint32_t end, uint64_t bytes)
+static uint32_t class_at_least(const mpl_blocks *blocks, uint32_t first, uint32_t end,
+                               uint64_t bytes)
 {
     while (first < end) {
         uint32_t middle = first + (end - first) / 2;
 
-        if (s->class_bytes[middle] < bytes)
+        if (blocks->class_bytes[middle] < bytes)
             first = middle + 1;
         else
             end = middle;
@@ -31,63 +32,63 @@ static uint32_t class_at_least(const mpl_blocks *s, uint32_t first, uint32_t end
 }
 
 /* A partner of equal bytes and type, which stands for equal element count and type. */
-static mpl_buffer equal_partner(const mpl_blocks *s, mpl_buffer x)
+static mpl_buffer equal_partner(const mpl_blocks *blocks, mpl_buffer x)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = blocks->p;
     mpl_buffer partner;
 
-    for (uint32_t i = 0; (partner = mpl_blocks_partner(s, x, i)) != MPL_NONE; i++)
+    for (uint32_t i = 0; (partner = mpl_blocks_partner(blocks, x, i)) != MPL_NONE; i++)
         if (p->bytes[partner] == p->bytes[x] &&
             (p->type_id == NULL || p->type_id[partner] == p->type_id[x]))
             return partner;
     return MPL_NONE;
 }
 
-static void request(mpl_blocks *s, mpl_buffer x, uint64_t range)
+static void request(mpl_blocks *blocks, mpl_buffer x, uint64_t range)
 {
-    uint32_t class = s->buffer_class[x], first = s->class_first[class], end = s->class_end[class],
-             found;
-    uint64_t bytes = s->p->bytes[x], most = UINT64_MAX;
+    uint32_t class = blocks->buffer_class[x], first = blocks->class_first[class],
+             end = blocks->class_end[class], found;
+    uint64_t bytes = blocks->p->bytes[x], most = UINT64_MAX;
 
     if (range == 0) {
-        mpl_blocks_open(s, x);
+        mpl_blocks_open(blocks, x);
         return;
     }
     if (mpl_mul_bytes(bytes, range, &most) && most < UINT64_MAX)
-        end = class_at_least(s, class, end, most + 1);
-    if ((found = mpl_blocks_lowest(s, class, end)) != MPL_NONE) {
-        mpl_blocks_take(s, x, found, true);
+        end = class_at_least(blocks, class, end, most + 1);
+    if ((found = mpl_blocks_lowest(blocks, class, end)) != MPL_NONE) {
+        mpl_blocks_take(blocks, x, found, true);
         return;
     }
-    first = class_at_least(s, first, class, bytes / range);
-    if ((found = mpl_blocks_highest(s, first, class)) != MPL_NONE)
-        mpl_blocks_take(s, x, found, false);
+    first = class_at_least(blocks, first, class, bytes / range);
+    if ((found = mpl_blocks_highest(blocks, first, class)) != MPL_NONE)
+        mpl_blocks_take(blocks, x, found, false);
     else
-        mpl_blocks_open(s, x);
+        mpl_blocks_open(blocks, x);
 }
 
 /* Marks an output of this step that has no block yet. */
 static const uint32_t waiting = MPL_NONE;
 
-static void rule(mpl_blocks *s, const void *params, uint32_t begin, uint32_t end)
+static void rule(mpl_blocks *blocks, const void *params, uint32_t begin, uint32_t end)
 {
     const uint64_t *range = params;
 
     for (uint32_t i = begin; i < end; i++) {
-        mpl_buffer x = s->by_birth[i], partner = MPL_NONE;
-        bool alone = mpl_blocks_alone(s, x);
+        mpl_buffer x = blocks->by_birth[i], partner = MPL_NONE;
+        bool alone = mpl_blocks_alone(blocks, x);
 
-        s->block_of[x] = waiting;
+        blocks->block_of[x] = waiting;
         if (!alone && *range != 0)
-            partner = equal_partner(s, x);
+            partner = equal_partner(blocks, x);
         if (alone)
-            mpl_blocks_open(s, x);
+            mpl_blocks_open(blocks, x);
         else if (partner != MPL_NONE)
-            mpl_blocks_inherit(s, x, partner);
+            mpl_blocks_inherit(blocks, x, partner);
     }
     for (uint32_t i = begin; i < end; i++)
-        if (s->block_of[s->by_size[i]] == waiting)
-            request(s, s->by_size[i], *range);
+        if (blocks->block_of[blocks->by_size[i]] == waiting)
+            request(blocks, blocks->by_size[i], *range);
 }
 
 /* The range of the least total, the smallest among equals. */

@@ -142,27 +142,30 @@ static void put_in_order(kept_edge *edge, size_t n)
 
 /* Gives each edge the bytes that it has now, drops those that have become too narrow, and restores
  * the order: few have changed. */
-static void refresh(const mpl_nnc_graph *g, usable_edges *u, uint64_t need)
+static void refresh(const mpl_nnc_graph *g, usable_edges *edges, uint64_t need)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < u->n; i++) {
-        kept_edge e = {g->edge[u->edge[i].id].bytes, u->edge[i].id};
+    for (size_t i = 0; i < edges->n; i++) {
+        kept_edge e = {g->edge[edges->edge[i].id].bytes, edges->edge[i].id};
 
         if (e.bytes < need)
             continue;
-        u->edge[n++] = e;
-        put_in_order(u->edge, n);
+        edges->edge[n++] = e;
+        put_in_order(edges->edge, n);
     }
-    u->n = n;
+    edges->n = n;
 }
 
 /* Narrows the one edge that was used, if it is among those kept. */
-static void narrow(const mpl_nnc_graph *g, usable_edges *u, const kept_edge *used, uint64_t need)
+static void narrow(const mpl_nnc_graph *g, usable_edges *edges, const kept_edge *used,
+                   uint64_t need)
 {
-    kept_edge *found = u->n > 0 ? bsearch(used, u->edge, u->n, sizeof *used, widest_first) : NULL,
+    kept_edge *found = edges->n > 0
+                           ? bsearch(used, edges->edge, edges->n, sizeof *used, widest_first)
+                           : NULL,
               e;
-    kept_edge *end = u->edge + u->n;
+    kept_edge *end = edges->edge + edges->n;
 
     if (found == NULL)
         return;
@@ -170,37 +173,37 @@ static void narrow(const mpl_nnc_graph *g, usable_edges *u, const kept_edge *use
     for (; found + 1 < end && (e.bytes < need || widest_first(&found[1], &e) < 0); found++)
         found[0] = found[1];
     *found = e;
-    u->n -= e.bytes < need;
+    edges->n -= e.bytes < need;
 }
 
 /* Brings the edges that can hold b alone up to date. */
 static mpl_status update(mpl_nnc_graph *g, chooser *c, mpl_buffer b)
 {
-    usable_edges *u = &c->usable[b];
-    bool many = g->n_edges - u->seen > 64;
+    usable_edges *edges = &c->usable[b];
+    bool many = g->n_edges - edges->seen > 64;
 
-    c->n_kept -= u->n;
-    g->ticks += g->n_edges - u->seen;
-    if (c->n_used - u->n_used > 8) {
-        g->ticks += u->n;
-        refresh(g, u, g->size[b]);
-        u->n_used = c->n_used;
+    c->n_kept -= edges->n;
+    g->ticks += g->n_edges - edges->seen;
+    if (c->n_used - edges->n_used > 8) {
+        g->ticks += edges->n;
+        refresh(g, edges, g->size[b]);
+        edges->n_used = c->n_used;
     }
-    for (; u->n_used < c->n_used; u->n_used++)
-        narrow(g, u, &c->used[u->n_used], g->size[b]);
-    for (; u->seen < g->n_edges; u->seen++) {
-        const mpl_nnc_edge *e = &g->edge[u->seen];
+    for (; edges->n_used < c->n_used; edges->n_used++)
+        narrow(g, edges, &c->used[edges->n_used], g->size[b]);
+    for (; edges->seen < g->n_edges; edges->seen++) {
+        const mpl_nnc_edge *edge = &g->edge[edges->seen];
 
-        if (e->bytes < g->size[b] || !mpl_nnc_usable(g, e, b, b, g->size[b]))
+        if (edge->bytes < g->size[b] || !mpl_nnc_usable(g, edge, b, b, g->size[b]))
             continue;
-        MPL_PASS(mpl_reserve(g->ctx, u->edge, u->cap, u->n + 1));
-        u->edge[u->n++] = (kept_edge){e->bytes, u->seen};
+        MPL_PASS(mpl_reserve(g->ctx, edges->edge, edges->cap, edges->n + 1));
+        edges->edge[edges->n++] = (kept_edge){edge->bytes, edges->seen};
         if (!many)
-            put_in_order(u->edge, u->n);
+            put_in_order(edges->edge, edges->n);
     }
-    if (many && u->n > 0)
-        qsort(u->edge, u->n, sizeof *u->edge, widest_first);
-    c->n_kept += u->n;
+    if (many && edges->n > 0)
+        qsort(edges->edge, edges->n, sizeof *edges->edge, widest_first);
+    c->n_kept += edges->n;
     return MPL_OK;
 }
 
@@ -214,29 +217,29 @@ static void join(const mpl_nnc_graph *g, uint64_t *to, const uint64_t *from)
 
 /* Adds edge (y, x), which holds a: what lies between a and x, or between y and a, fits it. A buffer
  * that one added before reaches over adds nothing. */
-static void add_edge(mpl_nnc_graph *g, reach *r, const mpl_nnc_edge *e)
+static void add_edge(mpl_nnc_graph *g, reach *r, const mpl_nnc_edge *edge)
 {
     uint32_t n = g->p->n;
 
-    if (e->to == n + 1) {
+    if (edge->to == n + 1) {
         r->any_later = true;
-    } else if (!r->any_later && !mpl_bit_has(r->later, e->to)) {
-        join(g, r->later, g->after + (size_t)e->to * g->n_words);
+    } else if (!r->any_later && !mpl_bit_has(r->later, edge->to)) {
+        join(g, r->later, g->after + (size_t)edge->to * g->n_words);
         g->ticks += g->n_words / 16;
     }
-    if (e->from == n) {
+    if (edge->from == n) {
         r->any_earlier = true;
-    } else if (!r->any_earlier && !mpl_bit_has(r->earlier, e->from)) {
-        join(g, r->earlier, g->p->before->row + (size_t)e->from * g->n_words);
+    } else if (!r->any_earlier && !mpl_bit_has(r->earlier, edge->from)) {
+        join(g, r->earlier, g->p->before->row + (size_t)edge->from * g->n_words);
         g->ticks += g->n_words / 16;
     }
 }
 
 /* Adds the edges of a that have as many bytes. */
-static void widen(mpl_nnc_graph *g, reach *r, const usable_edges *u, uint64_t bytes)
+static void widen(mpl_nnc_graph *g, reach *r, const usable_edges *edges, uint64_t bytes)
 {
-    for (; r->n < u->n && u->edge[r->n].bytes >= bytes; r->n++)
-        add_edge(g, r, &g->edge[u->edge[r->n].id]);
+    for (; r->n < edges->n && edges->edge[r->n].bytes >= bytes; r->n++)
+        add_edge(g, r, &g->edge[edges->edge[r->n].id]);
 }
 
 static bool reaches(const mpl_nnc_graph *g, const reach *r, mpl_buffer a, mpl_buffer k)
@@ -315,13 +318,13 @@ static void try_pairs(mpl_nnc_graph *g, chooser *c, mpl_buffer a, bool fitting, 
 }
 
 /* Whether what was found holds as a bound. */
-static bool is_bound(const chooser *c, const best_with *f, bool fitting)
+static bool is_bound(const chooser *self, const best_with *with, bool fitting)
 {
-    return fitting ? f->round > c->opened : f->round > 0;
+    return fitting ? with->round > self->opened : with->round > 0;
 }
 
 /* Finds the first tuple with a anew. */
-static mpl_status look(mpl_nnc_graph *g, chooser *c, mpl_buffer a, bool fitting, best_with *f)
+static mpl_status look(mpl_nnc_graph *g, chooser *c, mpl_buffer a, bool fitting, best_with *with)
 {
     candidate best = {.a = MPL_NONE};
     uint64_t widest = UINT64_MAX;
@@ -330,8 +333,8 @@ static mpl_status look(mpl_nnc_graph *g, chooser *c, mpl_buffer a, bool fitting,
         MPL_PASS(update(g, c, a));
         widest = c->usable[a].n > 0 ? c->usable[a].edge[0].bytes : 0;
     }
-    if (is_bound(c, f, fitting) && f->first.a != MPL_NONE && c->by_size && !c->edges_first)
-        widest = mpl_min_u64(widest, f->first.key[0]);
+    if (is_bound(c, with, fitting) && with->first.a != MPL_NONE && c->by_size && !c->edges_first)
+        widest = mpl_min_u64(widest, with->first.key[0]);
     if (widest >= g->size[a]) {
         candidate alone = candidate_of(g, c, a, MPL_NONE);
 
@@ -340,7 +343,7 @@ static mpl_status look(mpl_nnc_graph *g, chooser *c, mpl_buffer a, bool fitting,
         if (is_better(&alone, &best))
             best = alone;
     }
-    *f = (best_with){best, c->round};
+    *with = (best_with){best, c->round};
     return MPL_OK;
 }
 
@@ -365,14 +368,14 @@ static mpl_status choose(mpl_nnc_graph *g, chooser *c, bool fitting, candidate *
         *best = all[top.a].first;
     }
     for (uint32_t i = 0; i < c->n_most; i++) {
-        best_with *f = &all[c->of_most[i]];
+        best_with *with = &all[c->of_most[i]];
 
-        if (f->first.a == MPL_NONE || !is_better(&f->first, best))
+        if (with->first.a == MPL_NONE || !is_better(&with->first, best))
             continue;
-        if (f->round < c->round)
-            MPL_PASS(look(g, c, c->of_most[i], fitting, f));
-        if (f->first.a != MPL_NONE && is_better(&f->first, best))
-            *best = f->first;
+        if (with->round < c->round)
+            MPL_PASS(look(g, c, c->of_most[i], fitting, with));
+        if (with->first.a != MPL_NONE && is_better(&with->first, best))
+            *best = with->first;
     }
     return MPL_OK;
 }
@@ -390,12 +393,12 @@ static mpl_nnc_tuple tuple_of(const mpl_nnc_graph *g, const candidate *c)
 static mpl_status find_edge(mpl_nnc_graph *g, chooser *c, const mpl_nnc_tuple *tuple, mpl_buffer a,
                             uint32_t *edge)
 {
-    const usable_edges *u = &c->usable[a];
+    const usable_edges *edges = &c->usable[a];
 
-    MPL_PASS(mpl_reserve(g->ctx, c->list, c->cap_list, u->n));
-    for (size_t i = 0; i < u->n; i++)
-        c->list[i] = u->edge[i].id;
-    *edge = mpl_nnc_best_edge(g, tuple, (uint32_t)u->n, c->list);
+    MPL_PASS(mpl_reserve(g->ctx, c->list, c->cap_list, edges->n));
+    for (size_t i = 0; i < edges->n; i++)
+        c->list[i] = edges->edge[i].id;
+    *edge = mpl_nnc_best_edge(g, tuple, (uint32_t)edges->n, c->list);
     mpl_assert(*edge != MPL_NONE);
     return MPL_OK;
 }

@@ -32,36 +32,36 @@ static mpl_status plan_pool(mpl_run *run, const mpl_problem *p, uint32_t pool,
                             uint64_t *height)
 {
     mpl_status st = MPL_OK;
-    mpl_bodies *b = NULL;
+    mpl_bodies *bodies = NULL;
     uint64_t *place = NULL, *other = NULL, bound, limit = effort->tick_limit, height_first;
 
     MPL_TRY(mpl_antichain(run->ctx, p, pool, &bound, NULL));
-    MPL_TRY(mpl_bodies_of_pool(run->ctx, p, pool, &b));
-    MPL_TRY(mpl_new(run->ctx, place, b->n));
-    *height = b->n > 0 ? UINT64_MAX : 0;
+    MPL_TRY(mpl_bodies_of_pool(run->ctx, p, pool, &bodies));
+    MPL_TRY(mpl_new(run->ctx, place, bodies->n));
+    *height = bodies->n > 0 ? UINT64_MAX : 0;
     effort->tick_limit = 0; /* greedy orders only */
-    MPL_TRY(mpl_arena_search(run->ctx, b, bound, effort, place, height));
+    MPL_TRY(mpl_arena_search(run->ctx, bodies, bound, effort, place, height));
     effort->tick_limit = limit;
     if (*height > bound) {
         if (*first == NULL) {
             MPL_TRY(mpl_plan_new(run->ctx, p, first));
             MPL_TRY(mpl_planner_nnc_2019.plan(run, p, *first));
         }
-        MPL_TRY(mpl_new(run->ctx, other, b->n));
-        for (uint32_t i = 0; i < b->n; i++)
-            other[i] = (*first)->offset[b->buffer[i]];
-        height_first = mpl_bodies_height(b, other);
-        MPL_TRY(mpl_arena_search(run->ctx, b, bound, effort, other, &height_first));
+        MPL_TRY(mpl_new(run->ctx, other, bodies->n));
+        for (uint32_t i = 0; i < bodies->n; i++)
+            other[i] = (*first)->offset[bodies->buffer[i]];
+        height_first = mpl_bodies_height(bodies, other);
+        MPL_TRY(mpl_arena_search(run->ctx, bodies, bound, effort, other, &height_first));
         if (height_first <= *height) {
             *height = height_first;
-            memcpy(place, other, b->n * sizeof *place);
+            memcpy(place, other, bodies->n * sizeof *place);
         }
     }
     mpl_assert(*height >= bound);
-    for (uint32_t i = 0; i < b->n; i++)
-        offset[b->buffer[i]] = place[i];
+    for (uint32_t i = 0; i < bodies->n; i++)
+        offset[bodies->buffer[i]] = place[i];
 out:
-    mpl_bodies_free(run->ctx, b);
+    mpl_bodies_free(run->ctx, bodies);
     mpl_free_each(run->ctx, place, other);
     return st;
 }

@@ -29,19 +29,19 @@ static void graph_free(mpl_nnc_graph *g)
 static mpl_status start_time(mpl_nnc_graph *g)
 {
     const mpl_access *access = g->p->access;
-    mpl_nnc_time *t = &g->time;
+    mpl_nnc_time *time = &g->time;
 
-    t->n = access != NULL ? access->n_events : g->p->n;
-    t->begin = access != NULL ? access->edge_begin : g->p->before->red_begin;
-    t->item = access != NULL ? access->edge_item : g->p->before->red_item;
-    t->penalty = t->n + 1;
-    MPL_PASS(mpl_new_each(g->ctx, t->n, t->rank, t->pos, t->hop));
+    time->n = access != NULL ? access->n_events : g->p->n;
+    time->begin = access != NULL ? access->edge_begin : g->p->before->red_begin;
+    time->item = access != NULL ? access->edge_item : g->p->before->red_item;
+    time->penalty = time->n + 1;
+    MPL_PASS(mpl_new_each(g->ctx, time->n, time->rank, time->pos, time->hop));
     if (access == NULL)
-        MPL_PASS(mpl_before_rank(g->ctx, g->p->before, t->rank));
-    for (uint32_t e = 0; access != NULL && e < t->n; e++)
-        t->rank[e] = e; /* events are in program order */
-    for (uint32_t at = 0; at < t->n; at++)
-        t->pos[t->rank[at]] = at;
+        MPL_PASS(mpl_before_rank(g->ctx, g->p->before, time->rank));
+    for (uint32_t e = 0; access != NULL && e < time->n; e++)
+        time->rank[e] = e; /* events are in program order */
+    for (uint32_t at = 0; at < time->n; at++)
+        time->pos[time->rank[at]] = at;
     return MPL_OK;
 }
 
@@ -153,17 +153,17 @@ static void set_hops(mpl_nnc_graph *g, mpl_buffer b, bool last, uint32_t value)
  * hop[] is zero before; wipe() clears it after. */
 static uint32_t measure_to(mpl_nnc_graph *g, mpl_buffer first, uint32_t low)
 {
-    mpl_nnc_time *t = &g->time;
+    mpl_nnc_time *time = &g->time;
     uint32_t from = MPL_NONE, high = 0;
 
     span_of(g, first, false, &from, &high);
     set_hops(g, first, false, 1);
     for (uint32_t at = high; at-- > low;) {
-        uint32_t e = t->rank[at];
+        uint32_t e = time->rank[at];
 
-        for (uint32_t i = t->begin[e]; i < t->begin[e + 1]; i++)
-            if (t->hop[t->item[i]] > 0 && t->hop[e] < t->hop[t->item[i]] + 1)
-                t->hop[e] = t->hop[t->item[i]] + 1;
+        for (uint32_t i = time->begin[e]; i < time->begin[e + 1]; i++)
+            if (time->hop[time->item[i]] > 0 && time->hop[e] < time->hop[time->item[i]] + 1)
+                time->hop[e] = time->hop[time->item[i]] + 1;
     }
     g->ticks += high > low ? high - low : 0;
     return high;
@@ -172,17 +172,17 @@ static uint32_t measure_to(mpl_nnc_graph *g, mpl_buffer first, uint32_t low)
 /* hop[e] = nodes on the longest path from the end of `last` to e, for positions up to `high`. */
 static uint32_t measure_from(mpl_nnc_graph *g, mpl_buffer last, uint32_t high)
 {
-    mpl_nnc_time *t = &g->time;
+    mpl_nnc_time *time = &g->time;
     uint32_t low = MPL_NONE, to = 0;
 
     span_of(g, last, true, &low, &to);
     set_hops(g, last, true, 1);
     for (uint32_t at = low; at < high; at++) {
-        uint32_t e = t->rank[at];
+        uint32_t e = time->rank[at];
 
-        for (uint32_t i = t->begin[e]; t->hop[e] > 0 && i < t->begin[e + 1]; i++)
-            if (t->pos[t->item[i]] <= high && t->hop[t->item[i]] < t->hop[e] + 1)
-                t->hop[t->item[i]] = t->hop[e] + 1;
+        for (uint32_t i = time->begin[e]; time->hop[e] > 0 && i < time->begin[e + 1]; i++)
+            if (time->pos[time->item[i]] <= high && time->hop[time->item[i]] < time->hop[e] + 1)
+                time->hop[time->item[i]] = time->hop[e] + 1;
     }
     g->ticks += high > low ? high - low : 0;
     return low;
@@ -194,16 +194,17 @@ static void wipe(mpl_nnc_graph *g, uint32_t low, uint32_t high)
         g->time.hop[g->time.rank[at]] = 0;
 }
 
-bool mpl_nnc_usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first,
+bool mpl_nnc_usable(const mpl_nnc_graph *g, const mpl_nnc_edge *edge, mpl_buffer first,
                     mpl_buffer last, uint64_t need)
 {
     uint32_t n = g->p->n;
 
-    if (e->bytes < need || g->block_pool[e->block] != g->p->pool[first] ||
-        (e->from == n && e->to == n + 1) || (g->inner_only && (e->from == n || e->to == n + 1)))
+    if (edge->bytes < need || g->block_pool[edge->block] != g->p->pool[first] ||
+        (edge->from == n && edge->to == n + 1) ||
+        (g->inner_only && (edge->from == n || edge->to == n + 1)))
         return false;
-    return (e->from == n || mpl_bit_has(g->after + (size_t)first * g->n_words, e->from)) &&
-           (e->to == n + 1 || mpl_is_before(g->p->before, last, e->to));
+    return (edge->from == n || mpl_bit_has(g->after + (size_t)first * g->n_words, edge->from)) &&
+           (edge->to == n + 1 || mpl_is_before(g->p->before, last, edge->to));
 }
 
 bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b)
@@ -230,18 +231,18 @@ static uint64_t largest(const mpl_nnc_graph *g, const mpl_nnc_tuple *tuple)
 static void gather(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint64_t need, uint32_t i,
                    mpl_nnc_span *kept)
 {
-    const mpl_nnc_edge *e = &g->edge[i];
+    const mpl_nnc_edge *edge = &g->edge[i];
     uint32_t n = g->p->n, unused = 0;
 
     g->ticks++;
-    if (!mpl_nnc_usable(g, e, tuple->member[0], tuple->member[tuple->n - 1], need))
+    if (!mpl_nnc_usable(g, edge, tuple->member[0], tuple->member[tuple->n - 1], need))
         return;
     g->usable[kept->n++] = i;
-    if (e->from != n)
-        span_of(g, e->from, true, &kept->low, &unused);
+    if (edge->from != n)
+        span_of(g, edge->from, true, &kept->low, &unused);
     unused = MPL_NONE;
-    if (e->to != n + 1)
-        span_of(g, e->to, false, &unused, &kept->high);
+    if (edge->to != n + 1)
+        span_of(g, edge->to, false, &unused, &kept->high);
 }
 
 /* Of the edges kept, the one of fewest hops, ties by age. */
@@ -253,16 +254,16 @@ static uint32_t fewest_hops(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, const 
 
     top = measure_to(g, first, low);
     for (uint32_t i = 0; i < kept->n; i++) {
-        const mpl_nnc_edge *e = &g->edge[g->usable[i]];
+        const mpl_nnc_edge *edge = &g->edge[g->usable[i]];
 
-        g->hops[i] = e->from == n ? g->time.penalty : hops_at(g, e->from, true);
+        g->hops[i] = edge->from == n ? g->time.penalty : hops_at(g, edge->from, true);
     }
     wipe(g, low < top ? low : 0, top);
     bottom = measure_from(g, last, high);
     for (uint32_t i = 0; i < kept->n; i++) {
-        const mpl_nnc_edge *e = &g->edge[g->usable[i]];
-        uint64_t hops =
-            (uint64_t)g->hops[i] + (e->to == n + 1 ? g->time.penalty : hops_at(g, e->to, false));
+        const mpl_nnc_edge *edge = &g->edge[g->usable[i]];
+        uint64_t hops = (uint64_t)g->hops[i] +
+                        (edge->to == n + 1 ? g->time.penalty : hops_at(g, edge->to, false));
 
         if (hops < least || (hops == least && g->usable[i] < best)) {
             least = hops;
@@ -325,33 +326,33 @@ static void close_buffer(mpl_nnc_graph *g, mpl_buffer b, uint32_t block, uint64_
 
 /* Adds the edges of the tuple inside (from, to): the parts of [offset, offset + size) that each
  * member takes over from the one before it in time, and hands on. */
-static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *t, uint32_t from, uint32_t to,
-                             uint32_t block, uint64_t offset)
+static mpl_status push_tuple(mpl_nnc_graph *g, const mpl_nnc_tuple *tuple, uint32_t from,
+                             uint32_t to, uint32_t block, uint64_t offset)
 {
     uint64_t covered = 0;
 
-    for (uint32_t i = 0; i < t->n; i++) {
-        uint64_t size = g->size[t->member[i]];
+    for (uint32_t i = 0; i < tuple->n; i++) {
+        uint64_t size = g->size[tuple->member[i]];
 
         if (size > covered) {
-            MPL_PASS(push_edge(g, from, t->member[i], block, size - covered, offset + covered));
+            MPL_PASS(push_edge(g, from, tuple->member[i], block, size - covered, offset + covered));
             covered = size;
         }
     }
-    for (uint32_t i = 0; i < t->n; i++) {
-        uint64_t size = g->size[t->member[i]];
+    for (uint32_t i = 0; i < tuple->n; i++) {
+        uint64_t size = g->size[tuple->member[i]];
 
         covered = 0;
-        for (uint32_t k = i + 1; k < t->n; k++) {
-            uint64_t both = mpl_min_u64(size, g->size[t->member[k]]);
+        for (uint32_t k = i + 1; k < tuple->n; k++) {
+            uint64_t both = mpl_min_u64(size, g->size[tuple->member[k]]);
 
             if (both > covered) {
-                MPL_PASS(push_edge(g, t->member[i], t->member[k], block, both - covered,
+                MPL_PASS(push_edge(g, tuple->member[i], tuple->member[k], block, both - covered,
                                    offset + covered));
                 covered = both;
             }
         }
-        MPL_PASS(push_edge(g, t->member[i], to, block, size - covered, offset + covered));
+        MPL_PASS(push_edge(g, tuple->member[i], to, block, size - covered, offset + covered));
     }
     return MPL_OK;
 }
@@ -365,14 +366,14 @@ static bool flow_is_conserved(const mpl_nnc_graph *g)
         if (mpl_bit_has(g->open, b))
             continue;
         for (uint32_t i = 0; i < g->n_edges; i++) {
-            const mpl_nnc_edge *e = &g->edge[i];
-            bool inside = e->block == g->block[b] && e->offset >= g->offset[b] &&
-                          e->offset + e->bytes <= g->offset[b] + g->size[b];
+            const mpl_nnc_edge *edge = &g->edge[i];
+            bool inside = edge->block == g->block[b] && edge->offset >= g->offset[b] &&
+                          edge->offset + edge->bytes <= g->offset[b] + g->size[b];
 
-            if ((e->to == b || e->from == b) && e->bytes > 0 && !inside)
+            if ((edge->to == b || edge->from == b) && edge->bytes > 0 && !inside)
                 return mpl_broken("edge %u carries bytes that buffer %u does not have", i, b);
-            in += e->to == b ? e->bytes : 0;
-            out += e->from == b ? e->bytes : 0;
+            in += edge->to == b ? edge->bytes : 0;
+            out += edge->from == b ? edge->bytes : 0;
         }
         if (in != g->size[b] || out != g->size[b])
             return mpl_broken("the flow through buffer %u is not its size", b);

@@ -67,8 +67,8 @@ typedef struct mpl_nnc_tuple {
 /* Whether the buffer alone has a usable edge. Amortised: an edge fails at most once per buffer. */
 bool mpl_nnc_has_edge(mpl_nnc_graph *g, mpl_buffer b);
 
-/* Whether edge e can hold a tuple of that largest size [byte] that begins and ends so. O(1). */
-bool mpl_nnc_usable(const mpl_nnc_graph *g, const mpl_nnc_edge *e, mpl_buffer first,
+/* Whether edge edge can hold a tuple of that largest size [byte] that begins and ends so. O(1). */
+bool mpl_nnc_usable(const mpl_nnc_graph *g, const mpl_nnc_edge *edge, mpl_buffer first,
                     mpl_buffer last, uint64_t need);
 
 /* The usable edge of fewest hops for a tuple, ties by age, of among[n]; NULL: of all that its one

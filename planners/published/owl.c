@@ -17,13 +17,14 @@
 
 /* The free partner with the smallest block, the first among equals (last: the last released);
  * MPL_NONE: there is none. */
-static mpl_buffer smallest_partner(const mpl_blocks *s, mpl_buffer x, bool last)
+static mpl_buffer smallest_partner(const mpl_blocks *blocks, mpl_buffer x, bool last)
 {
     mpl_buffer best = MPL_NONE, partner;
 
-    for (uint32_t i = 0; (partner = mpl_blocks_partner(s, x, i)) != MPL_NONE; i++) {
-        uint64_t bytes = mpl_blocks_bytes(s, s->block_of[partner]);
-        uint64_t least = best != MPL_NONE ? mpl_blocks_bytes(s, s->block_of[best]) : UINT64_MAX;
+    for (uint32_t i = 0; (partner = mpl_blocks_partner(blocks, x, i)) != MPL_NONE; i++) {
+        uint64_t bytes = mpl_blocks_bytes(blocks, blocks->block_of[partner]);
+        uint64_t least =
+            best != MPL_NONE ? mpl_blocks_bytes(blocks, blocks->block_of[best]) : UINT64_MAX;
 
         if (bytes < least || (last && bytes == least))
             best = partner;
@@ -31,37 +32,37 @@ static mpl_buffer smallest_partner(const mpl_blocks *s, mpl_buffer x, bool last)
     return best;
 }
 
-static void place(mpl_blocks *s, mpl_buffer x, bool paper)
+static void place(mpl_blocks *blocks, mpl_buffer x, bool paper)
 {
-    uint32_t class = s->buffer_class[x];
-    uint32_t enough = mpl_blocks_lowest(s, class, s->class_end[class]);
-    mpl_buffer partner = smallest_partner(s, x, !paper);
-    bool in_place = partner != MPL_NONE &&
-                    (paper || enough == MPL_NONE ||
-                     mpl_blocks_bytes(s, s->block_of[partner]) <= s->class_bytes[enough]);
-    uint32_t largest = mpl_blocks_highest(s, s->class_first[class], class);
+    uint32_t class = blocks->buffer_class[x];
+    uint32_t enough = mpl_blocks_lowest(blocks, class, blocks->class_end[class]);
+    mpl_buffer partner = smallest_partner(blocks, x, !paper);
+    bool in_place = partner != MPL_NONE && (paper || enough == MPL_NONE ||
+                                            mpl_blocks_bytes(blocks, blocks->block_of[partner]) <=
+                                                blocks->class_bytes[enough]);
+    uint32_t largest = mpl_blocks_highest(blocks, blocks->class_first[class], class);
 
     if (in_place)
-        mpl_blocks_inherit(s, x, partner);
+        mpl_blocks_inherit(blocks, x, partner);
     else if (enough != MPL_NONE)
-        mpl_blocks_take(s, x, enough, false);
+        mpl_blocks_take(blocks, x, enough, false);
     else if (largest != MPL_NONE)
-        mpl_blocks_take(s, x, largest, false);
+        mpl_blocks_take(blocks, x, largest, false);
     else
-        mpl_blocks_open(s, x);
+        mpl_blocks_open(blocks, x);
 }
 
-static void rule(mpl_blocks *s, const void *params, uint32_t begin, uint32_t end)
+static void rule(mpl_blocks *blocks, const void *params, uint32_t begin, uint32_t end)
 {
     const bool *paper = params;
 
     for (uint32_t i = begin; i < end; i++) {
-        mpl_buffer x = s->by_birth[i];
+        mpl_buffer x = blocks->by_birth[i];
 
-        if (mpl_blocks_alone(s, x))
-            mpl_blocks_open(s, x);
+        if (mpl_blocks_alone(blocks, x))
+            mpl_blocks_open(blocks, x);
         else
-            place(s, x, *paper);
+            place(blocks, x, *paper);
     }
 }
 

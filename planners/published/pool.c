@@ -17,14 +17,15 @@
 typedef enum pool_level { LEVEL_SHAPE, LEVEL_BYTES, LEVEL_DOCUMENT } pool_level;
 
 /* The document's rule for one output: inputs that it may overwrite are already in the pool. */
-static void place_document(mpl_blocks *s, mpl_buffer x)
+static void place_document(mpl_blocks *blocks, mpl_buffer x)
 {
-    uint32_t class = s->buffer_class[x], found = mpl_blocks_lowest(s, class, s->class_end[class]);
-    uint64_t least = found != MPL_NONE ? s->class_bytes[found] : UINT64_MAX;
+    uint32_t class = blocks->buffer_class[x],
+             found = mpl_blocks_lowest(blocks, class, blocks->class_end[class]);
+    uint64_t least = found != MPL_NONE ? blocks->class_bytes[found] : UINT64_MAX;
     mpl_buffer best = MPL_NONE, partner;
 
-    for (uint32_t i = 0; (partner = mpl_blocks_partner(s, x, i)) != MPL_NONE; i++) {
-        uint64_t bytes = mpl_blocks_bytes(s, s->block_of[partner]);
+    for (uint32_t i = 0; (partner = mpl_blocks_partner(blocks, x, i)) != MPL_NONE; i++) {
+        uint64_t bytes = mpl_blocks_bytes(blocks, blocks->block_of[partner]);
 
         if (bytes <= least) { /* it was returned last */
             least = bytes;
@@ -32,39 +33,39 @@ static void place_document(mpl_blocks *s, mpl_buffer x)
         }
     }
     if (best != MPL_NONE)
-        mpl_blocks_inherit(s, x, best);
+        mpl_blocks_inherit(blocks, x, best);
     else if (found != MPL_NONE)
-        mpl_blocks_take(s, x, found, false);
+        mpl_blocks_take(blocks, x, found, false);
     else
-        mpl_blocks_open(s, x);
+        mpl_blocks_open(blocks, x);
 }
 
 /* The transpiler's rule: the block returned first among those that fit. */
-static void place_code(mpl_blocks *s, mpl_buffer x, pool_level level)
+static void place_code(mpl_blocks *blocks, mpl_buffer x, pool_level level)
 {
-    uint32_t class = s->buffer_class[x],
-             end = level == LEVEL_SHAPE ? class + 1 : s->class_end[class];
-    uint32_t found = mpl_blocks_oldest(s, class, end);
+    uint32_t class = blocks->buffer_class[x],
+             end = level == LEVEL_SHAPE ? class + 1 : blocks->class_end[class];
+    uint32_t found = mpl_blocks_oldest(blocks, class, end);
 
     if (found != MPL_NONE)
-        mpl_blocks_take(s, x, found, true);
+        mpl_blocks_take(blocks, x, found, true);
     else
-        mpl_blocks_open(s, x);
+        mpl_blocks_open(blocks, x);
 }
 
-static void rule(mpl_blocks *s, const void *params, uint32_t begin, uint32_t end)
+static void rule(mpl_blocks *blocks, const void *params, uint32_t begin, uint32_t end)
 {
     const pool_level *level = params;
 
     for (uint32_t i = begin; i < end; i++) {
-        mpl_buffer x = s->by_birth[i];
+        mpl_buffer x = blocks->by_birth[i];
 
-        if (mpl_blocks_alone(s, x))
-            mpl_blocks_open(s, x);
+        if (mpl_blocks_alone(blocks, x))
+            mpl_blocks_open(blocks, x);
         else if (*level == LEVEL_DOCUMENT)
-            place_document(s, x);
+            place_document(blocks, x);
         else
-            place_code(s, x, *level);
+            place_code(blocks, x, *level);
     }
 }
 

@@ -135,11 +135,11 @@ const mpl_recompute_method mpl_recompute_methods[] = {
 
 const mpl_recompute_method *mpl_recompute_find(const char *name)
 {
-    const mpl_recompute_method *m = mpl_recompute_methods;
+    const mpl_recompute_method *method = mpl_recompute_methods;
 
-    while (m->name != NULL && strcmp(m->name, name) != 0)
-        m++;
-    return m->name != NULL ? m : NULL;
+    while (method->name != NULL && strcmp(method->name, name) != 0)
+        method++;
+    return method->name != NULL ? method : NULL;
 }
 
 /* The run without repeats. */

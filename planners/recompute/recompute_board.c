@@ -11,32 +11,34 @@ static inline uint64_t bit(uint32_t i)
     return UINT64_C(1) << i;
 }
 
-static bool is_inside(const mpl_border *b, uint32_t group)
+static bool is_inside(const mpl_border *border, uint32_t group)
 {
-    return group >= b->from && group < b->until;
+    return group >= border->from && group < border->until;
 }
 
-static bool in_region(const mpl_region *r, uint32_t group)
+static bool in_region(const mpl_region *region, uint32_t group)
 {
-    return is_inside(&r->outer, group) && !is_inside(&r->inner, group);
+    return is_inside(&region->outer, group) && !is_inside(&region->inner, group);
 }
 
-bool mpl_border_enters(const mpl_stage_model *m, const mpl_border *b, uint32_t v)
+bool mpl_border_enters(const mpl_stage_model *model, const mpl_border *border, uint32_t v)
 {
-    if (m->maker[v] >= b->from)
+    if (model->maker[v] >= border->from)
         return false;
-    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
-        if (is_inside(b, m->user[i]))
+    for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1]; i++)
+        if (is_inside(border, model->user[i]))
             return true;
     return false;
 }
 
-bool mpl_border_leaves(const mpl_stage_model *m, const mpl_border *b, uint32_t v)
+bool mpl_border_leaves(const mpl_stage_model *model, const mpl_border *border, uint32_t v)
 {
-    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->maker[v] < b->until; i++)
-        if (m->user[i] >= b->until || (m->user[i] < b->from && m->may[m->user[i]]))
+    for (uint32_t i = model->user_begin[v];
+         i < model->user_begin[v + 1] && model->maker[v] < border->until; i++)
+        if (model->user[i] >= border->until ||
+            (model->user[i] < border->from && model->may[model->user[i]]))
             return true;
-    return m->stays[v] && m->maker[v] < b->until;
+    return model->stays[v] && model->maker[v] < border->until;
 }
 
 typedef struct builder {
@@ -49,169 +51,177 @@ typedef struct builder {
 /* ---- groups ---- */
 
 /* The board's group that a group of the model is part of; MPL_NONE: it runs after them all. */
-static uint32_t local(const builder *b, uint32_t group)
+static uint32_t local(const builder *self, uint32_t group)
 {
-    const mpl_region *r = b->r;
-    uint32_t first = r->outer.from > 0;
+    const mpl_region *region = self->r;
+    uint32_t first = region->outer.from > 0;
 
-    if (group < r->outer.from)
+    if (group < region->outer.from)
         return 0;
-    if (group < r->inner.from)
-        return first + group - r->outer.from;
-    if (group < r->inner.until)
-        return b->b->gap;
-    return group < r->outer.until ? first + (r->inner.from - r->outer.from) +
-                                        (b->b->gap != MPL_NONE) + group - r->inner.until
-                                  : MPL_NONE;
+    if (group < region->inner.from)
+        return first + group - region->outer.from;
+    if (group < region->inner.until)
+        return self->b->gap;
+    return group < region->outer.until
+               ? first + (region->inner.from - region->outer.from) + (self->b->gap != MPL_NONE) +
+                     group - region->inner.until
+               : MPL_NONE;
 }
 
-static void add_groups(builder *x)
+static void add_groups(builder *self)
 {
-    const mpl_stage_model *m = x->m;
-    const mpl_region *r = x->r;
-    mpl_board *b = x->b;
-    uint32_t first = r->outer.from > 0, before = first + r->inner.from - r->outer.from;
+    const mpl_stage_model *model = self->m;
+    const mpl_region *region = self->r;
+    mpl_board *board = self->b;
+    uint32_t first = region->outer.from > 0,
+             before = first + region->inner.from - region->outer.from;
 
-    b->gap = r->inner.from < r->inner.until ? before : MPL_NONE;
-    b->n = before + (b->gap != MPL_NONE) + r->outer.until - r->inner.until;
-    x->full = b->n > MPL_BOARD_MOST;
-    if (x->full)
+    board->gap = region->inner.from < region->inner.until ? before : MPL_NONE;
+    board->n = before + (board->gap != MPL_NONE) + region->outer.until - region->inner.until;
+    self->full = board->n > MPL_BOARD_MOST;
+    if (self->full)
         return;
-    b->all = b->n == MPL_BOARD_MOST ? UINT64_MAX : bit(b->n) - 1;
-    b->done = first;
-    memset(b->group, 0xff, sizeof b->group);
-    for (uint32_t i = r->outer.from; i < r->outer.until; i++)
-        if (in_region(r, i)) {
-            uint32_t at = local(x, i);
+    board->all = board->n == MPL_BOARD_MOST ? UINT64_MAX : bit(board->n) - 1;
+    board->done = first;
+    memset(board->group, 0xff, sizeof board->group);
+    for (uint32_t i = region->outer.from; i < region->outer.until; i++)
+        if (in_region(region, i)) {
+            uint32_t at = local(self, i);
 
-            b->group[at] = i;
-            b->work[at] = m->work[i];
-            b->inner[at] = m->inner[i];
-            b->may |= m->may[i] ? bit(at) : 0;
-            if (b->gap != MPL_NONE && i < r->inner.from)
-                b->waits[b->gap] |= bit(at);
-            else if (b->gap != MPL_NONE)
-                b->waits[at] |= bit(b->gap);
+            board->group[at] = i;
+            board->work[at] = model->work[i];
+            board->inner[at] = model->inner[i];
+            board->may |= model->may[i] ? bit(at) : 0;
+            if (board->gap != MPL_NONE && i < region->inner.from)
+                board->waits[board->gap] |= bit(at);
+            else if (board->gap != MPL_NONE)
+                board->waits[at] |= bit(board->gap);
         }
 }
 
 /* The group that makes v, through views; MPL_NONE: v is an input or weight. */
-static uint32_t maker_of(const mpl_stage_model *m, mpl_value v)
+static uint32_t maker_of(const mpl_stage_model *model, mpl_value v)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = model->g;
 
-    while (g->value_op[v] != MPL_NONE && m->group_of[g->value_op[v]] == MPL_NONE)
+    while (g->value_op[v] != MPL_NONE && model->group_of[g->value_op[v]] == MPL_NONE)
         v = g->op_in[g->op_in_begin[g->value_op[v]]];
-    return g->value_op[v] == MPL_NONE ? MPL_NONE : m->group_of[g->value_op[v]];
+    return g->value_op[v] == MPL_NONE ? MPL_NONE : model->group_of[g->value_op[v]];
 }
 
 /* The operations that must run before one of the region, and those after which it must not run
  * again. */
-static void add_waits(builder *x, mpl_op op)
+static void add_waits(builder *self, mpl_op op)
 {
-    const mpl_stage_model *m = x->m;
-    mpl_board *b = x->b;
-    uint32_t at = local(x, m->group_of[op]);
+    const mpl_stage_model *model = self->m;
+    mpl_board *board = self->b;
+    uint32_t at = local(self, model->group_of[op]);
 
-    for (uint32_t i = 0; i < mpl_op_n_in(m->g, op); i++) { /* updates wait for what they do not read
-                                                            */
-        mpl_value v = mpl_op_input(m->g, op, i);
+    for (uint32_t i = 0; i < mpl_op_n_in(model->g, op); i++) { /* updates wait for what they do not
+                                                                * read
+                                                                */
+        mpl_value v = mpl_op_input(model->g, op, i);
 
-        b->waits[at] |=
-            v != MPL_NONE && maker_of(m, v) != MPL_NONE ? bit(local(x, maker_of(m, v))) : 0;
+        board->waits[at] |= v != MPL_NONE && maker_of(model, v) != MPL_NONE
+                                ? bit(local(self, maker_of(model, v)))
+                                : 0;
     }
-    for (uint32_t i = m->reads.begin[op]; i < m->reads.begin[op + 1]; i++) {
-        uint32_t maker = maker_of(m, m->reads.value[i]);
-        mpl_op update = mpl_stage_update(m, op, m->reads.value[i]);
-        uint32_t spoils = update != MPL_NONE ? local(x, m->group_of[update]) : MPL_NONE;
+    for (uint32_t i = model->reads.begin[op]; i < model->reads.begin[op + 1]; i++) {
+        uint32_t maker = maker_of(model, model->reads.value[i]);
+        mpl_op update = mpl_stage_update(model, op, model->reads.value[i]);
+        uint32_t spoils = update != MPL_NONE ? local(self, model->group_of[update]) : MPL_NONE;
 
-        b->waits[at] |= maker != MPL_NONE ? bit(local(x, maker)) : 0;
-        b->spoiled_by[at] |= spoils != MPL_NONE ? bit(spoils) : 0;
+        board->waits[at] |= maker != MPL_NONE ? bit(local(self, maker)) : 0;
+        board->spoiled_by[at] |= spoils != MPL_NONE ? bit(spoils) : 0;
     }
 }
 
 /* ---- lumps ---- */
 
 /* Counts a lump that no group of the region makes or reads. */
-static void pass_by(builder *x, uint32_t v, bool enters)
+static void pass_by(builder *self, uint32_t v, bool enters)
 {
-    const mpl_stage_model *m = x->m;
-    const mpl_region *r = x->r;
-    bool made_inside = m->maker[v] >= r->inner.from && m->maker[v] < r->inner.until;
+    const mpl_stage_model *model = self->m;
+    const mpl_region *region = self->r;
+    bool made_inside =
+        model->maker[v] >= region->inner.from && model->maker[v] < region->inner.until;
 
-    x->b->base[0] += enters ? m->bytes[v] : 0;
-    if ((enters && mpl_border_leaves(m, &r->outer, v)) ||
-        (made_inside && mpl_border_leaves(m, &r->inner, v)))
-        x->b->base[1] += m->bytes[v];
+    self->b->base[0] += enters ? model->bytes[v] : 0;
+    if ((enters && mpl_border_leaves(model, &region->outer, v)) ||
+        (made_inside && mpl_border_leaves(model, &region->inner, v)))
+        self->b->base[1] += model->bytes[v];
 }
 
-static void add_lump(builder *x, uint32_t v, bool enters)
+static void add_lump(builder *self, uint32_t v, bool enters)
 {
-    const mpl_stage_model *m = x->m;
-    const mpl_region *r = x->r;
-    mpl_board *b = x->b;
-    uint32_t at = b->n_lumps, maker = local(x, m->maker[v]);
-    bool to_gap = b->gap != MPL_NONE && mpl_border_enters(m, &r->inner, v);
-    bool stays = mpl_border_leaves(m, &r->outer, v);
+    const mpl_stage_model *model = self->m;
+    const mpl_region *region = self->r;
+    mpl_board *board = self->b;
+    uint32_t at = board->n_lumps, maker = local(self, model->maker[v]);
+    bool to_gap = board->gap != MPL_NONE && mpl_border_enters(model, &region->inner, v);
+    bool stays = mpl_border_leaves(model, &region->outer, v);
 
-    x->full = x->full || at == MPL_BOARD_MOST;
-    if (x->full)
+    self->full = self->full || at == MPL_BOARD_MOST;
+    if (self->full)
         return;
-    b->n_lumps++;
-    b->lump[at] = v;
-    b->bytes[at] = m->bytes[v];
-    b->maker[at] = maker;
-    b->makes[maker] |= bit(at);
-    b->there |= enters ? bit(at) : 0;
-    b->passed |= to_gap || maker == b->gap ? bit(at) : 0;
-    b->stays |= stays || m->stays[v] ? bit(at) : 0;
-    if (m->fixed[v] || enters || maker == b->gap || to_gap || stays)
-        b->fixed |= bit(at);
+    board->n_lumps++;
+    board->lump[at] = v;
+    board->bytes[at] = model->bytes[v];
+    board->maker[at] = maker;
+    board->makes[maker] |= bit(at);
+    board->there |= enters ? bit(at) : 0;
+    board->passed |= to_gap || maker == board->gap ? bit(at) : 0;
+    board->stays |= stays || model->stays[v] ? bit(at) : 0;
+    if (model->fixed[v] || enters || maker == board->gap || to_gap || stays)
+        board->fixed |= bit(at);
     else
-        b->remakes[maker] |= bit(at);
-    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++) {
-        uint32_t user = m->user[i] >= r->outer.from ? local(x, m->user[i]) : MPL_NONE;
+        board->remakes[maker] |= bit(at);
+    for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1]; i++) {
+        uint32_t user =
+            model->user[i] >= region->outer.from ? local(self, model->user[i]) : MPL_NONE;
 
         if (user != MPL_NONE) {
-            b->reads[user] |= bit(at);
-            b->users[at] |= bit(user);
+            board->reads[user] |= bit(at);
+            board->users[at] |= bit(user);
         }
     }
 }
 
-static void add_lumps(builder *x)
+static void add_lumps(builder *self)
 {
-    const mpl_stage_model *m = x->m;
-    const mpl_region *r = x->r;
+    const mpl_stage_model *model = self->m;
+    const mpl_region *region = self->r;
 
-    x->b->base[0] = x->b->base[1] = m->base;
-    for (uint32_t v = 0; v < m->n_lumps && !x->full; v++) {
-        bool enters = mpl_border_enters(m, &r->outer, v), touched = in_region(r, m->maker[v]);
+    self->b->base[0] = self->b->base[1] = model->base;
+    for (uint32_t v = 0; v < model->n_lumps && !self->full; v++) {
+        bool enters = mpl_border_enters(model, &region->outer, v),
+             touched = in_region(region, model->maker[v]);
 
-        if (m->maker[v] >= r->outer.until || (m->maker[v] < r->outer.from && !enters))
+        if (model->maker[v] >= region->outer.until ||
+            (model->maker[v] < region->outer.from && !enters))
             continue;
-        for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
-            touched = touched || in_region(r, m->user[i]);
+        for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1]; i++)
+            touched = touched || in_region(region, model->user[i]);
         if (touched)
-            add_lump(x, v, enters);
+            add_lump(self, v, enters);
         else
-            pass_by(x, v, enters);
+            pass_by(self, v, enters);
     }
 }
 
-static void add_overwritable(builder *x, uint32_t at)
+static void add_overwritable(builder *self, uint32_t at)
 {
-    const mpl_stage_model *m = x->m;
-    uint32_t group = x->b->group[at];
+    const mpl_stage_model *model = self->m;
+    uint32_t group = self->b->group[at];
 
-    for (uint32_t r = m->read_begin[group]; r < m->read_begin[group + 1]; r++)
-        for (uint32_t v = 0; v < x->b->n_lumps && m->over[r]; v++)
-            x->b->overwritable[at] |= x->b->lump[v] == m->read[r] ? bit(v) : 0;
+    for (uint32_t r = model->read_begin[group]; r < model->read_begin[group + 1]; r++)
+        for (uint32_t v = 0; v < self->b->n_lumps && model->over[r]; v++)
+            self->b->overwritable[at] |= self->b->lump[v] == model->read[r] ? bit(v) : 0;
 }
 
-void mpl_board_make(const mpl_stage_model *m, const mpl_region *region, mpl_board *out)
+void mpl_board_make(const mpl_stage_model *model, const mpl_region *region, mpl_board *out)
 {
-    builder x = {.m = m, .r = region, .b = out};
+    builder x = {.m = model, .r = region, .b = out};
 
     memset(out, 0, sizeof *out); /* its padding too: boards are compared */
     add_groups(&x);
@@ -221,8 +231,8 @@ void mpl_board_make(const mpl_stage_model *m, const mpl_region *region, mpl_boar
         out->n = 0;
         return;
     }
-    for (mpl_op op = 0; op < m->g->n_ops; op++)
-        if (m->group_of[op] != MPL_NONE && in_region(region, m->group_of[op]))
+    for (mpl_op op = 0; op < model->g->n_ops; op++)
+        if (model->group_of[op] != MPL_NONE && in_region(region, model->group_of[op]))
             add_waits(&x, op);
     for (uint32_t i = 0; i < out->n; i++)
         if (out->group[i] != MPL_NONE)

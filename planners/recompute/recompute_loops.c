@@ -4,9 +4,9 @@
 
 #include "graphs/orders/work.h"
 
-static bool is_shortened(const mpl_taped_loop *l)
+static bool is_shortened(const mpl_taped_loop *loop)
 {
-    return l->schedule.n_rows < l->n_rounds;
+    return loop->schedule.n_rows < loop->n_rounds;
 }
 
 static mpl_status check(const mpl_recompute_method *method, const mpl_recompute_task *task)
@@ -26,20 +26,20 @@ static void count(const mpl_taped_loops *loops, mpl_recompute_found *found)
     mpl_rerun_facts *facts = &found->facts;
 
     for (uint32_t k = 0; k < loops->n; k++) {
-        const mpl_taped_loop *l = &loops->loop[k];
-        uint32_t rows = is_shortened(l) ? l->schedule.n_rows : l->n_rounds;
-        uint64_t again = l->schedule.n_forward - (l->n_rounds - 1), work = MPL_MOST_WORK;
+        const mpl_taped_loop *loop = &loops->loop[k];
+        uint32_t rows = is_shortened(loop) ? loop->schedule.n_rows : loop->n_rounds;
+        uint64_t again = loop->schedule.n_forward - (loop->n_rounds - 1), work = MPL_MOST_WORK;
 
-        found->tape_before_bytes += l->n_rounds * l->state_bytes;
-        found->tape_bytes += rows * l->state_bytes;
+        found->tape_before_bytes += loop->n_rounds * loop->state_bytes;
+        found->tape_bytes += rows * loop->state_bytes;
         found->forward_rounds = mpl_add_work(
             found->forward_rounds,
-            l->enclosing * (is_shortened(l) ? l->schedule.n_forward : l->n_rounds - 1));
-        if (!is_shortened(l))
+            loop->enclosing * (is_shortened(loop) ? loop->schedule.n_forward : loop->n_rounds - 1));
+        if (!is_shortened(loop))
             continue;
-        mpl_mul_bytes(again * l->enclosing, l->round_work, &work);
+        mpl_mul_bytes(again * loop->enclosing, loop->round_work, &work);
         facts->extra_work = mpl_add_work(facts->extra_work, work);
-        facts->n_again += l->n_ops;
+        facts->n_again += loop->n_ops;
         found->n_loops++;
     }
 }
@@ -80,11 +80,11 @@ static mpl_status schedule(const mpl_recompute_method *method, mpl_recompute_tas
 static void keep_all(mpl_ctx *ctx, mpl_taped_loops *loops)
 {
     for (uint32_t k = 0; k < loops->n; k++) {
-        mpl_schedule *s = &loops->loop[k].schedule;
+        mpl_schedule *schedule = &loops->loop[k].schedule;
 
-        mpl_schedule_fini(ctx, s);
-        s->n_rows = loops->loop[k].n_rounds;
-        s->n_forward = s->n_rows - 1;
+        mpl_schedule_fini(ctx, schedule);
+        schedule->n_rows = loops->loop[k].n_rounds;
+        schedule->n_forward = schedule->n_rows - 1;
     }
 }
 

@@ -24,277 +24,284 @@ typedef struct builder {
     uint32_t *final;     /* [n_values] the last operation that reads a root */
 } builder;
 
-static uint64_t slots(const builder *b, mpl_value v)
+static uint64_t slots(const builder *self, mpl_value v)
 {
-    const mpl_graph *g = b->m->g;
-    bool pinned = (g->value_role[v] == MPL_OUTPUT && b->options->pin_outputs) ||
-                  (g->value_role[v] == MPL_INPUT && b->options->pin_inputs) ||
-                  (g->value_role[v] == MPL_WEIGHT && b->options->pin_weights);
+    const mpl_graph *g = self->m->g;
+    bool pinned = (g->value_role[v] == MPL_OUTPUT && self->options->pin_outputs) ||
+                  (g->value_role[v] == MPL_INPUT && self->options->pin_inputs) ||
+                  (g->value_role[v] == MPL_WEIGHT && self->options->pin_weights);
 
-    return pinned
-               ? 0
-               : (g->value_bytes[v] + b->options->align - 1) & ~((uint64_t)b->options->align - 1);
+    return pinned ? 0
+                  : (g->value_bytes[v] + self->options->align - 1) &
+                        ~((uint64_t)self->options->align - 1);
 }
 
-static uint32_t group_of(const builder *b, mpl_value v)
+static uint32_t group_of(const builder *self, mpl_value v)
 {
-    mpl_op op = b->m->g->value_op[v];
+    mpl_op op = self->m->g->value_op[v];
 
-    return op == MPL_NONE ? MPL_NONE : b->m->group_of[op];
+    return op == MPL_NONE ? MPL_NONE : self->m->group_of[op];
 }
 
-static mpl_status find_readers(builder *b)
+static mpl_status find_readers(builder *self)
 {
-    mpl_ctx *ctx = b->m->ctx;
-    const mpl_graph *g = b->m->g;
-    const mpl_unit_reads *reads = &b->m->reads;
+    mpl_ctx *ctx = self->m->ctx;
+    const mpl_graph *g = self->m->g;
+    const mpl_unit_reads *reads = &self->m->reads;
 
-    MPL_PASS(mpl_new(ctx, b->reader_at, (size_t)g->n_values + 1));
-    MPL_PASS(mpl_new_each(ctx, g->n_values, b->n_readers, b->final));
-    MPL_PASS(mpl_new(ctx, b->reader, (size_t)reads->begin[g->n_ops] + g->n_values));
+    MPL_PASS(mpl_new(ctx, self->reader_at, (size_t)g->n_values + 1));
+    MPL_PASS(mpl_new_each(ctx, g->n_values, self->n_readers, self->final));
+    MPL_PASS(mpl_new(ctx, self->reader, (size_t)reads->begin[g->n_ops] + g->n_values));
     for (uint32_t i = 0; i < reads->begin[g->n_ops]; i++)
-        b->reader_at[b->root[reads->value[i]] + 1]++;
+        self->reader_at[self->root[reads->value[i]] + 1]++;
     for (mpl_value v = 0; v < g->n_values; v++) {
-        b->reader_at[v + 1] += b->reader_at[v] + 1; /* one more entry, for values kept to the end */
-        b->final[v] = g->value_op[v];
+        self->reader_at[v + 1] += self->reader_at[v] + 1; /* one more entry, for values kept to the
+                                                             end */
+        self->final[v] = g->value_op[v];
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = reads->begin[op]; i < reads->begin[op + 1]; i++) {
-            mpl_value v = b->root[reads->value[i]];
-            uint32_t *n = &b->n_readers[v], group = b->m->group_of[op];
+            mpl_value v = self->root[reads->value[i]];
+            uint32_t *n = &self->n_readers[v], group = self->m->group_of[op];
 
             if (group == MPL_NONE)
                 continue;
-            b->final[v] = op;
-            if (group != group_of(b, v) &&
-                (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != group))
-                b->reader[b->reader_at[v] + (*n)++] = group;
+            self->final[v] = op;
+            if (group != group_of(self, v) &&
+                (*n == 0 || self->reader[self->reader_at[v] + *n - 1] != group))
+                self->reader[self->reader_at[v] + (*n)++] = group;
         }
     for (mpl_value v = 0; v < g->n_values; v++) { /* unpinned outputs stay to the end */
-        uint32_t *n = &b->n_readers[v], last = b->m->n - 1;
+        uint32_t *n = &self->n_readers[v], last = self->m->n - 1;
 
-        if (g->value_role[v] == MPL_OUTPUT && b->root[v] == v && slots(b, v) > 0 &&
-            group_of(b, v) != last && (*n == 0 || b->reader[b->reader_at[v] + *n - 1] != last))
-            b->reader[b->reader_at[v] + (*n)++] = last;
+        if (g->value_role[v] == MPL_OUTPUT && self->root[v] == v && slots(self, v) > 0 &&
+            group_of(self, v) != last &&
+            (*n == 0 || self->reader[self->reader_at[v] + *n - 1] != last))
+            self->reader[self->reader_at[v] + (*n)++] = last;
     }
     return MPL_OK;
 }
 
-static bool same_readers(const builder *b, uint32_t lump, mpl_value v)
+static bool same_readers(const builder *self, uint32_t lump, mpl_value v)
 {
-    const mpl_stage_model *m = b->m;
-    uint32_t n = m->user_begin[lump + 1] - m->user_begin[lump];
+    const mpl_stage_model *model = self->m;
+    uint32_t n = model->user_begin[lump + 1] - model->user_begin[lump];
 
-    return n == b->n_readers[v] && memcmp(m->user + m->user_begin[lump],
-                                          b->reader + b->reader_at[v], n * sizeof *m->user) == 0;
+    return n == self->n_readers[v] &&
+           memcmp(model->user + model->user_begin[lump], self->reader + self->reader_at[v],
+                  n * sizeof *model->user) == 0;
 }
 
 /* Whether v is kept because it is small beside other results or cannot be made again. */
-static bool is_fixed(const builder *b, mpl_op op, uint32_t i)
+static bool is_fixed(const builder *self, mpl_op op, uint32_t i)
 {
-    const mpl_graph *g = b->m->g;
+    const mpl_graph *g = self->m->g;
     uint64_t most = 0;
 
     for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
         most = mpl_max_u64(most, g->op_out[o] != MPL_NONE ? g->value_bytes[g->op_out[o]] : 0);
-    return !b->m->may[b->m->group_of[op]] || !mpl_repeat_makes(g, op, i) ||
-           (b->m->g->value_role[g->op_out[g->op_out_begin[op] + i]] == MPL_OUTPUT &&
-            !b->options->pin_outputs) ||
+    return !self->m->may[self->m->group_of[op]] || !mpl_repeat_makes(g, op, i) ||
+           (self->m->g->value_role[g->op_out[g->op_out_begin[op] + i]] == MPL_OUTPUT &&
+            !self->options->pin_outputs) ||
            g->value_bytes[g->op_out[g->op_out_begin[op] + i]] <= most / SMALL;
 }
 
 /* Values of one maker with the same readers share a lump. `first`: the maker's first lump. */
-static void put_in_lump(builder *b, mpl_op op, uint32_t i, uint32_t first)
+static void put_in_lump(builder *self, mpl_op op, uint32_t i, uint32_t first)
 {
-    mpl_stage_model *m = b->m;
-    mpl_value v = m->g->op_out[m->g->op_out_begin[op] + i];
-    bool fixed = is_fixed(b, op, i);
+    mpl_stage_model *model = self->m;
+    mpl_value v = model->g->op_out[model->g->op_out_begin[op] + i];
+    bool fixed = is_fixed(self, op, i);
     uint32_t at = first;
 
-    while (at < m->n_lumps && (m->fixed[at] != fixed || !same_readers(b, at, v)))
+    while (at < model->n_lumps && (model->fixed[at] != fixed || !same_readers(self, at, v)))
         at++;
-    if (at == m->n_lumps) {
-        m->maker[at] = m->group_of[op];
-        m->fixed[at] = fixed;
-        memcpy(m->user + m->user_begin[at], b->reader + b->reader_at[v],
-               b->n_readers[v] * sizeof *m->user);
-        m->user_begin[at + 1] = m->user_begin[at] + b->n_readers[v];
-        m->n_lumps++;
+    if (at == model->n_lumps) {
+        model->maker[at] = model->group_of[op];
+        model->fixed[at] = fixed;
+        memcpy(model->user + model->user_begin[at], self->reader + self->reader_at[v],
+               self->n_readers[v] * sizeof *model->user);
+        model->user_begin[at + 1] = model->user_begin[at] + self->n_readers[v];
+        model->n_lumps++;
     }
-    m->bytes[at] += slots(b, v);
-    m->stays[at] |= m->g->value_role[v] == MPL_OUTPUT;
-    b->lump_of[v] = at;
+    model->bytes[at] += slots(self, v);
+    model->stays[at] |= model->g->value_role[v] == MPL_OUTPUT;
+    self->lump_of[v] = at;
 }
 
-static mpl_status make_lumps(builder *b)
+static mpl_status make_lumps(builder *self)
 {
-    mpl_stage_model *m = b->m;
-    const mpl_graph *g = m->g;
+    mpl_stage_model *model = self->m;
+    const mpl_graph *g = model->g;
     uint32_t first = 0, group = MPL_NONE;
 
-    MPL_PASS(mpl_new_each(m->ctx, g->n_values, m->maker, m->bytes, m->fixed, m->stays, m->last));
-    MPL_PASS(mpl_new(m->ctx, m->user_begin, (size_t)g->n_values + 1));
-    MPL_PASS(mpl_new(m->ctx, m->user, (size_t)m->reads.begin[g->n_ops] + g->n_values));
-    MPL_PASS(mpl_new(m->ctx, b->lump_of, g->n_values));
-    memset(b->lump_of, 0xff, g->n_values * sizeof *b->lump_of);
+    MPL_PASS(mpl_new_each(model->ctx, g->n_values, model->maker, model->bytes, model->fixed,
+                          model->stays, model->last));
+    MPL_PASS(mpl_new(model->ctx, model->user_begin, (size_t)g->n_values + 1));
+    MPL_PASS(mpl_new(model->ctx, model->user, (size_t)model->reads.begin[g->n_ops] + g->n_values));
+    MPL_PASS(mpl_new(model->ctx, self->lump_of, g->n_values));
+    memset(self->lump_of, 0xff, g->n_values * sizeof *self->lump_of);
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (m->group_of[op] == MPL_NONE)
+        if (model->group_of[op] == MPL_NONE)
             continue;
-        if (m->group_of[op] != group)
-            first = m->n_lumps, group = m->group_of[op];
+        if (model->group_of[op] != group)
+            first = model->n_lumps, group = model->group_of[op];
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++) {
             mpl_value v = g->op_out[g->op_out_begin[op] + i];
 
-            if (v != MPL_NONE && slots(b, v) > 0 && b->n_readers[v] > 0)
-                put_in_lump(b, op, i, first);
+            if (v != MPL_NONE && slots(self, v) > 0 && self->n_readers[v] > 0)
+                put_in_lump(self, op, i, first);
         }
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] == MPL_NONE && g->value_role[v] != MPL_PARAMETER)
-            m->base += slots(b, v);
-    if ((uint64_t)m->n_lumps * m->n > MOST_PAIRS)
-        return MPL_REFUSE(m->ctx,
+            model->base += slots(self, v);
+    if ((uint64_t)model->n_lumps * model->n > MOST_PAIRS)
+        return MPL_REFUSE(model->ctx,
                           "graph '%s': %" PRIu32 " groups and %" PRIu32 " values are too many",
-                          g->name, m->n, m->n_lumps);
+                          g->name, model->n, model->n_lumps);
     return MPL_OK;
 }
 
 /* ---- groups ---- */
 
 /* Bytes of the values inside a group that die at this operation. */
-static uint64_t freed(builder *b, mpl_op op)
+static uint64_t freed(builder *self, mpl_op op)
 {
-    const mpl_graph *g = b->m->g;
+    const mpl_graph *g = self->m->g;
     uint64_t bytes = 0;
 
-    const mpl_unit_reads *reads = &b->m->reads;
+    const mpl_unit_reads *reads = &self->m->reads;
 
     for (uint32_t i = reads->begin[op]; i < reads->begin[op + 1]; i++) {
-        mpl_value v = b->root[reads->value[i]];
+        mpl_value v = self->root[reads->value[i]];
 
-        if (g->value_op[v] != MPL_NONE && b->final[v] == op && b->lump_of[v] == MPL_NONE) {
-            bytes += slots(b, v);
-            b->final[v] = MPL_NONE;
+        if (g->value_op[v] != MPL_NONE && self->final[v] == op && self->lump_of[v] == MPL_NONE) {
+            bytes += slots(self, v);
+            self->final[v] = MPL_NONE;
         }
     }
     for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
-        if (g->op_out[o] != MPL_NONE && b->root[g->op_out[o]] == g->op_out[o] &&
-            b->final[g->op_out[o]] == op && b->lump_of[g->op_out[o]] == MPL_NONE)
-            bytes += slots(b, g->op_out[o]);
+        if (g->op_out[o] != MPL_NONE && self->root[g->op_out[o]] == g->op_out[o] &&
+            self->final[g->op_out[o]] == op && self->lump_of[g->op_out[o]] == MPL_NONE)
+            bytes += slots(self, g->op_out[o]);
     return bytes;
 }
 
-static void weigh_groups(builder *b)
+static void weigh_groups(builder *self)
 {
-    mpl_stage_model *m = b->m;
-    const mpl_graph *g = m->g;
+    mpl_stage_model *model = self->m;
+    const mpl_graph *g = model->g;
     uint64_t live = 0;
     uint32_t group = MPL_NONE;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (m->group_of[op] == MPL_NONE)
+        if (model->group_of[op] == MPL_NONE)
             continue;
-        live = m->group_of[op] == group ? live : 0;
-        group = m->group_of[op];
-        m->work[group] = mpl_add_work(m->work[group], mpl_unit_work(g, op));
+        live = model->group_of[op] == group ? live : 0;
+        group = model->group_of[op];
+        model->work[group] = mpl_add_work(model->work[group], mpl_unit_work(g, op));
         for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
-            if (g->op_out[o] != MPL_NONE && b->lump_of[g->op_out[o]] == MPL_NONE)
-                live += slots(b, g->op_out[o]);
-        m->inner[group] = mpl_max_u64(m->inner[group], live);
-        live -= freed(b, op);
+            if (g->op_out[o] != MPL_NONE && self->lump_of[g->op_out[o]] == MPL_NONE)
+                live += slots(self, g->op_out[o]);
+        model->inner[group] = mpl_max_u64(model->inner[group], live);
+        live -= freed(self, op);
     }
 }
 
 /* Notes that the result `out` of a group of one operation may overwrite v, if that is a lump of one
  * value; best one that dies there. */
-static void note_over(builder *b, mpl_op op, mpl_value v, mpl_value out)
+static void note_over(builder *self, mpl_op op, mpl_value v, mpl_value out)
 {
-    mpl_stage_model *m = b->m;
-    const mpl_graph *g = m->g;
-    uint32_t lump = v != MPL_NONE && b->root[v] == v ? b->lump_of[v] : MPL_NONE;
+    mpl_stage_model *model = self->m;
+    const mpl_graph *g = model->g;
+    uint32_t lump = v != MPL_NONE && self->root[v] == v ? self->lump_of[v] : MPL_NONE;
 
-    if (lump == MPL_NONE || out == MPL_NONE || m->bytes[lump] != slots(b, v) ||
-        slots(b, v) != slots(b, out) || g->value_type[v] != g->value_type[out] ||
+    if (lump == MPL_NONE || out == MPL_NONE || model->bytes[lump] != slots(self, v) ||
+        slots(self, v) != slots(self, out) || g->value_type[v] != g->value_type[out] ||
         !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
         return;
-    for (uint32_t r = m->read_begin[m->group_of[op]]; r < m->read_begin[m->group_of[op] + 1]; r++)
-        m->over[r] |= m->read[r] == lump;
-    if (m->overwrites[m->group_of[op]] == MPL_NONE || b->final[v] == op)
-        m->overwrites[m->group_of[op]] = lump;
+    for (uint32_t r = model->read_begin[model->group_of[op]];
+         r < model->read_begin[model->group_of[op] + 1]; r++)
+        model->over[r] |= model->read[r] == lump;
+    if (model->overwrites[model->group_of[op]] == MPL_NONE || self->final[v] == op)
+        model->overwrites[model->group_of[op]] = lump;
 }
 
-static void find_over(builder *b, mpl_op op)
+static void find_over(builder *self, mpl_op op)
 {
-    const mpl_graph *g = b->m->g;
-    uint32_t n = b->options->in_place ? mpl_n_read(g, op) : 0;
-    const mpl_unit_reads *reads = &b->m->reads;
-    bool loop = g->op_kind[op] == MPL_OP_while && !b->options->loop_copy;
+    const mpl_graph *g = self->m->g;
+    uint32_t n = self->options->in_place ? mpl_n_read(g, op) : 0;
+    const mpl_unit_reads *reads = &self->m->reads;
+    bool loop = g->op_kind[op] == MPL_OP_while && !self->options->loop_copy;
     bool branch = g->op_kind[op] == MPL_OP_case;
 
     for (uint32_t i = 0; i < n; i++)
         if (mpl_op_overwrites(g, op, i))
-            note_over(b, op, mpl_op_input(g, op, i), mpl_op_output(g, op, 0));
+            note_over(self, op, mpl_op_input(g, op, i), mpl_op_output(g, op, 0));
     for (uint32_t i = 0; loop && i < mpl_n_carried(g, op); i++) /* a carried value and its first */
-        note_over(b, op, mpl_op_input(g, op, 2 + i), mpl_op_output(g, op, i));
+        note_over(self, op, mpl_op_input(g, op, 2 + i), mpl_op_output(g, op, i));
     /* what a branch reads may be dead when it makes its result */
     for (uint32_t i = reads->begin[op]; branch && i < reads->begin[op + 1]; i++)
-        note_over(b, op, reads->value[i], mpl_op_output(g, op, 0));
+        note_over(self, op, reads->value[i], mpl_op_output(g, op, 0));
 }
 
 /* Bytes that group t needs besides the lumps. For a loop or branch: its peak in the problem of the
  * unchanged graph, less the lumps that are live then. */
-static void weigh_unit(mpl_stage_model *m, mpl_op op, const mpl_program *program,
+static void weigh_unit(mpl_stage_model *model, mpl_op op, const mpl_program *program,
                        const uint64_t *live)
 {
-    const mpl_graph *g = m->g;
-    uint32_t t = m->group_of[op], from = program->begin_step[mpl_op_first_body(g, op)];
-    uint64_t most = 0, there = m->base;
+    const mpl_graph *g = model->g;
+    uint32_t t = model->group_of[op], from = program->begin_step[mpl_op_first_body(g, op)];
+    uint64_t most = 0, there = model->base;
 
     for (uint32_t step = from; step <= program->op_step[op]; step++)
         most = mpl_max_u64(most, live[step]);
-    for (uint32_t v = 0; v < m->n_lumps; v++)
-        if (m->maker[v] == t ||
-            (m->maker[v] < t && m->user[m->user_begin[v + 1] - 1] >= t + (m->overwrites[t] == v)))
-            there += m->bytes[v];
-    m->inner[t] = mpl_max_u64(m->inner[t], most - mpl_min_u64(most, there));
+    for (uint32_t v = 0; v < model->n_lumps; v++)
+        if (model->maker[v] == t ||
+            (model->maker[v] < t &&
+             model->user[model->user_begin[v + 1] - 1] >= t + (model->overwrites[t] == v)))
+            there += model->bytes[v];
+    model->inner[t] = mpl_max_u64(model->inner[t], most - mpl_min_u64(most, there));
 }
 
-static mpl_status weigh_units(mpl_stage_model *m)
+static mpl_status weigh_units(mpl_stage_model *model)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = model->g;
     mpl_program *program = NULL;
     uint64_t *live = NULL;
 
-    MPL_TRY(mpl_given_live(m->ctx, g, m->options, &program, &live));
+    MPL_TRY(mpl_given_live(model->ctx, g, model->options, &program, &live));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        if (m->group_of[op] != MPL_NONE && g->op_body_begin[op] < g->op_body_begin[op + 1])
-            weigh_unit(m, op, program, live);
+        if (model->group_of[op] != MPL_NONE && g->op_body_begin[op] < g->op_body_begin[op + 1])
+            weigh_unit(model, op, program, live);
 out:
-    mpl_program_free(m->ctx, program);
-    mpl_free(m->ctx, live);
+    mpl_program_free(model->ctx, program);
+    mpl_free(model->ctx, live);
     return st;
 }
 
-static mpl_status make_groups(builder *b, const uint8_t *begins, const uint8_t *only_forward)
+static mpl_status make_groups(builder *self, const uint8_t *begins, const uint8_t *only_forward)
 {
-    mpl_stage_model *m = b->m;
-    const mpl_graph *g = m->g;
+    mpl_stage_model *model = self->m;
+    const mpl_graph *g = model->g;
 
-    MPL_PASS(mpl_new(m->ctx, m->group_of, g->n_ops));
+    MPL_PASS(mpl_new(model->ctx, model->group_of, g->n_ops));
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        bool view = g->op_block[op] != 0 || mpl_shows_input(g, m->options, op);
+        bool view = g->op_block[op] != 0 || mpl_shows_input(g, model->options, op);
 
-        m->n += !view && (begins == NULL || begins[op] || m->n == 0);
-        m->group_of[op] = view ? MPL_NONE : m->n - 1;
+        model->n += !view && (begins == NULL || begins[op] || model->n == 0);
+        model->group_of[op] = view ? MPL_NONE : model->n - 1;
     }
-    MPL_PASS(mpl_new_each(m->ctx, m->n, m->may, m->work, m->inner, m->need, m->overwrites));
-    memset(m->overwrites, 0xff, m->n * sizeof *m->overwrites);
-    memset(m->may, 1, m->n);
+    MPL_PASS(mpl_new_each(model->ctx, model->n, model->may, model->work, model->inner, model->need,
+                          model->overwrites));
+    memset(model->overwrites, 0xff, model->n * sizeof *model->overwrites);
+    memset(model->may, 1, model->n);
     for (mpl_op op = 0; op < g->n_ops; op++)
-        if (m->group_of[op] != MPL_NONE &&
+        if (model->group_of[op] != MPL_NONE &&
             (!mpl_may_repeat(g, op) || (only_forward != NULL && !only_forward[op])))
-            m->may[m->group_of[op]] = 0;
+            model->may[model->group_of[op]] = 0;
     return MPL_OK;
 }
 
@@ -306,58 +313,60 @@ static mpl_value shown_by(const mpl_graph *g, mpl_value v)
 }
 
 /* A reader of a weight does not run again after the weight's update. */
-static mpl_status find_until(mpl_stage_model *m)
+static mpl_status find_until(mpl_stage_model *model)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = model->g;
 
-    MPL_PASS(mpl_new(m->ctx, m->until, m->n));
-    MPL_PASS(mpl_new(m->ctx, m->update, g->n_values));
-    memset(m->until, 0xff, m->n * sizeof *m->until);
-    memset(m->update, 0xff, g->n_values * sizeof *m->update);
+    MPL_PASS(mpl_new(model->ctx, model->until, model->n));
+    MPL_PASS(mpl_new(model->ctx, model->update, g->n_values));
+    memset(model->until, 0xff, model->n * sizeof *model->until);
+    memset(model->update, 0xff, g->n_values * sizeof *model->update);
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
             if (mpl_updated(g, op, i) != MPL_NONE)
-                m->update[mpl_updated(g, op, i)] = mpl_op_outermost(g, op);
+                model->update[mpl_updated(g, op, i)] = mpl_op_outermost(g, op);
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = m->reads.begin[op];
-             i < m->reads.begin[op + 1] && m->group_of[op] != MPL_NONE; i++) {
-            mpl_op update = mpl_stage_update(m, op, m->reads.value[i]);
-            uint32_t *until = &m->until[m->group_of[op]];
+        for (uint32_t i = model->reads.begin[op];
+             i < model->reads.begin[op + 1] && model->group_of[op] != MPL_NONE; i++) {
+            mpl_op update = mpl_stage_update(model, op, model->reads.value[i]);
+            uint32_t *until = &model->until[model->group_of[op]];
 
-            if (update != MPL_NONE && m->group_of[update] < *until)
-                *until = m->group_of[update];
+            if (update != MPL_NONE && model->group_of[update] < *until)
+                *until = model->group_of[update];
         }
     return MPL_OK;
 }
 
-mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, mpl_value v)
+mpl_op mpl_stage_update(const mpl_stage_model *model, mpl_op op, mpl_value v)
 {
-    mpl_value w = shown_by(m->g, v);
+    mpl_value w = shown_by(model->g, v);
 
-    return w != MPL_NONE && m->update[w] != op ? m->update[w] : MPL_NONE;
+    return w != MPL_NONE && model->update[w] != op ? model->update[w] : MPL_NONE;
 }
 
-static uint32_t until_stage(const mpl_stage_model *m, uint32_t i)
+static uint32_t until_stage(const mpl_stage_model *model, uint32_t i)
 {
-    return !m->may[i] ? i : m->need[i] < m->until[i] ? m->need[i] : m->until[i];
+    return !model->may[i] ? i : model->need[i] < model->until[i] ? model->need[i] : model->until[i];
 }
 
 /* Indexes the readers of lumps, and the last stages in which runs are useful. */
-static mpl_status index_reads(mpl_stage_model *m)
+static mpl_status index_reads(mpl_stage_model *model)
 {
-    MPL_PASS(
-        mpl_lists_turn(m->ctx, m->n, m->n_lumps, m->user_begin, m->user, &m->read_begin, &m->read));
-    MPL_PASS(mpl_new(m->ctx, m->over, m->read_begin[m->n]));
-    for (uint32_t i = 0; i < m->n; i++)
-        m->need[i] = i;
-    for (uint32_t v = m->n_lumps; v-- > 0;) { /* lumps ascend by maker */
-        for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
-            m->last[v] = (uint32_t)mpl_max_u64(m->last[v], until_stage(m, m->user[i]));
-        if (!m->fixed[v])
-            m->need[m->maker[v]] = (uint32_t)mpl_max_u64(m->need[m->maker[v]], m->last[v]);
+    MPL_PASS(mpl_lists_turn(model->ctx, model->n, model->n_lumps, model->user_begin, model->user,
+                            &model->read_begin, &model->read));
+    MPL_PASS(mpl_new(model->ctx, model->over, model->read_begin[model->n]));
+    for (uint32_t i = 0; i < model->n; i++)
+        model->need[i] = i;
+    for (uint32_t v = model->n_lumps; v-- > 0;) { /* lumps ascend by maker */
+        for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1]; i++)
+            model->last[v] =
+                (uint32_t)mpl_max_u64(model->last[v], until_stage(model, model->user[i]));
+        if (!model->fixed[v])
+            model->need[model->maker[v]] =
+                (uint32_t)mpl_max_u64(model->need[model->maker[v]], model->last[v]);
     }
-    for (uint32_t i = 0; i < m->n; i++)
-        m->need[i] = until_stage(m, i);
+    for (uint32_t i = 0; i < model->n; i++)
+        model->need[i] = until_stage(model, i);
     return MPL_OK;
 }
 
@@ -398,142 +407,147 @@ out:
     return st;
 }
 
-void mpl_stage_model_fini(mpl_stage_model *m)
+void mpl_stage_model_fini(mpl_stage_model *model)
 {
-    if (m->ctx != NULL) {
-        mpl_unit_reads_fini(m->ctx, &m->reads);
-        mpl_free_each(m->ctx, m->group_of, m->may, m->work, m->inner, m->need, m->overwrites,
-                      m->maker, m->bytes, m->fixed, m->last, m->user_begin, m->user, m->read_begin,
-                      m->read, m->over, m->stays, m->until, m->update);
+    if (model->ctx != NULL) {
+        mpl_unit_reads_fini(model->ctx, &model->reads);
+        mpl_free_each(model->ctx, model->group_of, model->may, model->work, model->inner,
+                      model->need, model->overwrites, model->maker, model->bytes, model->fixed,
+                      model->last, model->user_begin, model->user, model->read_begin, model->read,
+                      model->over, model->stays, model->until, model->update);
     }
-    *m = (mpl_stage_model){0};
+    *model = (mpl_stage_model){0};
 }
 
 /* ---- stages ---- */
 
-mpl_status mpl_stages_new(const mpl_stage_model *m, mpl_stages *out)
+mpl_status mpl_stages_new(const mpl_stage_model *model, mpl_stages *out)
 {
     mpl_status st = MPL_OK;
     mpl_stages s = {0};
 
-    MPL_TRY(mpl_new(m->ctx, s.runs, (size_t)m->n * m->n));
-    MPL_TRY(mpl_new(m->ctx, s.carried, ((size_t)m->n + 1) * m->n_lumps));
-    for (uint32_t t = 0; t < m->n; t++)
-        s.runs[(size_t)t * m->n + t] = 1;
+    MPL_TRY(mpl_new(model->ctx, s.runs, (size_t)model->n * model->n));
+    MPL_TRY(mpl_new(model->ctx, s.carried, ((size_t)model->n + 1) * model->n_lumps));
+    for (uint32_t t = 0; t < model->n; t++)
+        s.runs[(size_t)t * model->n + t] = 1;
     *out = s, s = (mpl_stages){0};
 out:
-    mpl_stages_fini(m, &s);
+    mpl_stages_fini(model, &s);
     return st;
 }
 
-void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s)
+void mpl_stages_fini(const mpl_stage_model *model, mpl_stages *stages)
 {
-    if (m->ctx == NULL)
+    if (model->ctx == NULL)
         return;
-    mpl_free_each(m->ctx, s->runs, s->carried);
-    *s = (mpl_stages){0};
+    mpl_free_each(model->ctx, stages->runs, stages->carried);
+    *stages = (mpl_stages){0};
 }
 
 /* Whether a group from `from` on reads lump v, which is not fixed, in the stage. */
-static bool is_read(const mpl_stage_model *m, const uint8_t *runs, uint32_t v, uint32_t from,
+static bool is_read(const mpl_stage_model *model, const uint8_t *runs, uint32_t v, uint32_t from,
                     uint32_t stage)
 {
-    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] <= stage; i++)
-        if (m->user[i] >= from && runs[m->user[i]])
+    for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1] && model->user[i] <= stage;
+         i++)
+        if (model->user[i] >= from && runs[model->user[i]])
             return true;
     return false;
 }
 
-void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s)
+void mpl_stages_complete(const mpl_stage_model *model, mpl_stages *stages)
 {
-    for (uint32_t t = 0; t < m->n; t++) {
-        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->n_lumps,
-                *out = in + m->n_lumps;
+    for (uint32_t t = 0; t < model->n; t++) {
+        uint8_t *runs = stages->runs + (size_t)t * model->n,
+                *in = stages->carried + (size_t)t * model->n_lumps, *out = in + model->n_lumps;
 
         memset(runs, 0, t);
         /* do not carry lumps that are made later or no longer read */
-        for (uint32_t v = 0; v < m->n_lumps; v++)
-            out[v] = out[v] && m->maker[v] <= t && m->last[v] > t;
+        for (uint32_t v = 0; v < model->n_lumps; v++)
+            out[v] = out[v] && model->maker[v] <= t && model->last[v] > t;
         for (uint32_t i = t + 1; i-- > 0;) {
-            for (uint32_t v = 0; v < m->n_lumps && i < t; v++)
-                if (m->maker[v] == i && out[v] && !in[v] && !m->fixed[v])
+            for (uint32_t v = 0; v < model->n_lumps && i < t; v++)
+                if (model->maker[v] == i && out[v] && !in[v] && !model->fixed[v])
                     runs[i] = 1;
-            for (uint32_t r = m->read_begin[i]; r < m->read_begin[i + 1] && runs[i]; r++)
-                if (!m->fixed[m->read[r]] && !in[m->read[r]])
-                    runs[m->maker[m->read[r]]] = 1;
+            for (uint32_t r = model->read_begin[i]; r < model->read_begin[i + 1] && runs[i]; r++)
+                if (!model->fixed[model->read[r]] && !in[model->read[r]])
+                    runs[model->maker[model->read[r]]] = 1;
         }
     }
-    for (uint32_t t = m->n; t-- > 0;) {
-        uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->n_lumps,
-                *out = in + m->n_lumps;
+    for (uint32_t t = model->n; t-- > 0;) {
+        uint8_t *runs = stages->runs + (size_t)t * model->n,
+                *in = stages->carried + (size_t)t * model->n_lumps, *out = in + model->n_lumps;
 
-        for (uint32_t v = 0; v < m->n_lumps; v++)
-            in[v] = in[v] && !(m->maker[v] <= t && runs[m->maker[v]]) &&
-                    (out[v] || is_read(m, runs, v, 0, t));
+        for (uint32_t v = 0; v < model->n_lumps; v++)
+            in[v] = in[v] && !(model->maker[v] <= t && runs[model->maker[v]]) &&
+                    (out[v] || is_read(model, runs, v, 0, t));
     }
 }
 
-static bool is_there(const mpl_stage_model *m, const mpl_stages *s, uint32_t t, uint32_t i,
+static bool is_there(const mpl_stage_model *model, const mpl_stages *stages, uint32_t t, uint32_t i,
                      uint32_t v)
 {
-    const uint8_t *runs = s->runs + (size_t)t * m->n, *in = s->carried + (size_t)t * m->n_lumps,
-                  *out = in + m->n_lumps;
-    uint32_t maker = m->maker[v];
+    const uint8_t *runs = stages->runs + (size_t)t * model->n,
+                  *in = stages->carried + (size_t)t * model->n_lumps, *out = in + model->n_lumps;
+    uint32_t maker = model->maker[v];
 
-    if (m->fixed[v]) /* carried to its last stage, which group t ends */
+    if (model->fixed[v]) /* carried to its last stage, which group t ends */
         return maker == t ? i == t
-                          : maker < t && t <= m->last[v] &&
-                                !(m->overwrites[i] == v && t == m->last[v] && i == t);
+                          : maker < t && t <= model->last[v] &&
+                                !(model->overwrites[i] == v && t == model->last[v] && i == t);
     if (maker > i)
         return maker < t && in[v];
-    return maker == i || out[v] || is_read(m, runs, v, m->overwrites[i] == v ? i + 1 : i, t);
+    return maker == i || out[v] ||
+           is_read(model, runs, v, model->overwrites[i] == v ? i + 1 : i, t);
 }
 
-uint64_t mpl_stages_peak(const mpl_stage_model *m, const mpl_stages *s)
+uint64_t mpl_stages_peak(const mpl_stage_model *model, const mpl_stages *stages)
 {
     uint64_t peak = 0;
 
-    for (uint32_t t = 0; t < m->n; t++)
+    for (uint32_t t = 0; t < model->n; t++)
         for (uint32_t i = 0; i <= t; i++) {
-            uint64_t live = m->base + m->inner[i];
+            uint64_t live = model->base + model->inner[i];
 
-            if (!s->runs[(size_t)t * m->n + i])
+            if (!stages->runs[(size_t)t * model->n + i])
                 continue;
-            for (uint32_t v = 0; v < m->n_lumps; v++)
-                live += is_there(m, s, t, i, v) ? m->bytes[v] : 0;
+            for (uint32_t v = 0; v < model->n_lumps; v++)
+                live += is_there(model, stages, t, i, v) ? model->bytes[v] : 0;
             peak = mpl_max_u64(peak, live);
         }
     return peak;
 }
 
-uint64_t mpl_stages_work(const mpl_stage_model *m, const mpl_stages *s)
+uint64_t mpl_stages_work(const mpl_stage_model *model, const mpl_stages *stages)
 {
     uint64_t work = 0;
 
-    for (uint32_t t = 0; t < m->n; t++)
+    for (uint32_t t = 0; t < model->n; t++)
         for (uint32_t i = 0; i < t; i++)
-            work = mpl_add_work(work, s->runs[(size_t)t * m->n + i] ? m->work[i] : 0);
+            work = mpl_add_work(work, stages->runs[(size_t)t * model->n + i] ? model->work[i] : 0);
     return work;
 }
 
-mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_t *n, mpl_op **run)
+mpl_status mpl_stages_run(const mpl_stage_model *model, const mpl_stages *stages, uint32_t *n,
+                          mpl_op **run)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = model->g;
     mpl_run_list list = {0};
     uint32_t *begin = NULL; /* [n + 1] first operation of a group */
     mpl_op op = 0;
 
-    MPL_TRY(mpl_run_list_init(m->ctx, g, m->options, &list));
-    MPL_TRY(mpl_new(m->ctx, begin, (size_t)m->n + 1));
+    MPL_TRY(mpl_run_list_init(model->ctx, g, model->options, &list));
+    MPL_TRY(mpl_new(model->ctx, begin, (size_t)model->n + 1));
     for (mpl_op o = g->n_ops; o-- > 0;)
-        if (m->group_of[o] != MPL_NONE)
-            begin[m->group_of[o]] = o;
-    begin[m->n] = g->n_ops;
-    for (uint32_t t = 0; t < m->n; t++) {
+        if (model->group_of[o] != MPL_NONE)
+            begin[model->group_of[o]] = o;
+    begin[model->n] = g->n_ops;
+    for (uint32_t t = 0; t < model->n; t++) {
         for (uint32_t i = 0; i < t; i++)
-            for (mpl_op o = begin[i]; s->runs[(size_t)t * m->n + i] && o < begin[i + 1]; o++)
-                if (m->group_of[o] == i)
+            for (mpl_op o = begin[i]; stages->runs[(size_t)t * model->n + i] && o < begin[i + 1];
+                 o++)
+                if (model->group_of[o] == i)
                     MPL_TRY(mpl_run_list_add(&list, o));
         for (; op < begin[t + 1]; op++) /* includes views */
             if (g->op_block[op] == 0)
@@ -542,12 +556,12 @@ mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_
     for (; op < g->n_ops; op++)
         if (g->op_block[op] == 0)
             MPL_TRY(mpl_run_list_add(&list, op));
-    MPL_TRY(mpl_rerun_trim(m->ctx, g, &list.n, list.run));
+    MPL_TRY(mpl_rerun_trim(model->ctx, g, &list.n, list.run));
     *n = list.n;
     *run = list.run, list.run = NULL;
 out:
     mpl_run_list_fini(&list);
-    mpl_free(m->ctx, begin);
+    mpl_free(model->ctx, begin);
     return st;
 }
 

@@ -61,51 +61,51 @@ static inline uint32_t lowest(uint64_t set)
 
 /* ---- sets ---- */
 
-static bool may_again(const game *a, uint64_t done, uint32_t i)
+static bool may_again(const game *self, uint64_t done, uint32_t i)
 {
-    return (a->b->may & bit(i)) != 0 && (a->b->spoiled_by[i] & done) == 0;
+    return (self->b->may & bit(i)) != 0 && (self->b->spoiled_by[i] & done) == 0;
 }
 
-static uint64_t bytes_of(const game *a, uint64_t lumps)
+static uint64_t bytes_of(const game *self, uint64_t lumps)
 {
     uint64_t bytes = 0;
 
     for (; lumps != 0; lumps &= lumps - 1)
-        bytes += a->b->bytes[lowest(lumps)];
+        bytes += self->b->bytes[lowest(lumps)];
     return bytes;
 }
 
 /* The useful lumps: read by a group that has not run, or that must run again for a useful lump. */
-static uint64_t of_use(const game *a, uint64_t done)
+static uint64_t of_use(const game *self, uint64_t done)
 {
-    uint64_t use = a->b->stays, readers = a->b->all & ~done;
+    uint64_t use = self->b->stays, readers = self->b->all & ~done;
 
-    for (uint32_t v = a->b->n_lumps; v-- > 0;) { /* users come after makers */
-        uint32_t maker = a->b->maker[v];
+    for (uint32_t v = self->b->n_lumps; v-- > 0;) { /* users come after makers */
+        uint32_t maker = self->b->maker[v];
 
-        use |= (a->b->users[v] & readers) != 0 ? bit(v) : 0;
-        if ((use & a->b->remakes[maker] & bit(v)) != 0 && may_again(a, done, maker))
+        use |= (self->b->users[v] & readers) != 0 ? bit(v) : 0;
+        if ((use & self->b->remakes[maker] & bit(v)) != 0 && may_again(self, done, maker))
             readers |= bit(maker);
     }
     return use;
 }
 
 /* Lower bound of the work of repeats still needed; UINT64_MAX: no way to the end. */
-static uint64_t to_come(const game *a, uint64_t done, uint64_t there)
+static uint64_t to_come(const game *self, uint64_t done, uint64_t there)
 {
     uint64_t again = 0, work = 0;
 
-    for (uint32_t i = a->b->n; i-- > 0;) {
+    for (uint32_t i = self->b->n; i-- > 0;) {
         if ((done & bit(i)) != 0 && (again & bit(i)) == 0)
             continue;
         if ((again & bit(i)) != 0) {
-            if (!may_again(a, done, i))
+            if (!may_again(self, done, i))
                 return UINT64_MAX;
-            work = mpl_add_work(work, a->b->work[i]);
+            work = mpl_add_work(work, self->b->work[i]);
         }
-        for (uint64_t gone = a->b->reads[i] & ~there; gone != 0; gone &= gone - 1)
-            if ((done & bit(a->b->maker[lowest(gone)])) != 0)
-                again |= bit(a->b->maker[lowest(gone)]);
+        for (uint64_t gone = self->b->reads[i] & ~there; gone != 0; gone &= gone - 1)
+            if ((done & bit(self->b->maker[lowest(gone)])) != 0)
+                again |= bit(self->b->maker[lowest(gone)]);
     }
     return work;
 }
@@ -120,44 +120,44 @@ static bool is_before(const entry *x, const entry *y)
     return x->done != y->done ? x->done > y->done : x->state < y->state;
 }
 
-static mpl_status push(game *a, uint32_t index)
+static mpl_status push(game *self, uint32_t index)
 {
-    const state *s = &a->state[index];
+    const state *s = &self->state[index];
     entry e = {s->work + s->left, (uint32_t)__builtin_popcountll(s->done), index};
-    size_t i = a->n_heap;
+    size_t i = self->n_heap;
 
-    MPL_PASS(mpl_reserve(a->ctx, a->heap, a->heap_cap, a->n_heap + 1));
-    a->n_heap++;
-    for (; i > 0 && is_before(&e, &a->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        a->heap[i] = a->heap[(i - 1) / 2];
-    a->heap[i] = e;
+    MPL_PASS(mpl_reserve(self->ctx, self->heap, self->heap_cap, self->n_heap + 1));
+    self->n_heap++;
+    for (; i > 0 && is_before(&e, &self->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        self->heap[i] = self->heap[(i - 1) / 2];
+    self->heap[i] = e;
     return MPL_OK;
 }
 
-static entry pop(game *a)
+static entry pop(game *self)
 {
-    entry top = a->heap[0], e = a->heap[--a->n_heap];
+    entry top = self->heap[0], e = self->heap[--self->n_heap];
     size_t i = 0;
 
-    for (size_t child; (child = 2 * i + 1) < a->n_heap; i = child) {
-        child += child + 1 < a->n_heap && is_before(&a->heap[child + 1], &a->heap[child]);
-        if (!is_before(&a->heap[child], &e))
+    for (size_t child; (child = 2 * i + 1) < self->n_heap; i = child) {
+        child += child + 1 < self->n_heap && is_before(&self->heap[child + 1], &self->heap[child]);
+        if (!is_before(&self->heap[child], &e))
             break;
-        a->heap[i] = a->heap[child];
+        self->heap[i] = self->heap[child];
     }
-    a->heap[i] = e;
+    self->heap[i] = e;
     return top;
 }
 
 /* The slot of a state, or the empty slot for it. */
-static uint32_t *find_slot(game *a, uint64_t done, uint64_t there, uint8_t at)
+static uint32_t *find_slot(game *self, uint64_t done, uint64_t there, uint8_t at)
 {
     uint64_t key[3] = {done, there, at};
     uint64_t i = mpl_hash(MPL_HASH_SEED, key, sizeof key);
 
     for (;; i++) {
-        uint32_t *slot = &a->slot[i % a->n_slots];
-        const state *s = *slot != MPL_NONE ? &a->state[*slot] : NULL;
+        uint32_t *slot = &self->slot[i % self->n_slots];
+        const state *s = *slot != MPL_NONE ? &self->state[*slot] : NULL;
 
         if (s == NULL || (s->done == done && s->there == there && s->at == at))
             return slot;
@@ -165,103 +165,104 @@ static uint32_t *find_slot(game *a, uint64_t done, uint64_t there, uint8_t at)
 }
 
 /* Records a way to state next, without its useless lumps. */
-static mpl_status reach(game *a, state next)
+static mpl_status reach(game *self, state next)
 {
     uint32_t *slot;
 
-    next.there &= of_use(a, next.done);
-    slot = find_slot(a, next.done, next.there, next.at);
+    next.there &= of_use(self, next.done);
+    slot = find_slot(self, next.done, next.there, next.at);
     if (*slot != MPL_NONE) {
-        state *s = &a->state[*slot];
+        state *s = &self->state[*slot];
 
         if (next.work >= s->work)
             return MPL_OK;
         next.left = s->left;
         *s = next;
-        return push(a, *slot);
+        return push(self, *slot);
     }
-    next.left = to_come(a, next.done, next.there);
+    next.left = to_come(self, next.done, next.there);
     if (next.left == UINT64_MAX)
         return MPL_OK;
-    if (!mpl_recompute_uses(a->limits->without, MPL_RECOMPUTE_RULE_estimate))
+    if (!mpl_recompute_uses(self->limits->without, MPL_RECOMPUTE_RULE_estimate))
         next.left = 0;
-    if (a->n_states == a->limits->most_states) {
-        a->full = true;
+    if (self->n_states == self->limits->most_states) {
+        self->full = true;
         return MPL_OK;
     }
-    MPL_PASS(mpl_reserve(a->ctx, a->state, a->state_cap, (size_t)a->n_states + 1));
-    a->state[a->n_states] = next;
-    *slot = a->n_states++;
-    return push(a, *slot);
+    MPL_PASS(mpl_reserve(self->ctx, self->state, self->state_cap, (size_t)self->n_states + 1));
+    self->state[self->n_states] = next;
+    *slot = self->n_states++;
+    return push(self, *slot);
 }
 
 /* ---- moves ---- */
 
 /* Whether group i may run next; *again: it has run before. */
-static bool may_run(const game *a, const state *s, uint32_t i, uint64_t use, bool *again)
+static bool may_run(const game *self, const state *s, uint32_t i, uint64_t use, bool *again)
 {
     *again = (s->done & bit(i)) != 0;
-    if ((a->b->reads[i] & ~s->there) != 0)
+    if ((self->b->reads[i] & ~s->there) != 0)
         return false;
     if (*again)
-        return may_again(a, s->done, i) && (a->b->remakes[i] & use & ~s->there) != 0 &&
-               (a->limits->rule != MPL_GAME_STAGES || i >= s->at);
-    return (a->b->waits[i] & ~s->done) == 0 &&
-           (a->limits->rule == MPL_GAME_FREE || (a->b->all & ~s->done & (bit(i) - 1)) == 0);
+        return may_again(self, s->done, i) && (self->b->remakes[i] & use & ~s->there) != 0 &&
+               (self->limits->rule != MPL_GAME_STAGES || i >= s->at);
+    return (self->b->waits[i] & ~s->done) == 0 &&
+           (self->limits->rule == MPL_GAME_FREE || (self->b->all & ~s->done & (bit(i) - 1)) == 0);
 }
 
 /* Whether the gap has run: then `kept` is what it found there and others do not count. */
-static uint64_t kept_at(const game *a, uint64_t done, uint64_t there)
+static uint64_t kept_at(const game *self, uint64_t done, uint64_t there)
 {
-    return bytes_of(a, there & of_use(a, done) & ~a->b->passed);
+    return bytes_of(self, there & of_use(self, done) & ~self->b->passed);
 }
 
 /* Runs group i beside its operands or over one; *tight: more room would help. */
-static mpl_status run_group(game *a, uint32_t index, uint32_t i, bool again, bool *tight)
+static mpl_status run_group(game *self, uint32_t index, uint32_t i, bool again, bool *tight)
 {
-    const mpl_board *b = a->b;
-    const state s = a->state[index];
-    uint64_t made = again ? b->remakes[i] : b->makes[i], use;
+    const mpl_board *board = self->b;
+    const state s = self->state[index];
+    uint64_t made = again ? board->remakes[i] : board->makes[i], use;
     state next = {
         .done = s.done | bit(i), .there = s.there | made, .from = index, .ran = (uint8_t)i};
 
-    next.work = mpl_add_work(s.work, again ? b->work[i] : 0);
-    next.at = (uint8_t)(a->limits->rule == MPL_GAME_STAGES && again ? i + 1 : 0);
-    if (i == b->gap) { /* others see to their own memory */
-        *tight = *tight || kept_at(a, next.done, next.there) > a->limits->most_kept;
-        if (kept_at(a, next.done, next.there) <= a->limits->most_kept)
-            MPL_PASS(reach(a, next));
+    next.work = mpl_add_work(s.work, again ? board->work[i] : 0);
+    next.at = (uint8_t)(self->limits->rule == MPL_GAME_STAGES && again ? i + 1 : 0);
+    if (i == board->gap) { /* others see to their own memory */
+        *tight = *tight || kept_at(self, next.done, next.there) > self->limits->most_kept;
+        if (kept_at(self, next.done, next.there) <= self->limits->most_kept)
+            MPL_PASS(reach(self, next));
         return MPL_OK;
     }
-    next.need = b->base[mpl_after_gap(b, s.done)] + b->inner[i] + bytes_of(a, s.there | made);
-    if (next.need <= a->limits->budget)
-        return reach(a, next);
+    next.need = board->base[mpl_after_gap(board, s.done)] + board->inner[i] +
+                bytes_of(self, s.there | made);
+    if (next.need <= self->limits->budget)
+        return reach(self, next);
     *tight = true;
-    use = of_use(a, next.done);
-    for (uint64_t over = b->overwritable[i] & s.there & ~made; over != 0; over &= over - 1) {
+    use = of_use(self, next.done);
+    for (uint64_t over = board->overwritable[i] & s.there & ~made; over != 0; over &= over - 1) {
         uint64_t v = bit(lowest(over)), need = next.need;
         state into = next;
 
-        into.need -= b->bytes[lowest(over)];
-        if (into.need > a->limits->budget || ((b->fixed & v) != 0 && (use & v) != 0))
+        into.need -= board->bytes[lowest(over)];
+        if (into.need > self->limits->budget || ((board->fixed & v) != 0 && (use & v) != 0))
             continue;
         mpl_assert(need > into.need);
         into.there = (s.there & ~v) | made;
-        MPL_PASS(reach(a, into));
+        MPL_PASS(reach(self, into));
     }
     return MPL_OK;
 }
 
-static mpl_status expand(game *a, uint32_t index)
+static mpl_status expand(game *self, uint32_t index)
 {
-    const state s = a->state[index];
-    uint64_t use = of_use(a, s.done);
+    const state s = self->state[index];
+    uint64_t use = of_use(self, s.done);
     bool tight = false, again;
 
-    for (uint32_t i = 0; i < a->b->n; i++)
-        if (may_run(a, &s, i, use, &again))
-            MPL_PASS(run_group(a, index, i, again, &tight));
-    for (uint64_t drop = tight ? s.there & ~a->b->fixed : 0; drop != 0; drop &= drop - 1) {
+    for (uint32_t i = 0; i < self->b->n; i++)
+        if (may_run(self, &s, i, use, &again))
+            MPL_PASS(run_group(self, index, i, again, &tight));
+    for (uint64_t drop = tight ? s.there & ~self->b->fixed : 0; drop != 0; drop &= drop - 1) {
         state next = s;
 
         next.there &= ~bit(lowest(drop));
@@ -269,32 +270,33 @@ static mpl_status expand(game *a, uint32_t index)
         next.ran = MOST;
         next.need = 0;
         next.closed = false;
-        MPL_PASS(reach(a, next));
+        MPL_PASS(reach(self, next));
     }
     return MPL_OK;
 }
 
 /* *end: the state in which all groups have run; MPL_NONE: none, or out of states (a->full). */
-static mpl_status search(game *a, uint32_t *end)
+static mpl_status search(game *self, uint32_t *end)
 {
     *end = MPL_NONE;
-    memset(a->slot, 0xff, a->n_slots * sizeof *a->slot);
-    MPL_PASS(
-        reach(a, (state){.done = a->b->done, .there = a->b->there, .from = MPL_NONE, .ran = MOST}));
-    while (a->n_heap > 0 && !a->full) {
-        entry e = pop(a);
-        state *s = &a->state[e.state];
+    memset(self->slot, 0xff, self->n_slots * sizeof *self->slot);
+    MPL_PASS(reach(
+        self,
+        (state){.done = self->b->done, .there = self->b->there, .from = MPL_NONE, .ran = MOST}));
+    while (self->n_heap > 0 && !self->full) {
+        entry e = pop(self);
+        state *s = &self->state[e.state];
 
         if (s->closed || s->work + s->left != e.sum)
             continue;
         s->closed = true;
-        a->least = e.sum;
-        if (s->done == a->b->all) {
+        self->least = e.sum;
+        if (s->done == self->b->all) {
             *end = e.state;
             break;
         }
-        a->ticks++;
-        MPL_PASS(expand(a, e.state));
+        self->ticks++;
+        MPL_PASS(expand(self, e.state));
     }
     return MPL_OK;
 }
@@ -302,22 +304,22 @@ static mpl_status search(game *a, uint32_t *end)
 /* ---- the answer ---- */
 
 /* The moves that led to `end`, and what they need. */
-static mpl_status take_moves(const game *a, uint32_t end, mpl_game_answer *out)
+static mpl_status take_moves(const game *self, uint32_t end, mpl_game_answer *out)
 {
     uint32_t n = 0;
 
     out->need = out->kept = 0;
-    for (uint32_t s = end; s != MPL_NONE; s = a->state[s].from) {
-        n += a->state[s].ran != MOST;
-        out->need = mpl_max_u64(out->need, a->state[s].need);
-        if (a->state[s].ran == a->b->gap)
-            out->kept = kept_at(a, a->state[s].done, a->state[s].there);
+    for (uint32_t s = end; s != MPL_NONE; s = self->state[s].from) {
+        n += self->state[s].ran != MOST;
+        out->need = mpl_max_u64(out->need, self->state[s].need);
+        if (self->state[s].ran == self->b->gap)
+            out->kept = kept_at(self, self->state[s].done, self->state[s].there);
     }
-    MPL_PASS(mpl_new(a->ctx, out->move, n));
+    MPL_PASS(mpl_new(self->ctx, out->move, n));
     out->n = n;
-    for (uint32_t s = end; s != MPL_NONE; s = a->state[s].from)
-        if (a->state[s].ran != MOST)
-            out->move[--n] = a->state[s].ran;
+    for (uint32_t s = end; s != MPL_NONE; s = self->state[s].from)
+        if (self->state[s].ran != MOST)
+            out->move[--n] = self->state[s].ran;
     return MPL_OK;
 }
 
@@ -349,48 +351,48 @@ out:
 /* ---- runs ---- */
 
 /* Adds the views of what `maker` made (MPL_NONE: of inputs and weights). */
-static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *m, mpl_op maker)
+static mpl_status add_views(mpl_run_list *list, const mpl_stage_model *model, mpl_op maker)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = model->g;
 
     for (mpl_op op = maker == MPL_NONE ? 0 : maker + 1; op < g->n_ops; op++) {
         mpl_value v =
             g->op_in_begin[op] < g->op_in_begin[op + 1] ? g->op_in[g->op_in_begin[op]] : MPL_NONE;
 
-        if (m->group_of[op] == MPL_NONE && g->op_block[op] == 0 && !list->ran[op] &&
+        if (model->group_of[op] == MPL_NONE && g->op_block[op] == 0 && !list->ran[op] &&
             g->value_op[list->root[v]] == maker)
             MPL_PASS(mpl_run_list_add(list, op));
     }
     return MPL_OK;
 }
 
-mpl_status mpl_groups_run(const mpl_stage_model *m, uint32_t n_moves, const uint32_t *move,
+mpl_status mpl_groups_run(const mpl_stage_model *model, uint32_t n_moves, const uint32_t *move,
                           uint32_t *n, mpl_op **run)
 {
     mpl_status st = MPL_OK;
     mpl_run_list list = {0};
     mpl_op *op_of = NULL;
 
-    MPL_TRY(mpl_new(m->ctx, op_of, m->n));
-    for (mpl_op op = 0; op < m->g->n_ops; op++)
-        if (m->group_of[op] != MPL_NONE)
-            op_of[m->group_of[op]] = op;
-    MPL_TRY(mpl_run_list_init(m->ctx, m->g, m->options, &list));
-    MPL_TRY(add_views(&list, m, MPL_NONE));
+    MPL_TRY(mpl_new(model->ctx, op_of, model->n));
+    for (mpl_op op = 0; op < model->g->n_ops; op++)
+        if (model->group_of[op] != MPL_NONE)
+            op_of[model->group_of[op]] = op;
+    MPL_TRY(mpl_run_list_init(model->ctx, model->g, model->options, &list));
+    MPL_TRY(add_views(&list, model, MPL_NONE));
     for (uint32_t i = 0; i < n_moves; i++) {
         mpl_op op = op_of[move[i]];
         bool first = !list.ran[op];
 
         MPL_TRY(mpl_run_list_add(&list, op));
         if (first)
-            MPL_TRY(add_views(&list, m, op));
+            MPL_TRY(add_views(&list, model, op));
     }
-    MPL_TRY(mpl_rerun_trim(m->ctx, m->g, &list.n, list.run));
+    MPL_TRY(mpl_rerun_trim(model->ctx, model->g, &list.n, list.run));
     *n = list.n;
     *run = list.run, list.run = NULL;
 out:
     mpl_run_list_fini(&list);
-    mpl_free(m->ctx, op_of);
+    mpl_free(model->ctx, op_of);
     return st;
 }
 
@@ -404,52 +406,52 @@ typedef struct whole {
     mpl_game_answer answer; /* its moves owned */
 } whole;
 
-static mpl_status ask(whole *w)
+static mpl_status ask(whole *self)
 {
-    mpl_free(w->m->ctx, w->answer.move);
-    MPL_PASS(mpl_game_play(w->m->ctx, w->board, &w->limits, &w->answer));
-    w->task->found.ticks += w->answer.ticks;
+    mpl_free(self->m->ctx, self->answer.move);
+    MPL_PASS(mpl_game_play(self->m->ctx, self->board, &self->limits, &self->answer));
+    self->task->found.ticks += self->answer.ticks;
     return MPL_OK;
 }
 
 /* The least budget, a multiple of the alignment, that has a run. */
-static mpl_status find_least(whole *w, uint64_t enough)
+static mpl_status find_least(whole *self, uint64_t enough)
 {
-    uint64_t unit = w->m->options->align, low = 0, high = (enough + unit - 1) / unit;
+    uint64_t unit = self->m->options->align, low = 0, high = (enough + unit - 1) / unit;
 
     while (low < high) {
-        w->limits.budget = (low + (high - low) / 2) * unit;
-        MPL_PASS(ask(w));
-        if (w->answer.found)
-            high = w->limits.budget / unit;
-        else if (w->answer.full)
+        self->limits.budget = (low + (high - low) / 2) * unit;
+        MPL_PASS(ask(self));
+        if (self->answer.found)
+            high = self->limits.budget / unit;
+        else if (self->answer.full)
             return MPL_ERROR(
-                w->m->ctx, MPL_ELIMIT,
+                self->m->ctx, MPL_ELIMIT,
                 "graph '%s': the least peak is not found among %d states; a budget may be",
-                w->m->g->name, MOST_STATES);
+                self->m->g->name, MOST_STATES);
         else
-            low = w->limits.budget / unit + 1;
+            low = self->limits.budget / unit + 1;
     }
-    w->limits.budget = high * unit;
+    self->limits.budget = high * unit;
     return MPL_OK;
 }
 
-static mpl_status play_whole(whole *w)
+static mpl_status play_whole(whole *self)
 {
     mpl_status st = MPL_OK;
-    mpl_recompute_task *task = w->task;
+    mpl_recompute_task *task = self->task;
     mpl_recompute_found *found = &task->found;
 
     if (task->budget == MPL_LEAST_PEAK)
-        MPL_TRY(find_least(w, found->before_bytes + w->m->base));
-    MPL_TRY(ask(w));
+        MPL_TRY(find_least(self, found->before_bytes + self->m->base));
+    MPL_TRY(ask(self));
     found->has_bound = true;
-    found->bound_work = w->answer.least;
-    if (w->answer.found) {
+    found->bound_work = self->answer.least;
+    if (self->answer.found) {
         found->claim = MPL_RECOMPUTE_OPTIMAL;
-        MPL_TRY(mpl_groups_run(w->m, w->answer.n, w->answer.move, &task->n, &task->run));
-    } else if (!w->answer.full) {
-        MPL_TRY(mpl_recompute_refuse(task, w->limits.budget, true));
+        MPL_TRY(mpl_groups_run(self->m, self->answer.n, self->answer.move, &task->n, &task->run));
+    } else if (!self->answer.full) {
+        MPL_TRY(mpl_recompute_refuse(task, self->limits.budget, true));
     } else {
         st = mpl_recompute_sqrt(task);
         MPL_TRY(st == MPL_EINPUT || st == MPL_ELIMIT

@@ -56,8 +56,8 @@ mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
                                const uint8_t *begins, const uint8_t *only_forward,
                                mpl_stage_model *out);
 /* The other operation that updates what v, which op reads, shows; or MPL_NONE. */
-mpl_op mpl_stage_update(const mpl_stage_model *m, mpl_op op, mpl_value v);
-void mpl_stage_model_fini(mpl_stage_model *m);
+mpl_op mpl_stage_update(const mpl_stage_model *model, mpl_op op, mpl_value v);
+void mpl_stage_model_fini(mpl_stage_model *model);
 
 /* The groups that run in each stage, and the lumps carried into each stage. */
 typedef struct mpl_stages {
@@ -65,16 +65,17 @@ typedef struct mpl_stages {
     /* [(n + 1) * n_lumps] lump v is carried into stage t; ignored for fixed lumps */
     uint8_t *carried;
 } mpl_stages;
-mpl_status mpl_stages_new(const mpl_stage_model *m, mpl_stages *out);
-void mpl_stages_fini(const mpl_stage_model *m, mpl_stages *s);
+mpl_status mpl_stages_new(const mpl_stage_model *model, mpl_stages *out);
+void mpl_stages_fini(const mpl_stage_model *model, mpl_stages *stages);
 
 /* Keeps only the runs that the carried lumps need, then carries only what is read. */
-void mpl_stages_complete(const mpl_stage_model *m, mpl_stages *s);
+void mpl_stages_complete(const mpl_stage_model *model, mpl_stages *stages);
 /* Peak bytes; and the work of all repeats. */
-uint64_t mpl_stages_peak(const mpl_stage_model *m, const mpl_stages *s);
-uint64_t mpl_stages_work(const mpl_stage_model *m, const mpl_stages *s);
+uint64_t mpl_stages_peak(const mpl_stage_model *model, const mpl_stages *stages);
+uint64_t mpl_stages_work(const mpl_stage_model *model, const mpl_stages *stages);
 /* The operations of all stages in sequence. */
-mpl_status mpl_stages_run(const mpl_stage_model *m, const mpl_stages *s, uint32_t *n, mpl_op **run);
+mpl_status mpl_stages_run(const mpl_stage_model *model, const mpl_stages *stages, uint32_t *n,
+                          mpl_op **run);
 
 /* Bound for all runs within the budget that keep the graph's order of first runs: found.bound_work,
  * if found.has_bound. *fits false: no such run exists. In doubles. */
@@ -91,7 +92,7 @@ typedef struct mpl_rounding {
     uint64_t work;  /* of best; UINT64_MAX: none yet */
     uint64_t ticks; /* pivots are added */
 } mpl_rounding;
-mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on);
+mpl_status mpl_stages_round(mpl_rounding *rounding, uint64_t within, bool *goes_on);
 
 /* Which budget to give a model, where the graph itself needs more or less than the model counts:
  * the next one is off by as much as the peak was. `tries` are left. [byte] */
@@ -145,14 +146,14 @@ typedef struct mpl_board {
 } mpl_board;
 
 /* n = 0: the region is too large. */
-void mpl_board_make(const mpl_stage_model *m, const mpl_region *region, mpl_board *out);
+void mpl_board_make(const mpl_stage_model *model, const mpl_region *region, mpl_board *out);
 /* Whether lump v, made on either side of the border, is read on the other; and whether it then has
  * to outlive what is inside. */
-bool mpl_border_enters(const mpl_stage_model *m, const mpl_border *b, uint32_t v);
-bool mpl_border_leaves(const mpl_stage_model *m, const mpl_border *b, uint32_t v);
-static inline bool mpl_after_gap(const mpl_board *b, uint64_t done)
+bool mpl_border_enters(const mpl_stage_model *model, const mpl_border *border, uint32_t v);
+bool mpl_border_leaves(const mpl_stage_model *model, const mpl_border *border, uint32_t v);
+static inline bool mpl_after_gap(const mpl_board *board, uint64_t done)
 {
-    return b->gap != MPL_NONE && (done >> b->gap & 1) != 0;
+    return board->gap != MPL_NONE && (done >> board->gap & 1) != 0;
 }
 
 typedef struct mpl_game_limits {
@@ -174,7 +175,7 @@ typedef struct mpl_game_answer {
 mpl_status mpl_game_play(mpl_ctx *ctx, const mpl_board *board, const mpl_game_limits *limits,
                          mpl_game_answer *out);
 /* The run that makes these groups, of one operation each, and the views of what they make. */
-mpl_status mpl_groups_run(const mpl_stage_model *m, uint32_t n_moves, const uint32_t *move,
+mpl_status mpl_groups_run(const mpl_stage_model *model, uint32_t n_moves, const uint32_t *move,
                           uint32_t *n, mpl_op **run);
 
 /* Works as a method's choose(). MPL_LEAST_PEAK: the least budget that has a run, then the least

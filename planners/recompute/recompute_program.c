@@ -38,217 +38,221 @@ typedef struct program {
     uint32_t n_terms;
 } program;
 
-static uint32_t run_of(const program *p, uint32_t t, uint32_t i)
+static uint32_t run_of(const program *self, uint32_t t, uint32_t i)
 {
-    return p->run[(size_t)t * p->m->n + i];
+    return self->run[(size_t)t * self->m->n + i];
 }
-static uint32_t carry_of(const program *p, uint32_t t, uint32_t v)
+static uint32_t carry_of(const program *self, uint32_t t, uint32_t v)
 {
-    return p->carry[(size_t)t * p->m->n_lumps + v];
+    return self->carry[(size_t)t * self->m->n_lumps + v];
 }
 
-static void term(program *p, uint32_t column, double value)
+static void term(program *self, uint32_t column, double value)
 {
     if (column == MPL_NONE)
         return;
-    p->column[p->n_terms] = column;
-    p->value[p->n_terms++] = value;
+    self->column[self->n_terms] = column;
+    self->value[self->n_terms++] = value;
 }
 
-static mpl_status end_row(program *p, double low)
+static mpl_status end_row(program *self, double low)
 {
-    mpl_status st = mpl_lp_add_row(p->lp, low, p->n_terms, p->column, p->value);
+    mpl_status st = mpl_lp_add_row(self->lp, low, self->n_terms, self->column, self->value);
 
-    p->n_terms = 0;
+    self->n_terms = 0;
     return st;
 }
 
 /* Row a - b >= 0, if both columns exist: a = 0 implies b = 0. */
-static mpl_status at_least(program *p, uint32_t a, uint32_t b)
+static mpl_status at_least(program *self, uint32_t a, uint32_t b)
 {
     if (b == MPL_NONE)
         return MPL_OK;
-    term(p, a, 1);
-    term(p, b, -1);
-    return end_row(p, 0);
+    term(self, a, 1);
+    term(self, b, -1);
+    return end_row(self, 0);
 }
 
 /* ---- columns ---- */
 
-static mpl_status add_runs(program *p)
+static mpl_status add_runs(program *self)
 {
-    const mpl_stage_model *m = p->m;
+    const mpl_stage_model *model = self->m;
 
-    for (uint32_t t = 0; t < m->n; t++)
+    for (uint32_t t = 0; t < model->n; t++)
         for (uint32_t i = 0; i < t; i++)
-            if (m->may[i] && t <= m->need[i])
-                MPL_PASS(mpl_lp_add_column(p->lp, p->integer, 0, 1, (double)m->work[i] / p->work,
-                                           'r', t, i, &p->run[(size_t)t * m->n + i]));
-    for (uint32_t t = 0; t < m->n; t++)
-        for (uint32_t v = 0; v < m->n_lumps; v++)
-            if (!m->fixed[v] && m->maker[v] < t && t <= m->last[v])
-                MPL_PASS(mpl_lp_add_column(p->lp, p->integer, 0, 1, 0, 'c', t, v,
-                                           &p->carry[(size_t)t * m->n_lumps + v]));
+            if (model->may[i] && t <= model->need[i])
+                MPL_PASS(mpl_lp_add_column(self->lp, self->integer, 0, 1,
+                                           (double)model->work[i] / self->work, 'r', t, i,
+                                           &self->run[(size_t)t * model->n + i]));
+    for (uint32_t t = 0; t < model->n; t++)
+        for (uint32_t v = 0; v < model->n_lumps; v++)
+            if (!model->fixed[v] && model->maker[v] < t && t <= model->last[v])
+                MPL_PASS(mpl_lp_add_column(self->lp, self->integer, 0, 1, 0, 'c', t, v,
+                                           &self->carry[(size_t)t * model->n_lumps + v]));
     return MPL_OK;
 }
 
 /* Whether the group may run in the stage. */
-static bool is_active(const program *p, uint32_t t, uint32_t i)
+static bool is_active(const program *self, uint32_t t, uint32_t i)
 {
-    return i == t || (i < t && run_of(p, t, i) != MPL_NONE);
+    return i == t || (i < t && run_of(self, t, i) != MPL_NONE);
 }
 
 /* The number of active readers of v before `from`. */
-static uint32_t first_reader(const program *p, uint32_t t, uint32_t v, uint32_t from)
+static uint32_t first_reader(const program *self, uint32_t t, uint32_t v, uint32_t from)
 {
-    const mpl_stage_model *m = p->m;
+    const mpl_stage_model *model = self->m;
     uint32_t n = 0;
 
-    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] <= t; i++) {
-        if (m->user[i] >= from)
+    for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1] && model->user[i] <= t;
+         i++) {
+        if (model->user[i] >= from)
             break;
-        n += is_active(p, t, m->user[i]);
+        n += is_active(self, t, model->user[i]);
     }
     return n;
 }
 
-static bool is_user(const mpl_stage_model *m, uint32_t v, uint32_t group)
+static bool is_user(const mpl_stage_model *model, uint32_t v, uint32_t group)
 {
-    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1]; i++)
-        if (m->user[i] == group)
+    for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1]; i++)
+        if (model->user[i] == group)
             return true;
     return false;
 }
 
 /* Adds the presence columns of lump v in stage t, and their rows; none if group t reads it. */
-static mpl_status add_presence(program *p, uint32_t t, uint32_t v)
+static mpl_status add_presence(program *self, uint32_t t, uint32_t v)
 {
-    const mpl_stage_model *m = p->m;
-    uint32_t maker = m->maker[v], n = first_reader(p, t, v, t + 1), q = MPL_NONE, at = 0, next;
+    const mpl_stage_model *model = self->m;
+    uint32_t maker = model->maker[v], n = first_reader(self, t, v, t + 1), q = MPL_NONE, at = 0,
+             next;
 
-    if (m->fixed[v] || maker >= t || is_user(m, v, t) ||
-        (run_of(p, t, maker) == MPL_NONE && carry_of(p, t, v) == MPL_NONE))
+    if (model->fixed[v] || maker >= t || is_user(model, v, t) ||
+        (run_of(self, t, maker) == MPL_NONE && carry_of(self, t, v) == MPL_NONE))
         return MPL_OK;
     for (uint32_t a = 0; a < (n == 0 ? 1 : n); a++) {
-        MPL_PASS(mpl_lp_add_column(p->lp, false, 0, 1, 0, 'q', t * m->n_lumps + v, a, &next));
+        MPL_PASS(
+            mpl_lp_add_column(self->lp, false, 0, 1, 0, 'q', t * model->n_lumps + v, a, &next));
         q = a == 0 ? next : q;
     }
-    p->presence[(size_t)t * m->n_lumps + v] = q;
-    MPL_PASS(at_least(p, q, run_of(p, t, maker)));
-    for (uint32_t i = m->user_begin[v]; i < m->user_begin[v + 1] && m->user[i] < t; i++)
-        if (is_active(p, t, m->user[i])) {
-            MPL_PASS(at_least(p, q + at, run_of(p, t, m->user[i])));
-            MPL_PASS(at_least(p, q + at, at + 1 < n ? q + at + 1 : MPL_NONE));
+    self->presence[(size_t)t * model->n_lumps + v] = q;
+    MPL_PASS(at_least(self, q, run_of(self, t, maker)));
+    for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1] && model->user[i] < t; i++)
+        if (is_active(self, t, model->user[i])) {
+            MPL_PASS(at_least(self, q + at, run_of(self, t, model->user[i])));
+            MPL_PASS(at_least(self, q + at, at + 1 < n ? q + at + 1 : MPL_NONE));
             at++;
         }
-    return at_least(p, q + (n == 0 ? 0 : n - 1), carry_of(p, t + 1, v));
+    return at_least(self, q + (n == 0 ? 0 : n - 1), carry_of(self, t + 1, v));
 }
 
 /* ---- rows ---- */
 
 /* What group j of stage t reads is carried in or made again. */
-static mpl_status add_reads(program *p, uint32_t t, uint32_t j)
+static mpl_status add_reads(program *self, uint32_t t, uint32_t j)
 {
-    const mpl_stage_model *m = p->m;
+    const mpl_stage_model *model = self->m;
 
-    for (uint32_t r = m->read_begin[j]; r < m->read_begin[j + 1]; r++) {
-        uint32_t v = m->read[r];
+    for (uint32_t r = model->read_begin[j]; r < model->read_begin[j + 1]; r++) {
+        uint32_t v = model->read[r];
 
-        if (m->fixed[v])
+        if (model->fixed[v])
             continue;
-        term(p, run_of(p, t, m->maker[v]), 1);
-        term(p, carry_of(p, t, v), 1);
+        term(self, run_of(self, t, model->maker[v]), 1);
+        term(self, carry_of(self, t, v), 1);
         if (j < t)
-            term(p, run_of(p, t, j), -1);
-        MPL_PASS(end_row(p, j < t ? 0 : 1));
+            term(self, run_of(self, t, j), -1);
+        MPL_PASS(end_row(self, j < t ? 0 : 1));
     }
     return MPL_OK;
 }
 
 /* What is carried out was carried in or made. */
-static mpl_status add_carries(program *p, uint32_t t)
+static mpl_status add_carries(program *self, uint32_t t)
 {
-    const mpl_stage_model *m = p->m;
+    const mpl_stage_model *model = self->m;
 
-    for (uint32_t v = 0; v < m->n_lumps; v++) {
-        if (carry_of(p, t + 1, v) == MPL_NONE || m->maker[v] == t)
+    for (uint32_t v = 0; v < model->n_lumps; v++) {
+        if (carry_of(self, t + 1, v) == MPL_NONE || model->maker[v] == t)
             continue;
-        term(p, carry_of(p, t, v), 1);
-        term(p, run_of(p, t, m->maker[v]), 1);
-        term(p, carry_of(p, t + 1, v), -1);
-        MPL_PASS(end_row(p, 0));
+        term(self, carry_of(self, t, v), 1);
+        term(self, run_of(self, t, model->maker[v]), 1);
+        term(self, carry_of(self, t + 1, v), -1);
+        MPL_PASS(end_row(self, 0));
     }
     return MPL_OK;
 }
 
 /* Whether v is certainly in memory while group i of stage t runs; otherwise *column decides. */
-static bool is_there(const program *p, uint32_t t, uint32_t i, uint32_t v, uint32_t *column)
+static bool is_there(const program *self, uint32_t t, uint32_t i, uint32_t v, uint32_t *column)
 {
-    const mpl_stage_model *m = p->m;
-    uint32_t maker = m->maker[v], from = m->overwrites[i] == v ? i + 1 : i,
-             q = p->presence[(size_t)t * m->n_lumps + v], at;
+    const mpl_stage_model *model = self->m;
+    uint32_t maker = model->maker[v], from = model->overwrites[i] == v ? i + 1 : i,
+             q = self->presence[(size_t)t * model->n_lumps + v], at;
 
     *column = MPL_NONE;
-    if (m->fixed[v])
+    if (model->fixed[v])
         return maker == t ? i == t
-                          : maker < t && t <= m->last[v] &&
-                                !(m->overwrites[i] == v && t == m->last[v] && i == t);
+                          : maker < t && t <= model->last[v] &&
+                                !(model->overwrites[i] == v && t == model->last[v] && i == t);
     if (maker > i) {
-        *column = maker < t ? carry_of(p, t, v) : MPL_NONE;
+        *column = maker < t ? carry_of(self, t, v) : MPL_NONE;
         return false;
     }
-    if (maker == t || (is_user(m, v, t) && (from <= t)))
+    if (maker == t || (is_user(model, v, t) && (from <= t)))
         return true;
-    at = first_reader(p, t, v, from);
-    if (q != MPL_NONE && (maker == i || at < first_reader(p, t, v, t + 1)))
+    at = first_reader(self, t, v, from);
+    if (q != MPL_NONE && (maker == i || at < first_reader(self, t, v, t + 1)))
         *column = q + (maker == i ? 0 : at);
     else
-        *column = carry_of(p, t + 1, v);
+        *column = carry_of(self, t + 1, v);
     return false;
 }
 
-static mpl_status add_memory(program *p, uint32_t t, uint32_t i, uint64_t budget)
+static mpl_status add_memory(program *self, uint32_t t, uint32_t i, uint64_t budget)
 {
-    const mpl_stage_model *m = p->m;
-    uint64_t there = m->base + (i == t ? m->inner[i] : 0);
+    const mpl_stage_model *model = self->m;
+    uint64_t there = model->base + (i == t ? model->inner[i] : 0);
 
     if (i < t)
-        term(p, run_of(p, t, i), -(double)m->inner[i] / p->byte);
-    for (uint32_t v = 0; v < m->n_lumps; v++) {
+        term(self, run_of(self, t, i), -(double)model->inner[i] / self->byte);
+    for (uint32_t v = 0; v < model->n_lumps; v++) {
         uint32_t column;
 
-        if (is_there(p, t, i, v, &column))
-            there += m->bytes[v];
-        term(p, column, -(double)m->bytes[v] / p->byte);
+        if (is_there(self, t, i, v, &column))
+            there += model->bytes[v];
+        term(self, column, -(double)model->bytes[v] / self->byte);
     }
-    return end_row(p, ((double)there - (double)budget) / p->byte);
+    return end_row(self, ((double)there - (double)budget) / self->byte);
 }
 
-static mpl_status add_rows(program *p, uint64_t budget)
+static mpl_status add_rows(program *self, uint64_t budget)
 {
-    const mpl_stage_model *m = p->m;
+    const mpl_stage_model *model = self->m;
 
-    for (uint32_t t = 0; t < m->n; t++) {
-        for (uint32_t v = 0; v < m->n_lumps; v++)
-            MPL_PASS(add_presence(p, t, v));
-        MPL_PASS(add_carries(p, t));
+    for (uint32_t t = 0; t < model->n; t++) {
+        for (uint32_t v = 0; v < model->n_lumps; v++)
+            MPL_PASS(add_presence(self, t, v));
+        MPL_PASS(add_carries(self, t));
         for (uint32_t i = 0; i <= t; i++)
-            if (is_active(p, t, i)) {
-                MPL_PASS(add_reads(p, t, i));
-                MPL_PASS(add_memory(p, t, i, budget));
+            if (is_active(self, t, i)) {
+                MPL_PASS(add_reads(self, t, i));
+                MPL_PASS(add_memory(self, t, i, budget));
             }
     }
     return MPL_OK;
 }
 
 /* The first lump that the maker of v reads and that may be dropped. */
-static uint32_t before_lump(const mpl_stage_model *m, uint32_t v)
+static uint32_t before_lump(const mpl_stage_model *model, uint32_t v)
 {
-    uint32_t maker = m->maker[v];
+    uint32_t maker = model->maker[v];
 
-    for (uint32_t r = m->read_begin[maker]; r < m->read_begin[maker + 1]; r++)
-        if (!m->fixed[m->read[r]])
-            return m->read[r];
+    for (uint32_t r = model->read_begin[maker]; r < model->read_begin[maker + 1]; r++)
+        if (!model->fixed[model->read[r]])
+            return model->read[r];
     return MPL_NONE;
 }
 
@@ -256,98 +260,100 @@ static uint32_t before_lump(const mpl_stage_model *m, uint32_t v)
  * what was carried into stage t or made since. What was made since was made from the lump before
  * it, for which the same holds, and so on. Without these rows, half a carried lump makes both
  * halves of the next lump, in two stages. */
-static mpl_status add_paths(program *p, uint32_t v)
+static mpl_status add_paths(program *self, uint32_t v)
 {
-    const mpl_stage_model *m = p->m;
-    uint32_t u = m->user_begin[v] < m->user_begin[v + 1] ? m->user[m->user_begin[v + 1] - 1] : 0;
+    const mpl_stage_model *model = self->m;
+    uint32_t u = model->user_begin[v] < model->user_begin[v + 1]
+                     ? model->user[model->user_begin[v + 1] - 1]
+                     : 0;
 
-    for (uint32_t t = m->maker[v] + 1; t <= u && !m->fixed[v]; t++) {
-        uint32_t end = before_lump(m, v);
+    for (uint32_t t = model->maker[v] + 1; t <= u && !model->fixed[v]; t++) {
+        uint32_t end = before_lump(model, v);
 
         for (uint32_t depth = 2; depth <= PATH && end != MPL_NONE;
-             depth++, end = before_lump(m, end)) {
-            for (uint32_t at = v;; at = before_lump(m, at)) {
-                term(p, carry_of(p, t, at), 1);
+             depth++, end = before_lump(model, end)) {
+            for (uint32_t at = v;; at = before_lump(model, at)) {
+                term(self, carry_of(self, t, at), 1);
                 if (at == end)
                     break;
             }
             for (uint32_t stage = t; stage <= u; stage++)
-                term(p, run_of(p, stage, m->maker[end]), 1);
-            MPL_PASS(end_row(p, 1));
+                term(self, run_of(self, stage, model->maker[end]), 1);
+            MPL_PASS(end_row(self, 1));
         }
     }
     return MPL_OK;
 }
 
-static void program_fini(program *p)
+static void program_fini(program *self)
 {
-    mpl_free_each(p->m->ctx, p->run, p->carry, p->presence, p->column, p->value);
-    mpl_lp_free(p->m->ctx, p->lp);
+    mpl_free_each(self->m->ctx, self->run, self->carry, self->presence, self->column, self->value);
+    mpl_lp_free(self->m->ctx, self->lp);
 }
 
-static mpl_status program_init(program *p, uint64_t budget)
+static mpl_status program_init(program *self, uint64_t budget)
 {
-    const mpl_stage_model *m = p->m;
-    mpl_ctx *ctx = m->ctx;
-    size_t n_q = (size_t)m->n * m->n_lumps, n_carries = n_q + m->n_lumps,
-           n_runs = (size_t)m->n * m->n;
+    const mpl_stage_model *model = self->m;
+    mpl_ctx *ctx = model->ctx;
+    size_t n_q = (size_t)model->n * model->n_lumps, n_carries = n_q + model->n_lumps,
+           n_runs = (size_t)model->n * model->n;
     uint64_t most = 1;
 
-    for (uint32_t i = 0; i < m->n; i++)
-        most = mpl_max_u64(most, m->work[i]);
+    for (uint32_t i = 0; i < model->n; i++)
+        most = mpl_max_u64(most, model->work[i]);
     /* keeps both units in a numerically good range for the simplex method */
-    p->work = (double)most / 100;
-    p->byte = (double)mpl_max_u64(budget, 1) / 1000;
-    MPL_PASS(mpl_lp_new(ctx, "recompute", &p->lp));
-    MPL_PASS(mpl_new(ctx, p->run, n_runs));
-    MPL_PASS(mpl_new(ctx, p->carry, n_carries));
-    MPL_PASS(mpl_new(ctx, p->presence, n_q));
-    MPL_PASS(mpl_new_each(ctx, (size_t)m->n_lumps + n_runs + 4, p->column, p->value));
-    memset(p->run, 0xff, n_runs * sizeof *p->run);
-    memset(p->carry, 0xff, n_carries * sizeof *p->carry);
-    memset(p->presence, 0xff, n_q * sizeof *p->presence);
-    MPL_PASS(add_runs(p));
-    MPL_PASS(add_rows(p, budget));
-    for (uint32_t v = 0; v < m->n_lumps && mpl_recompute_uses(p->without, MPL_RECOMPUTE_RULE_paths);
-         v++)
-        MPL_PASS(add_paths(p, v));
+    self->work = (double)most / 100;
+    self->byte = (double)mpl_max_u64(budget, 1) / 1000;
+    MPL_PASS(mpl_lp_new(ctx, "recompute", &self->lp));
+    MPL_PASS(mpl_new(ctx, self->run, n_runs));
+    MPL_PASS(mpl_new(ctx, self->carry, n_carries));
+    MPL_PASS(mpl_new(ctx, self->presence, n_q));
+    MPL_PASS(mpl_new_each(ctx, (size_t)model->n_lumps + n_runs + 4, self->column, self->value));
+    memset(self->run, 0xff, n_runs * sizeof *self->run);
+    memset(self->carry, 0xff, n_carries * sizeof *self->carry);
+    memset(self->presence, 0xff, n_q * sizeof *self->presence);
+    MPL_PASS(add_runs(self));
+    MPL_PASS(add_rows(self, budget));
+    for (uint32_t v = 0;
+         v < model->n_lumps && mpl_recompute_uses(self->without, MPL_RECOMPUTE_RULE_paths); v++)
+        MPL_PASS(add_paths(self, v));
     return MPL_OK;
 }
 
 /* ---- answers ---- */
 
 /* Stages from x: a column of at least `least` counts as 1. */
-static void read_stages(const program *p, const double *x, double least, mpl_stages *s)
+static void read_stages(const program *self, const double *x, double least, mpl_stages *stages)
 {
-    const mpl_stage_model *m = p->m;
+    const mpl_stage_model *model = self->m;
 
-    for (uint32_t t = 0; t < m->n; t++) {
+    for (uint32_t t = 0; t < model->n; t++) {
         for (uint32_t i = 0; i < t; i++)
-            s->runs[(size_t)t * m->n + i] =
-                run_of(p, t, i) != MPL_NONE && x[run_of(p, t, i)] >= least;
-        for (uint32_t v = 0; v < m->n_lumps; v++)
-            s->carried[(size_t)t * m->n_lumps + v] =
-                carry_of(p, t, v) != MPL_NONE && x[carry_of(p, t, v)] >= least;
+            stages->runs[(size_t)t * model->n + i] =
+                run_of(self, t, i) != MPL_NONE && x[run_of(self, t, i)] >= least;
+        for (uint32_t v = 0; v < model->n_lumps; v++)
+            stages->carried[(size_t)t * model->n_lumps + v] =
+                carry_of(self, t, v) != MPL_NONE && x[carry_of(self, t, v)] >= least;
     }
 }
 
-static mpl_status solve(program *p, mpl_lp_answer *answer, double **x, uint64_t *ticks)
+static mpl_status solve(program *self, mpl_lp_answer *answer, double **x, uint64_t *ticks)
 {
     mpl_lp_limits limits = {
-        MOST_NODES, 1 + MOST_TICKS / (1 + mpl_lp_rows(p->lp) + mpl_lp_columns(p->lp)),
+        MOST_NODES, 1 + MOST_TICKS / (1 + mpl_lp_rows(self->lp) + mpl_lp_columns(self->lp)),
         MOST_MIB,   INT64_MAX,
         -1,         false};
 
-    MPL_PASS(mpl_new(p->m->ctx, *x, mpl_lp_columns(p->lp)));
-    MPL_PASS(mpl_lp_solve(p->lp, &limits, answer, *x));
+    MPL_PASS(mpl_new(self->m->ctx, *x, mpl_lp_columns(self->lp)));
+    MPL_PASS(mpl_lp_solve(self->lp, &limits, answer, *x));
     *ticks += answer->n_pivots;
     return MPL_OK;
 }
 
 /* The objective as work, rounded up because work is an integer and the objective a double. */
-static uint64_t as_work(const program *p, double objective)
+static uint64_t as_work(const program *self, double objective)
 {
-    double work = objective * p->work * (1 - 1e-9);
+    double work = objective * self->work * (1 - 1e-9);
 
     return work > 0 ? (uint64_t)ceil(work) : 0;
 }
@@ -369,14 +375,14 @@ static mpl_status find_known(mpl_recompute_task *known, mpl_recompute_choose *st
 }
 
 /* Allows only less work than that of the known run. */
-static mpl_status cut_off(program *p, uint64_t work)
+static mpl_status cut_off(program *self, uint64_t work)
 {
-    const mpl_stage_model *m = p->m;
+    const mpl_stage_model *model = self->m;
 
-    for (uint32_t t = 0; t < m->n; t++)
+    for (uint32_t t = 0; t < model->n; t++)
         for (uint32_t i = 0; i < t; i++)
-            term(p, run_of(p, t, i), -(double)m->work[i] / p->work);
-    return end_row(p, -((double)work - 1) / p->work);
+            term(self, run_of(self, t, i), -(double)model->work[i] / self->work);
+    return end_row(self, -((double)work - 1) / self->work);
 }
 
 /* The program has no solution: the known run is optimal, or no run exists. */
@@ -469,37 +475,37 @@ out:
 /* ---- rounding ---- */
 
 /* Rounds the relaxation at one threshold. */
-static void round_at(mpl_rounding *r, const program *p, const double *x, double least)
+static void round_at(mpl_rounding *rounding, const program *p, const double *x, double least)
 {
-    mpl_stages swap = r->now;
+    mpl_stages swap = rounding->now;
     uint64_t work;
 
-    read_stages(p, x, least, &r->now);
-    mpl_stages_complete(r->m, &r->now);
+    read_stages(p, x, least, &rounding->now);
+    mpl_stages_complete(rounding->m, &rounding->now);
     /* the first pass may leave runs whose results are no longer read */
-    mpl_stages_complete(r->m, &r->now);
-    work = mpl_stages_work(r->m, &r->now);
-    if (mpl_stages_peak(r->m, &r->now) > r->budget || work >= r->work)
+    mpl_stages_complete(rounding->m, &rounding->now);
+    work = mpl_stages_work(rounding->m, &rounding->now);
+    if (mpl_stages_peak(rounding->m, &rounding->now) > rounding->budget || work >= rounding->work)
         return;
-    r->now = r->best;
-    r->best = swap;
-    r->work = work;
+    rounding->now = rounding->best;
+    rounding->best = swap;
+    rounding->work = work;
 }
 
-mpl_status mpl_stages_round(mpl_rounding *r, uint64_t within, bool *goes_on)
+mpl_status mpl_stages_round(mpl_rounding *rounding, uint64_t within, bool *goes_on)
 {
     mpl_status st = MPL_OK;
-    program p = {.m = r->m, .without = r->without};
+    program p = {.m = rounding->m, .without = rounding->without};
     mpl_lp_answer answer;
     double *x = NULL;
 
     MPL_TRY(program_init(&p, within));
-    MPL_TRY(solve(&p, &answer, &x, &r->ticks));
+    MPL_TRY(solve(&p, &answer, &x, &rounding->ticks));
     *goes_on = answer.state == MPL_LP_OPTIMAL;
     for (int i = 1; i < 20 && *goes_on; i++)
-        round_at(r, &p, x, i / 20.0);
+        round_at(rounding, &p, x, i / 20.0);
 out:
     program_fini(&p);
-    mpl_free(r->m->ctx, x);
+    mpl_free(rounding->m->ctx, x);
     return st;
 }

@@ -55,27 +55,27 @@ typedef struct segments {
 
 /* ---- the forward part ---- */
 
-static void note_reads(segments *s, const uint8_t *forward)
+static void note_reads(segments *self, const uint8_t *forward)
 {
-    const mpl_graph *g = s->g;
+    const mpl_graph *g = self->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
-        for (uint32_t i = s->roots.reads.begin[op]; i < s->roots.reads.begin[op + 1]; i++) {
-            mpl_value v = s->root[s->roots.reads.value[i]];
+        for (uint32_t i = self->roots.reads.begin[op]; i < self->roots.reads.begin[op + 1]; i++) {
+            mpl_value v = self->root[self->roots.reads.value[i]];
 
-            if (g->value_op[v] == MPL_NONE || mpl_shows_input(g, s->options, op))
+            if (g->value_op[v] == MPL_NONE || mpl_shows_input(g, self->options, op))
                 continue;
             if (!forward[op])
-                s->back[v] = 1;
-            else if (s->at[op] > s->last[v])
-                s->last[v] = s->at[op];
+                self->back[v] = 1;
+            else if (self->at[op] > self->last[v])
+                self->last[v] = self->at[op];
         }
 }
 
 /* Slot bytes of an operation's results. Keeps small ones and those that cannot be made again. */
-static void weigh(segments *s, mpl_op op)
+static void weigh(segments *self, mpl_op op)
 {
-    const mpl_graph *g = s->g;
+    const mpl_graph *g = self->g;
     uint64_t most = 0;
 
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
@@ -85,95 +85,96 @@ static void weigh(segments *s, mpl_op op)
 
         if (v == MPL_NONE)
             continue;
-        s->last[v] = s->at[op];
-        s->small[v] = g->value_bytes[v] <= most / SMALL || !mpl_may_repeat(g, op) ||
-                      !mpl_repeat_makes(g, op, i - g->op_out_begin[op]);
-        if (g->value_role[v] != MPL_OUTPUT || !s->options->pin_outputs)
-            s->bytes[v] =
-                (g->value_bytes[v] + s->options->align - 1) & ~((uint64_t)s->options->align - 1);
+        self->last[v] = self->at[op];
+        self->small[v] = g->value_bytes[v] <= most / SMALL || !mpl_may_repeat(g, op) ||
+                         !mpl_repeat_makes(g, op, i - g->op_out_begin[op]);
+        if (g->value_role[v] != MPL_OUTPUT || !self->options->pin_outputs)
+            self->bytes[v] = (g->value_bytes[v] + self->options->align - 1) &
+                             ~((uint64_t)self->options->align - 1);
     }
 }
 
 /* Bytes that cross the border before operation i, for i of [0, n]. */
-static mpl_status crossing(segments *s, uint64_t **out)
+static mpl_status crossing(segments *self, uint64_t **out)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = s->g;
+    const mpl_graph *g = self->g;
     uint64_t *bytes = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, bytes, (size_t)s->n + 2));
+    MPL_TRY(mpl_new(self->ctx, bytes, (size_t)self->n + 2));
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_op[v] != MPL_NONE && s->at[g->value_op[v]] != MPL_NONE && s->root[v] == v) {
-            bytes[s->at[g->value_op[v]] + 1] += s->bytes[v];
-            bytes[s->last[v] + 1] -= s->bytes[v];
+        if (g->value_op[v] != MPL_NONE && self->at[g->value_op[v]] != MPL_NONE &&
+            self->root[v] == v) {
+            bytes[self->at[g->value_op[v]] + 1] += self->bytes[v];
+            bytes[self->last[v] + 1] -= self->bytes[v];
         }
-    for (uint32_t i = 1; i <= s->n; i++)
+    for (uint32_t i = 1; i <= self->n; i++)
         bytes[i] += bytes[i - 1];
     *out = bytes, bytes = NULL;
 out:
-    mpl_free(s->ctx, bytes);
+    mpl_free(self->ctx, bytes);
     return st;
 }
 
 /* In each stretch of operations, the place where the fewest bytes cross. */
-static mpl_status choose_cuts(segments *s)
+static mpl_status choose_cuts(segments *self)
 {
     mpl_status st = MPL_OK;
     uint64_t *bytes = NULL;
-    uint32_t n_stretches = s->n < CUTS ? s->n : CUTS;
+    uint32_t n_stretches = self->n < CUTS ? self->n : CUTS;
 
-    MPL_TRY(crossing(s, &bytes));
-    MPL_TRY(mpl_new(s->ctx, s->cut, (size_t)n_stretches + 1));
-    s->cut[s->n_cuts++] = 0;
+    MPL_TRY(crossing(self, &bytes));
+    MPL_TRY(mpl_new(self->ctx, self->cut, (size_t)n_stretches + 1));
+    self->cut[self->n_cuts++] = 0;
     for (uint32_t k = 0; k + 1 < n_stretches; k++) {
-        uint32_t from = (uint32_t)((uint64_t)(s->n - 1) * k / (n_stretches - 1)) + 1;
-        uint32_t to = (uint32_t)((uint64_t)(s->n - 1) * (k + 1) / (n_stretches - 1)) + 1,
+        uint32_t from = (uint32_t)((uint64_t)(self->n - 1) * k / (n_stretches - 1)) + 1;
+        uint32_t to = (uint32_t)((uint64_t)(self->n - 1) * (k + 1) / (n_stretches - 1)) + 1,
                  best = from;
 
         for (uint32_t i = from; i < to; i++)
             best = bytes[i] < bytes[best] ? i : best;
-        s->cut[s->n_cuts++] = best;
+        self->cut[self->n_cuts++] = best;
     }
-    s->cut[s->n_cuts++] = s->n;
+    self->cut[self->n_cuts++] = self->n;
 out:
-    mpl_free(s->ctx, bytes);
+    mpl_free(self->ctx, bytes);
     return st;
 }
 
-static mpl_status open_segments(segments *s)
+static mpl_status open_segments(segments *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = s->g;
+    const mpl_graph *g = self->g;
     uint8_t *forward = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, forward, g->n_ops));
-    MPL_TRY(mpl_find_forward(s->ctx, g, forward));
-    MPL_TRY(mpl_new_each(s->ctx, g->n_ops, s->op, s->at));
-    MPL_TRY(mpl_new_each(s->ctx, g->n_values, s->last, s->back, s->small, s->bytes));
+    MPL_TRY(mpl_new(self->ctx, forward, g->n_ops));
+    MPL_TRY(mpl_find_forward(self->ctx, g, forward));
+    MPL_TRY(mpl_new_each(self->ctx, g->n_ops, self->op, self->at));
+    MPL_TRY(mpl_new_each(self->ctx, g->n_values, self->last, self->back, self->small, self->bytes));
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        s->at[op] = forward[op] && g->op_block[op] == 0 && !mpl_shows_input(g, s->options, op)
-                        ? s->n
-                        : MPL_NONE;
-        if (s->at[op] != MPL_NONE) {
-            weigh(s, op);
-            s->op[s->n++] = op;
+        self->at[op] = forward[op] && g->op_block[op] == 0 && !mpl_shows_input(g, self->options, op)
+                           ? self->n
+                           : MPL_NONE;
+        if (self->at[op] != MPL_NONE) {
+            weigh(self, op);
+            self->op[self->n++] = op;
         }
     }
-    MPL_TRY(mpl_run_list_init(s->ctx, g, s->options, &s->roots));
-    s->root = s->roots.root;
-    note_reads(s, forward);
-    MPL_TRY(choose_cuts(s));
-    MPL_TRY(mpl_new_each(s->ctx, s->n_cuts, s->reach, s->end, s->dropped));
+    MPL_TRY(mpl_run_list_init(self->ctx, g, self->options, &self->roots));
+    self->root = self->roots.root;
+    note_reads(self, forward);
+    MPL_TRY(choose_cuts(self));
+    MPL_TRY(mpl_new_each(self->ctx, self->n_cuts, self->reach, self->end, self->dropped));
 out:
-    mpl_free(s->ctx, forward);
+    mpl_free(self->ctx, forward);
     return st;
 }
 
-static void close_segments(segments *s)
+static void close_segments(segments *self)
 {
-    mpl_run_list_fini(&s->roots);
-    mpl_free_each(s->ctx, s->op, s->at, s->last, s->back, s->small, s->bytes, s->cut, s->reach,
-                  s->end, s->dropped);
+    mpl_run_list_fini(&self->roots);
+    mpl_free_each(self->ctx, self->op, self->at, self->last, self->back, self->small, self->bytes,
+                  self->cut, self->reach, self->end, self->dropped);
 }
 
 /* ---- the best segments within a limit ---- */
@@ -186,35 +187,35 @@ typedef struct segment {
     uint64_t work;   /* of running it again */
 } segment;
 
-static void grow(const segments *s, uint32_t i, uint32_t end, segment *x)
+static void grow(const segments *self, uint32_t i, uint32_t end, segment *x)
 {
-    const mpl_graph *g = s->g;
-    mpl_op op = s->op[i];
+    const mpl_graph *g = self->g;
+    mpl_op op = self->op[i];
     bool again = false;
 
     for (uint32_t k = g->op_out_begin[op]; k < g->op_out_begin[op + 1]; k++) {
         mpl_value v = g->op_out[k];
-        bool crosses = v != MPL_NONE && s->last[v] >= end;
+        bool crosses = v != MPL_NONE && self->last[v] >= end;
 
-        if (v == MPL_NONE || s->bytes[v] == 0)
+        if (v == MPL_NONE || self->bytes[v] == 0)
             continue;
-        if (s->back[v] || crosses)
-            x->whole += s->bytes[v];
-        if (crosses || (s->small[v] && s->back[v]))
-            x->behind += s->bytes[v];
-        else if (s->back[v])
-            x->inside += s->bytes[v];
-        again = again || (!crosses && !s->small[v]);
+        if (self->back[v] || crosses)
+            x->whole += self->bytes[v];
+        if (crosses || (self->small[v] && self->back[v]))
+            x->behind += self->bytes[v];
+        else if (self->back[v])
+            x->inside += self->bytes[v];
+        again = again || (!crosses && !self->small[v]);
     }
     if (again)
         x->work = mpl_add_work(x->work, mpl_unit_work(g, op));
 }
 
 /* Puts a point of less work into the slot of its kept bytes; slot 0 takes the least bytes. */
-static void offer(segments *s, point p, uint64_t limit)
+static void offer(segments *self, point p, uint64_t limit)
 {
     uint32_t k = 1 + (uint32_t)((double)p.kept / ((double)limit + 1) * (POINTS - 1));
-    point *at = &s->slot[k], *least = &s->slot[0];
+    point *at = &self->slot[k], *least = &self->slot[0];
 
     if (p.work < at->work || (p.work == at->work && p.kept < at->kept))
         *at = p;
@@ -222,67 +223,67 @@ static void offer(segments *s, point p, uint64_t limit)
         *least = p;
 }
 
-static void clear_slots(segments *s)
+static void clear_slots(segments *self)
 {
     for (uint32_t k = 0; k < POINTS; k++)
-        s->slot[k] = (point){.kept = UINT64_MAX, .work = UINT64_MAX};
+        self->slot[k] = (point){.kept = UINT64_MAX, .work = UINT64_MAX};
 }
 
 /* Keeps the points that do less work than all points with fewer bytes. */
-static void take_slots(segments *s, reach *r)
+static void take_slots(segments *self, reach *r)
 {
     uint64_t work = UINT64_MAX;
 
     r->n = 0;
     for (uint32_t k = 0; k < POINTS; k++)
-        if (s->slot[k].work < work) {
-            work = s->slot[k].work;
-            r->point[r->n++] = s->slot[k];
+        if (self->slot[k].work < work) {
+            work = self->slot[k].work;
+            r->point[r->n++] = self->slot[k];
         }
 }
 
 /* Extends every way to reach cut i by a segment up to the current cut. */
-static void extend(segments *s, uint32_t i, const segment *x, uint64_t limit)
+static void extend(segments *self, uint32_t i, const segment *x, uint64_t limit)
 {
-    const reach *from = &s->reach[i];
+    const reach *from = &self->reach[i];
 
     for (uint32_t k = 0; k < from->n; k++) {
         const point *p = &from->point[k];
 
         if (p->kept + x->behind + x->inside <= limit)
-            offer(s, (point){p->kept + x->behind, mpl_add_work(p->work, x->work), i, k, true},
+            offer(self, (point){p->kept + x->behind, mpl_add_work(p->work, x->work), i, k, true},
                   limit);
         if (p->kept + x->whole <= limit)
-            offer(s, (point){p->kept + x->whole, p->work, i, k, false}, limit);
+            offer(self, (point){p->kept + x->whole, p->work, i, k, false}, limit);
     }
 }
 
 /* The segments of least work within the limit, into end[] and dropped[]; false: none. */
-static bool solve(segments *s, uint64_t limit)
+static bool solve(segments *self, uint64_t limit)
 {
-    uint32_t at = s->n_cuts - 1, k;
+    uint32_t at = self->n_cuts - 1, k;
 
-    s->reach[0].n = 1;
-    s->reach[0].point[0] = (point){0, 0, 0, 0, false};
-    for (uint32_t j = 1; j < s->n_cuts; j++) {
+    self->reach[0].n = 1;
+    self->reach[0].point[0] = (point){0, 0, 0, 0, false};
+    for (uint32_t j = 1; j < self->n_cuts; j++) {
         segment x = {0};
 
-        clear_slots(s);
+        clear_slots(self);
         for (uint32_t i = j; i-- > 0 && x.inside + x.behind <= limit;) {
-            for (uint32_t o = s->cut[i + 1]; o-- > s->cut[i];)
-                grow(s, o, s->cut[j], &x);
-            extend(s, i, &x, limit);
+            for (uint32_t o = self->cut[i + 1]; o-- > self->cut[i];)
+                grow(self, o, self->cut[j], &x);
+            extend(self, i, &x, limit);
         }
-        take_slots(s, &s->reach[j]);
+        take_slots(self, &self->reach[j]);
     }
-    if (s->reach[at].n == 0)
+    if (self->reach[at].n == 0)
         return false;
-    s->n_ends = 0;
-    for (k = s->reach[at].n - 1; at > 0;) { /* from the last segment back to the first */
-        const point *p = &s->reach[at].point[k];
+    self->n_ends = 0;
+    for (k = self->reach[at].n - 1; at > 0;) { /* from the last segment back to the first */
+        const point *p = &self->reach[at].point[k];
 
-        s->end[s->n_ends] = s->cut[at];
-        s->dropped[s->n_ends++] = p->dropped;
+        self->end[self->n_ends] = self->cut[at];
+        self->dropped[self->n_ends++] = p->dropped;
         at = p->from;
         k = p->from_point;
     }
@@ -299,74 +300,74 @@ typedef struct writer {
 } writer;
 
 /* Whether the value outlives its segment. */
-static bool is_kept(const writer *w, mpl_value v)
+static bool is_kept(const writer *out, mpl_value v)
 {
-    const segments *s = w->s;
+    const segments *s = out->s;
 
     return s->small[v] || s->bytes[v] == 0 ||
-           s->last[v] >= s->end[w->segment_of[s->at[s->g->value_op[v]]]];
+           s->last[v] >= s->end[out->segment_of[s->at[s->g->value_op[v]]]];
 }
 
-static mpl_status write_segment(writer *w, uint32_t k)
+static mpl_status write_segment(writer *out, uint32_t k)
 {
-    const segments *s = w->s;
+    const segments *s = out->s;
     const mpl_graph *g = s->g;
 
-    w->written[k] = 1;
+    out->written[k] = 1;
     for (uint32_t i = k + 1 < s->n_ends ? s->end[k + 1] : 0; i < s->end[k]; i++) {
         mpl_op op = s->op[i];
         bool again = false;
 
         for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
-            again = again || (g->op_out[o] != MPL_NONE && !is_kept(w, g->op_out[o]));
-        if (again && w->list.ran[op])
-            MPL_PASS(mpl_run_list_add(&w->list, op));
+            again = again || (g->op_out[o] != MPL_NONE && !is_kept(out, g->op_out[o]));
+        if (again && out->list.ran[op])
+            MPL_PASS(mpl_run_list_add(&out->list, op));
     }
     return MPL_OK;
 }
 
 /* Writes what the backward operation reads, unless it is in memory. */
-static mpl_status write_needed(writer *w, mpl_op op)
+static mpl_status write_needed(writer *out, mpl_op op)
 {
-    const segments *s = w->s;
+    const segments *s = out->s;
     const mpl_graph *g = s->g;
 
     for (uint32_t i = s->roots.reads.begin[op]; i < s->roots.reads.begin[op + 1]; i++) {
         mpl_value v = s->root[s->roots.reads.value[i]];
         uint32_t at = g->value_op[v] != MPL_NONE ? s->at[g->value_op[v]] : MPL_NONE;
 
-        if (at != MPL_NONE && s->dropped[w->segment_of[at]] && !w->written[w->segment_of[at]] &&
-            !is_kept(w, v))
-            MPL_PASS(write_segment(w, w->segment_of[at]));
+        if (at != MPL_NONE && s->dropped[out->segment_of[at]] &&
+            !out->written[out->segment_of[at]] && !is_kept(out, v))
+            MPL_PASS(write_segment(out, out->segment_of[at]));
     }
     return MPL_OK;
 }
 
-static mpl_status write_run(segments *s, uint32_t *n, mpl_op **run)
+static mpl_status write_run(segments *self, uint32_t *n, mpl_op **run)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = s->g;
-    writer w = {.s = s};
+    const mpl_graph *g = self->g;
+    writer w = {.s = self};
 
-    MPL_TRY(mpl_run_list_init(s->ctx, g, s->options, &w.list));
-    MPL_TRY(mpl_new(s->ctx, w.segment_of, s->n));
-    MPL_TRY(mpl_new(s->ctx, w.written, s->n_ends));
-    for (uint32_t k = 0; k < s->n_ends; k++)
-        for (uint32_t i = k + 1 < s->n_ends ? s->end[k + 1] : 0; i < s->end[k]; i++)
+    MPL_TRY(mpl_run_list_init(self->ctx, g, self->options, &w.list));
+    MPL_TRY(mpl_new(self->ctx, w.segment_of, self->n));
+    MPL_TRY(mpl_new(self->ctx, w.written, self->n_ends));
+    for (uint32_t k = 0; k < self->n_ends; k++)
+        for (uint32_t i = k + 1 < self->n_ends ? self->end[k + 1] : 0; i < self->end[k]; i++)
             w.segment_of[i] = k;
     for (mpl_op op = 0; op < g->n_ops; op++) {
         if (g->op_block[op] != 0)
             continue;
-        if (s->at[op] == MPL_NONE && !mpl_shows_input(g, s->options, op))
+        if (self->at[op] == MPL_NONE && !mpl_shows_input(g, self->options, op))
             MPL_TRY(write_needed(&w, op));
         MPL_TRY(mpl_run_list_add(&w.list, op));
     }
-    MPL_TRY(mpl_rerun_trim(s->ctx, g, &w.list.n, w.list.run));
+    MPL_TRY(mpl_rerun_trim(self->ctx, g, &w.list.n, w.list.run));
     *n = w.list.n;
     *run = w.list.run, w.list.run = NULL;
 out:
     mpl_run_list_fini(&w.list);
-    mpl_free_each(s->ctx, w.segment_of, w.written);
+    mpl_free_each(self->ctx, w.segment_of, w.written);
     return st;
 }
 
@@ -380,17 +381,18 @@ typedef struct best {
     mpl_op *run; /* owned */
 } best;
 
-static bool is_better(const best *b, uint64_t peak, uint64_t work)
+static bool is_better(const best *self, uint64_t peak, uint64_t work)
 {
-    if (b->budget == UINT64_MAX)
-        return peak < b->peak || (peak == b->peak && work < b->work);
-    if (peak > b->budget)
+    if (self->budget == UINT64_MAX)
+        return peak < self->peak || (peak == self->peak && work < self->work);
+    if (peak > self->budget)
         return false;
-    return b->peak == UINT64_MAX || work < b->work || (work == b->work && peak < b->peak);
+    return self->peak == UINT64_MAX || work < self->work ||
+           (work == self->work && peak < self->peak);
 }
 
 /* Makes the graph of a limit; *fits: within the budget. */
-static mpl_status try_limit(segments *s, uint64_t limit, best *b, bool *fits)
+static mpl_status try_limit(segments *self, uint64_t limit, best *b, bool *fits)
 {
     mpl_status st = MPL_OK;
     mpl_rerun_facts facts;
@@ -399,20 +401,20 @@ static mpl_status try_limit(segments *s, uint64_t limit, best *b, bool *fits)
     uint32_t n = 0;
 
     *fits = false;
-    if (!solve(s, limit))
+    if (!solve(self, limit))
         return MPL_OK;
-    MPL_TRY(write_run(s, &n, &run));
-    MPL_TRY(mpl_rerun_peak(s->ctx, s->g, n, run, s->options, &peak, &facts));
+    MPL_TRY(write_run(self, &n, &run));
+    MPL_TRY(mpl_rerun_peak(self->ctx, self->g, n, run, self->options, &peak, &facts));
     *fits = peak <= b->budget;
     if (!is_better(b, peak, facts.extra_work))
         goto out;
-    mpl_free(s->ctx, b->run);
+    mpl_free(self->ctx, b->run);
     b->run = run, run = NULL;
     b->n = n;
     b->peak = peak;
     b->work = facts.extra_work;
 out:
-    mpl_free(s->ctx, run);
+    mpl_free(self->ctx, run);
     return st;
 }
 
@@ -422,17 +424,17 @@ static uint64_t between(uint64_t low, uint64_t high, uint32_t i, uint32_t n)
     return low + (uint64_t)((double)(high - low) * i / n);
 }
 
-static mpl_status search(segments *s, best *b)
+static mpl_status search(segments *self, best *b)
 {
     uint64_t most = 0, least, too_little = 0, high;
     bool fits;
 
-    for (mpl_value v = 0; v < s->g->n_values; v++)
-        most += s->bytes[v];
+    for (mpl_value v = 0; v < self->g->n_values; v++)
+        most += self->bytes[v];
     for (least = most; least - too_little > most / 256 + 1;) {
         uint64_t middle = between(too_little, least, 1, 2);
 
-        if (solve(s, middle))
+        if (solve(self, middle))
             least = middle;
         else
             too_little = middle;
@@ -441,15 +443,16 @@ static mpl_status search(segments *s, best *b)
         /* limits are denser at the low end */
         uint64_t limit = between(least, most, i * i, LIMITS * LIMITS);
 
-        MPL_PASS(try_limit(s, limit, b, &fits));
+        MPL_PASS(try_limit(self, limit, b, &fits));
         if (fits)
             too_little = limit;
     }
     high = most;
-    for (uint32_t i = 0; i < s->halvings && b->budget != UINT64_MAX && b->peak != UINT64_MAX; i++) {
+    for (uint32_t i = 0; i < self->halvings && b->budget != UINT64_MAX && b->peak != UINT64_MAX;
+         i++) {
         uint64_t middle = between(too_little, high, 1, 2);
 
-        MPL_PASS(try_limit(s, middle, b, &fits));
+        MPL_PASS(try_limit(self, middle, b, &fits));
         if (fits)
             too_little = middle;
         else

@@ -25,13 +25,13 @@ typedef struct thinner {
     uint8_t *ran;          /* [n_ops] */
 } thinner;
 
-static bool lies_over(const thinner *t, mpl_op op, mpl_value v)
+static bool lies_over(const thinner *self, mpl_op op, mpl_value v)
 {
-    const mpl_graph *g = t->g;
+    const mpl_graph *g = self->g;
     mpl_value out =
         g->op_out_begin[op] < g->op_out_begin[op + 1] ? g->op_out[g->op_out_begin[op]] : MPL_NONE;
 
-    if (!t->options->in_place || out == MPL_NONE || g->value_type[v] != g->value_type[out] ||
+    if (!self->options->in_place || out == MPL_NONE || g->value_type[v] != g->value_type[out] ||
         !mpl_shape_equal(&g->value_shape[v], &g->value_shape[out]))
         return false;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
@@ -41,78 +41,81 @@ static bool lies_over(const thinner *t, mpl_op op, mpl_value v)
 }
 
 /* Ends the life of the latest copy of v. */
-static void close_copy(thinner *t, const mpl_op *run, mpl_value v)
+static void close_copy(thinner *self, const mpl_op *run, mpl_value v)
 {
-    uint32_t end = t->last[v] + 1;
+    uint32_t end = self->last[v] + 1;
 
-    if (t->made[v] == MPL_NONE || t->bytes[v] == 0)
+    if (self->made[v] == MPL_NONE || self->bytes[v] == 0)
         return;
-    if (t->last[v] > t->made[v] && !t->slid[t->last[v]] && lies_over(t, run[t->last[v]], v)) {
-        t->slid[t->last[v]] = 1;
+    if (self->last[v] > self->made[v] && !self->slid[self->last[v]] &&
+        lies_over(self, run[self->last[v]], v)) {
+        self->slid[self->last[v]] = 1;
         end--;
     }
-    t->live[t->made[v]] += t->bytes[v];
-    t->live[end] -= t->bytes[v];
+    self->live[self->made[v]] += self->bytes[v];
+    self->live[end] -= self->bytes[v];
 }
 
-static uint64_t peak_of(thinner *t, uint32_t n, const mpl_op *run)
+static uint64_t peak_of(thinner *self, uint32_t n, const mpl_op *run)
 {
-    const mpl_graph *g = t->g;
+    const mpl_graph *g = self->g;
     uint64_t peak = 0, now = 0;
 
-    memset(t->made, 0xff, g->n_values * sizeof *t->made);
-    memset(t->live, 0, ((size_t)n + 1) * sizeof *t->live);
-    memset(t->slid, 0, n);
-    memset(t->ran, 0, g->n_ops);
+    memset(self->made, 0xff, g->n_values * sizeof *self->made);
+    memset(self->live, 0, ((size_t)n + 1) * sizeof *self->live);
+    memset(self->slid, 0, n);
+    memset(self->ran, 0, g->n_ops);
     for (uint32_t i = 0; i < n; i++) {
         mpl_op op = run[i];
-        bool some = t->ran[op] && mpl_n_repeat_reads(g, op) < mpl_op_n_in(g, op);
-        uint32_t begin = t->reads->begin[op];
-        uint32_t end = some ? begin + mpl_n_repeat_reads(g, op) : t->reads->begin[op + 1];
+        bool some = self->ran[op] && mpl_n_repeat_reads(g, op) < mpl_op_n_in(g, op);
+        uint32_t begin = self->reads->begin[op];
+        uint32_t end = some ? begin + mpl_n_repeat_reads(g, op) : self->reads->begin[op + 1];
 
         for (uint32_t k = begin; k < end; k++)
-            t->last[t->root[t->reads->value[k]]] = i;
+            self->last[self->root[self->reads->value[k]]] = i;
         for (uint32_t k = 0; k < g->op_out_begin[op + 1] - g->op_out_begin[op]; k++) {
             mpl_value v = g->op_out[g->op_out_begin[op] + k];
 
-            if (v == MPL_NONE || t->root[v] != v || (t->ran[op] && !mpl_repeat_makes(g, op, k)))
+            if (v == MPL_NONE || self->root[v] != v ||
+                (self->ran[op] && !mpl_repeat_makes(g, op, k)))
                 continue;
-            close_copy(t, run, v);
-            t->made[v] = t->last[v] = i;
+            close_copy(self, run, v);
+            self->made[v] = self->last[v] = i;
         }
-        t->ran[op] = 1;
+        self->ran[op] = 1;
     }
     for (mpl_value v = 0; v < g->n_values; v++)
-        close_copy(t, run, v);
+        close_copy(self, run, v);
     for (uint32_t i = 0; i < n; i++) {
-        now += t->live[i];
+        now += self->live[i];
         peak = mpl_max_u64(peak, now);
     }
     return peak;
 }
 
-static mpl_status open_thinner(thinner *t, const mpl_run_list *roots, uint32_t room)
+static mpl_status open_thinner(thinner *self, const mpl_run_list *roots, uint32_t room)
 {
-    const mpl_graph *g = t->g;
-    uint64_t rest = t->options->align - 1;
+    const mpl_graph *g = self->g;
+    uint64_t rest = self->options->align - 1;
 
-    t->root = roots->root;
-    t->reads = &roots->reads;
-    t->room = room;
-    MPL_PASS(mpl_new_each(t->ctx, g->n_values, t->bytes, t->made, t->last));
-    MPL_PASS(mpl_new(t->ctx, t->live, (size_t)room + 1));
-    MPL_PASS(mpl_new(t->ctx, t->slid, room));
-    MPL_PASS(mpl_new(t->ctx, t->ran, g->n_ops));
+    self->root = roots->root;
+    self->reads = &roots->reads;
+    self->room = room;
+    MPL_PASS(mpl_new_each(self->ctx, g->n_values, self->bytes, self->made, self->last));
+    MPL_PASS(mpl_new(self->ctx, self->live, (size_t)room + 1));
+    MPL_PASS(mpl_new(self->ctx, self->slid, room));
+    MPL_PASS(mpl_new(self->ctx, self->ran, g->n_ops));
     for (mpl_value v = 0; v < g->n_values; v++)
-        if (g->value_op[v] != MPL_NONE && g->op_block[g->value_op[v]] == 0 && t->root[v] == v &&
-            (g->value_role[v] != MPL_OUTPUT || !t->options->pin_outputs))
-            t->bytes[v] = (g->value_bytes[v] + rest) & ~rest;
+        if (g->value_op[v] != MPL_NONE && g->op_block[g->value_op[v]] == 0 && self->root[v] == v &&
+            (g->value_role[v] != MPL_OUTPUT || !self->options->pin_outputs))
+            self->bytes[v] = (g->value_bytes[v] + rest) & ~rest;
     return MPL_OK;
 }
 
-static void close_thinner(thinner *t)
+static void close_thinner(thinner *self)
 {
-    mpl_free_each(t->ctx, t->bytes, t->made, t->last, t->live, t->slid, t->ran);
+    mpl_free_each(self->ctx, self->bytes, self->made, self->last, self->live, self->slid,
+                  self->ran);
 }
 
 /* ---- removing repeats one by one ---- */
@@ -126,8 +129,8 @@ MPL_ORDER_BY(by_work, heavy, MPL_FALLING(work) MPL_RISING(op))
 
 /* The run without the last repeat of op, and without the repeats that nothing then reads. *without:
  * its length; n if op has no repeat. */
-static mpl_status leave_out(const thinner *t, uint32_t n, const mpl_op *run, mpl_op op, mpl_op *to,
-                            uint32_t *without)
+static mpl_status leave_out(const thinner *self, uint32_t n, const mpl_op *run, mpl_op op,
+                            mpl_op *to, uint32_t *without)
 {
     uint32_t times = 0, at = 0;
 
@@ -140,22 +143,22 @@ static mpl_status leave_out(const thinner *t, uint32_t n, const mpl_op *run, mpl
     memcpy(to, run, at * sizeof *to);
     memcpy(to + at, run + at + 1, (n - at - 1) * sizeof *to);
     *without = n - 1;
-    return mpl_rerun_trim(t->ctx, t->g, without, to);
+    return mpl_rerun_trim(self->ctx, self->g, without, to);
 }
 
 /* Removes up to `most` repeats while live bytes stay within limit; *n_out: how many. */
-static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, mpl_op *run,
+static mpl_status thin(thinner *self, uint64_t limit, uint32_t most, uint32_t *n, mpl_op *run,
                        uint32_t *n_out)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = t->g;
+    const mpl_graph *g = self->g;
     heavy *list = NULL;
     mpl_op *other = NULL;
     bool changed = true;
 
     *n_out = 0;
-    MPL_TRY(mpl_new(t->ctx, list, g->n_ops));
-    MPL_TRY(mpl_new(t->ctx, other, *n));
+    MPL_TRY(mpl_new(self->ctx, list, g->n_ops));
+    MPL_TRY(mpl_new(self->ctx, other, *n));
     for (mpl_op op = 0; op < g->n_ops; op++)
         list[op] = (heavy){g->op_block[op] == 0 ? mpl_unit_work(g, op) : 0, op};
     qsort(list, g->n_ops, sizeof *list, by_work);
@@ -164,8 +167,8 @@ static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, m
         for (uint32_t i = 0; i < g->n_ops && *n_out < most; i++) {
             uint32_t without;
 
-            MPL_TRY(leave_out(t, *n, run, list[i].op, other, &without));
-            if (without == *n || peak_of(t, without, other) > limit)
+            MPL_TRY(leave_out(self, *n, run, list[i].op, other, &without));
+            if (without == *n || peak_of(self, without, other) > limit)
                 continue;
             memcpy(run, other, without * sizeof *run);
             *n = without;
@@ -174,7 +177,7 @@ static mpl_status thin(thinner *t, uint64_t limit, uint32_t most, uint32_t *n, m
         }
     }
 out:
-    mpl_free_each(t->ctx, list, other);
+    mpl_free_each(self->ctx, list, other);
     return st;
 }
 

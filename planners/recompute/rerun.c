@@ -75,84 +75,84 @@ uint32_t mpl_n_repeat_reads(const mpl_graph *g, mpl_op op)
 /* ---- one operation of a run ---- */
 
 /* The update of a weight waits for every copy that reads it. */
-static mpl_status note_readers(replay *r, mpl_op op, uint32_t k, mpl_value made)
+static mpl_status note_readers(replay *self, mpl_op op, uint32_t k, mpl_value made)
 {
-    bool some = k > 0 && mpl_n_repeat_reads(r->g, op) < mpl_op_n_in(r->g, op);
-    uint32_t begin = r->reads.begin[op],
-             end = some ? begin + mpl_n_repeat_reads(r->g, op) : r->reads.begin[op + 1];
+    bool some = k > 0 && mpl_n_repeat_reads(self->g, op) < mpl_op_n_in(self->g, op);
+    uint32_t begin = self->reads.begin[op],
+             end = some ? begin + mpl_n_repeat_reads(self->g, op) : self->reads.begin[op + 1];
 
     for (uint32_t i = begin; i < end; i++) {
-        mpl_value weight = r->shows[r->reads.value[i]];
+        mpl_value weight = self->shows[self->reads.value[i]];
 
-        if (weight == MPL_NONE || (k == 0 && mpl_unit_updates(r->g, op, weight)))
+        if (weight == MPL_NONE || (k == 0 && mpl_unit_updates(self->g, op, weight)))
             continue;
-        if (r->updated[weight])
-            return MPL_REFUSE(r->ctx,
+        if (self->updated[weight])
+            return MPL_REFUSE(self->ctx,
                               "operation '%.100s' cannot run again: '%.100s' is updated before",
-                              r->g->op_name[op], r->g->value_name[weight]);
-        MPL_PASS(mpl_reserve(r->ctx, r->wait, r->wait_cap, (size_t)r->n_waits + 1));
-        r->wait[r->n_waits] = (wait){made, r->waits[weight]};
-        r->waits[weight] = r->n_waits++;
+                              self->g->op_name[op], self->g->value_name[weight]);
+        MPL_PASS(mpl_reserve(self->ctx, self->wait, self->wait_cap, (size_t)self->n_waits + 1));
+        self->wait[self->n_waits] = (wait){made, self->waits[weight]};
+        self->waits[weight] = self->n_waits++;
     }
     return MPL_OK;
 }
 
-static mpl_status too_early(const replay *r, mpl_op op, mpl_value v)
+static mpl_status too_early(const replay *self, mpl_op op, mpl_value v)
 {
-    return MPL_REFUSE(r->ctx, "operation '%.100s' would run before '%.100s' is there",
-                      r->g->op_name[op], r->g->value_name[v]);
+    return MPL_REFUSE(self->ctx, "operation '%.100s' would run before '%.100s' is there",
+                      self->g->op_name[op], self->g->value_name[v]);
 }
 
 /* The inputs in[] of the k-th copy: of the first or of a repeat. */
-static mpl_status gather_in(replay *r, mpl_op op, uint32_t k, mpl_value *in, uint32_t *n_in)
+static mpl_status gather_in(replay *self, mpl_op op, uint32_t k, mpl_value *in, uint32_t *n_in)
 {
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = self->g;
     uint32_t n = k == 0 ? mpl_op_n_in(g, op) : mpl_n_repeat_reads(g, op);
 
     for (uint32_t i = 0; i < n; i++) {
         mpl_value v = mpl_op_input(g, op, i);
 
-        in[i] = v == MPL_NONE ? MPL_NONE : i < mpl_n_read(g, op) ? r->now[v] : r->first[v];
+        in[i] = v == MPL_NONE ? MPL_NONE : i < mpl_n_read(g, op) ? self->now[v] : self->first[v];
         if (v != MPL_NONE && in[i] == MPL_NONE)
-            return too_early(r, op, v);
+            return too_early(self, op, v);
     }
     if (k > 0 && g->op_kind[op] == MPL_OP_dropout_train)
-        in[n++] = r->first[mpl_op_output(g, op, 1)];
+        in[n++] = self->first[mpl_op_output(g, op, 1)];
     *n_in = n;
     return MPL_OK;
 }
 
-static uint32_t count_waits(const replay *r, mpl_op op)
+static uint32_t count_waits(const replay *self, mpl_op op)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < mpl_op_n_out(r->g, op); i++) {
-        mpl_value weight = mpl_updated(r->g, op, i);
+    for (uint32_t i = 0; i < mpl_op_n_out(self->g, op); i++) {
+        mpl_value weight = mpl_updated(self->g, op, i);
 
-        for (uint32_t w = weight != MPL_NONE ? r->waits[weight] : MPL_NONE; w != MPL_NONE;
-             w = r->wait[w].next)
+        for (uint32_t w = weight != MPL_NONE ? self->waits[weight] : MPL_NONE; w != MPL_NONE;
+             w = self->wait[w].next)
             n++;
     }
     return n;
 }
 
 /* Batch norm cannot wait for repeats; no other operation reads its statistics. */
-static mpl_status add_waits(replay *r, mpl_op op, mpl_value *in, uint32_t *n_in)
+static mpl_status add_waits(replay *self, mpl_op op, mpl_value *in, uint32_t *n_in)
 {
     uint32_t n_read = *n_in;
 
-    for (uint32_t i = 0; i < mpl_op_n_out(r->g, op); i++) {
-        mpl_value weight = mpl_updated(r->g, op, i);
+    for (uint32_t i = 0; i < mpl_op_n_out(self->g, op); i++) {
+        mpl_value weight = mpl_updated(self->g, op, i);
 
-        for (uint32_t w = weight != MPL_NONE ? r->waits[weight] : MPL_NONE; w != MPL_NONE;
-             w = r->wait[w].next)
-            in[(*n_in)++] = r->wait[w].value;
+        for (uint32_t w = weight != MPL_NONE ? self->waits[weight] : MPL_NONE; w != MPL_NONE;
+             w = self->wait[w].next)
+            in[(*n_in)++] = self->wait[w].value;
         if (weight != MPL_NONE)
-            r->updated[weight] = 1;
+            self->updated[weight] = 1;
     }
-    if (*n_in > n_read && mpl_op_table[r->g->op_kind[op]].max_in < 255)
-        return MPL_REFUSE(r->ctx, "operation '%.100s' cannot wait for what runs again",
-                          r->g->op_name[op]);
+    if (*n_in > n_read && mpl_op_table[self->g->op_kind[op]].max_in < 255)
+        return MPL_REFUSE(self->ctx, "operation '%.100s' cannot wait for what runs again",
+                          self->g->op_name[op]);
     return MPL_OK;
 }
 
@@ -166,114 +166,114 @@ static mpl_op_kind kind_of(const mpl_graph *g, mpl_op op, uint32_t k)
 }
 
 /* Names of the outputs of the k-th copy. Skips those that a repeat does not make. */
-static uint32_t name_outputs(const replay *r, mpl_op op, uint32_t k, const char **name,
+static uint32_t name_outputs(const replay *self, mpl_op op, uint32_t k, const char **name,
                              char (*text)[MPL_REPEAT_NAME])
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < mpl_op_n_out(r->g, op); i++) {
-        mpl_value v = mpl_op_output(r->g, op, i);
+    for (uint32_t i = 0; i < mpl_op_n_out(self->g, op); i++) {
+        mpl_value v = mpl_op_output(self->g, op, i);
 
-        if (k > 0 && !mpl_repeat_makes(r->g, op, i))
+        if (k > 0 && !mpl_repeat_makes(self->g, op, i))
             continue;
         name[n++] = v == MPL_NONE ? NULL
-                    : k == 0      ? r->g->value_name[v]
-                                  : mpl_repeat_name(r->g, r->to, r->g->value_name[v], ".again",
-                                                    &(uint32_t){k}, text[i]);
+                    : k == 0      ? self->g->value_name[v]
+                             : mpl_repeat_name(self->g, self->to, self->g->value_name[v], ".again",
+                                               &(uint32_t){k}, text[i]);
     }
     return n;
 }
 
-static void note_outputs(replay *r, mpl_op op, uint32_t k, const mpl_value *out)
+static void note_outputs(replay *self, mpl_op op, uint32_t k, const mpl_value *out)
 {
-    for (uint32_t i = 0, at = 0; i < mpl_op_n_out(r->g, op); i++) {
-        mpl_value v = mpl_op_output(r->g, op, i);
+    for (uint32_t i = 0, at = 0; i < mpl_op_n_out(self->g, op); i++) {
+        mpl_value v = mpl_op_output(self->g, op, i);
 
-        if (k > 0 && !mpl_repeat_makes(r->g, op, i))
+        if (k > 0 && !mpl_repeat_makes(self->g, op, i))
             continue;
         if (v != MPL_NONE) {
-            r->now[v] = out[at];
-            r->first[v] = k == 0 ? out[at] : r->first[v];
+            self->now[v] = out[at];
+            self->first[v] = k == 0 ? out[at] : self->first[v];
         }
         at++;
     }
 }
 
 /* The value on which operations that depend on this one wait: its first result; else MPL_NONE. */
-static mpl_value first_result(const replay *r, mpl_op op)
+static mpl_value first_result(const replay *self, mpl_op op)
 {
     mpl_value out = MPL_NONE;
 
-    for (uint32_t i = 0; i < mpl_op_n_out(r->g, op) && out == MPL_NONE; i++)
-        if (mpl_op_output(r->g, op, i) != MPL_NONE)
-            out = r->now[mpl_op_output(r->g, op, i)];
+    for (uint32_t i = 0; i < mpl_op_n_out(self->g, op) && out == MPL_NONE; i++)
+        if (mpl_op_output(self->g, op, i) != MPL_NONE)
+            out = self->now[mpl_op_output(self->g, op, i)];
     return out;
 }
 
 /* The k-th copy of an operation with blocks, which reads the latest copies. */
-static mpl_status add_control(replay *r, mpl_op op, uint32_t k)
+static mpl_status add_control(replay *self, mpl_op op, uint32_t k)
 {
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = self->g;
 
-    for (uint32_t i = r->reads.begin[op]; i < r->reads.begin[op + 1]; i++)
-        if (r->now[r->reads.value[i]] == MPL_NONE)
-            return too_early(r, op, r->reads.value[i]);
-    if (r->waiting && mpl_unit_updates(g, op, MPL_NONE))
-        return MPL_REFUSE(r->ctx,
+    for (uint32_t i = self->reads.begin[op]; i < self->reads.begin[op + 1]; i++)
+        if (self->now[self->reads.value[i]] == MPL_NONE)
+            return too_early(self, op, self->reads.value[i]);
+    if (self->waiting && mpl_unit_updates(g, op, MPL_NONE))
+        return MPL_REFUSE(self->ctx,
                           "operation '%.100s' updates a weight in its block, which cannot "
                           "wait for what runs again",
                           g->op_name[op]);
-    MPL_PASS(k == 0 ? mpl_copy_unit(r->ctx, g, op, r->to, r->now, r->block)
-                    : mpl_repeat_op(r->ctx, g, op, r->to, r->now, r->block));
+    MPL_PASS(k == 0 ? mpl_copy_unit(self->ctx, g, op, self->to, self->now, self->block)
+                    : mpl_repeat_op(self->ctx, g, op, self->to, self->now, self->block));
     for (uint32_t i = 0; k == 0 && i < mpl_op_n_out(g, op); i++)
         if (mpl_op_output(g, op, i) != MPL_NONE)
-            r->first[mpl_op_output(g, op, i)] = r->now[mpl_op_output(g, op, i)];
+            self->first[mpl_op_output(g, op, i)] = self->now[mpl_op_output(g, op, i)];
     return MPL_OK;
 }
 
 /* The k-th copy of an operation without blocks. */
-static mpl_status add_plain(replay *r, mpl_op op, uint32_t k)
+static mpl_status add_plain(replay *self, mpl_op op, uint32_t k)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = self->g;
     uint32_t n_out = mpl_op_n_out(g, op), n_in = 0, n_names, n_attr;
     mpl_value *in = NULL, *out = NULL;
     const char **name = NULL;
     char(*text)[MPL_REPEAT_NAME] = NULL;
     mpl_attr *attr = NULL;
 
-    MPL_TRY(mpl_new(r->ctx, in, (size_t)mpl_op_n_in(g, op) + 1 + count_waits(r, op)));
-    MPL_TRY(mpl_new_each(r->ctx, n_out, out, name));
-    MPL_TRY(mpl_new(r->ctx, text, k > 0 ? n_out : 0));
-    MPL_TRY(mpl_copy_attrs(r->ctx, g, op, &n_attr, &attr));
-    MPL_TRY(gather_in(r, op, k, in, &n_in));
-    MPL_TRY(add_waits(r, op, in, &n_in));
-    n_names = name_outputs(r, op, k, name, text);
-    MPL_TRY(mpl_graph_add_op(r->ctx, r->to, kind_of(g, op, k), g->op_name[op], n_in, in, n_attr,
-                             attr, n_names, name, out));
-    note_outputs(r, op, k, out);
+    MPL_TRY(mpl_new(self->ctx, in, (size_t)mpl_op_n_in(g, op) + 1 + count_waits(self, op)));
+    MPL_TRY(mpl_new_each(self->ctx, n_out, out, name));
+    MPL_TRY(mpl_new(self->ctx, text, k > 0 ? n_out : 0));
+    MPL_TRY(mpl_copy_attrs(self->ctx, g, op, &n_attr, &attr));
+    MPL_TRY(gather_in(self, op, k, in, &n_in));
+    MPL_TRY(add_waits(self, op, in, &n_in));
+    n_names = name_outputs(self, op, k, name, text);
+    MPL_TRY(mpl_graph_add_op(self->ctx, self->to, kind_of(g, op, k), g->op_name[op], n_in, in,
+                             n_attr, attr, n_names, name, out));
+    note_outputs(self, op, k, out);
 out:
-    mpl_free_each(r->ctx, in, out, name, text, attr);
+    mpl_free_each(self->ctx, in, out, name, text, attr);
     return st;
 }
 
-static mpl_status add_copy(replay *r, mpl_op op)
+static mpl_status add_copy(replay *self, mpl_op op)
 {
-    const mpl_graph *g = r->g;
-    uint32_t k = r->n_runs[op]++;
+    const mpl_graph *g = self->g;
+    uint32_t k = self->n_runs[op]++;
 
     if (g->op_block[op] != 0)
-        return MPL_REFUSE(r->ctx, "operation '%.100s' runs with the loop or branch around it",
+        return MPL_REFUSE(self->ctx, "operation '%.100s' runs with the loop or branch around it",
                           g->op_name[op]);
     if (k > 0 && !mpl_may_repeat(g, op))
-        return MPL_REFUSE(r->ctx, "operation '%.100s' (%s) must not run again", g->op_name[op],
+        return MPL_REFUSE(self->ctx, "operation '%.100s' (%s) must not run again", g->op_name[op],
                           mpl_op_table[g->op_kind[op]].name);
     if (g->op_body_begin[op] < g->op_body_begin[op + 1])
-        MPL_PASS(add_control(r, op, k));
+        MPL_PASS(add_control(self, op, k));
     else
-        MPL_PASS(add_plain(r, op, k));
-    return r->waiting && first_result(r, op) != MPL_NONE
-               ? note_readers(r, op, k, first_result(r, op))
+        MPL_PASS(add_plain(self, op, k));
+    return self->waiting && first_result(self, op) != MPL_NONE
+               ? note_readers(self, op, k, first_result(self, op))
                : MPL_OK;
 }
 
@@ -298,101 +298,101 @@ mpl_status mpl_repeat_source(mpl_ctx *ctx, const mpl_graph *g, mpl_value v, bool
     return bound ? mpl_graph_bind_input(ctx, to, *made, g->value_data[v]) : MPL_OK;
 }
 
-static mpl_status copy_value(replay *r, mpl_value v)
+static mpl_status copy_value(replay *self, mpl_value v)
 {
-    MPL_PASS(mpl_repeat_source(r->ctx, r->g, v, r->bare, r->to, &r->now[v]));
-    r->first[v] = r->now[v];
-    r->shows[v] = r->g->value_role[v] == MPL_WEIGHT ? v : MPL_NONE;
+    MPL_PASS(mpl_repeat_source(self->ctx, self->g, v, self->bare, self->to, &self->now[v]));
+    self->first[v] = self->now[v];
+    self->shows[v] = self->g->value_role[v] == MPL_WEIGHT ? v : MPL_NONE;
     return MPL_OK;
 }
 
-static mpl_status allocate(replay *r)
+static mpl_status allocate(replay *self)
 {
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = self->g;
 
-    MPL_PASS(mpl_new_each(r->ctx, g->n_values, r->now, r->first, r->shows));
-    MPL_PASS(mpl_new(r->ctx, r->block, g->n_blocks));
-    MPL_PASS(mpl_unit_reads_new(r->ctx, g, &r->reads));
-    MPL_PASS(mpl_new(r->ctx, r->n_runs, g->n_ops));
-    MPL_PASS(mpl_new_each(r->ctx, g->n_values, r->updated, r->waits));
-    memset(r->now, 0xff, g->n_values * sizeof *r->now);
-    memset(r->first, 0xff, g->n_values * sizeof *r->first);
-    memset(r->shows, 0xff, g->n_values * sizeof *r->shows);
-    memset(r->waits, 0xff, g->n_values * sizeof *r->waits);
+    MPL_PASS(mpl_new_each(self->ctx, g->n_values, self->now, self->first, self->shows));
+    MPL_PASS(mpl_new(self->ctx, self->block, g->n_blocks));
+    MPL_PASS(mpl_unit_reads_new(self->ctx, g, &self->reads));
+    MPL_PASS(mpl_new(self->ctx, self->n_runs, g->n_ops));
+    MPL_PASS(mpl_new_each(self->ctx, g->n_values, self->updated, self->waits));
+    memset(self->now, 0xff, g->n_values * sizeof *self->now);
+    memset(self->first, 0xff, g->n_values * sizeof *self->first);
+    memset(self->shows, 0xff, g->n_values * sizeof *self->shows);
+    memset(self->waits, 0xff, g->n_values * sizeof *self->waits);
     return MPL_OK;
 }
 
-static mpl_status build(replay *r, uint32_t n, const mpl_op *run)
+static mpl_status build(replay *self, uint32_t n, const mpl_op *run)
 {
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = self->g;
     uint32_t n_units = 0;
 
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_op[v] == MPL_NONE && g->value_role[v] != MPL_PARAMETER)
-            MPL_PASS(copy_value(r, v));
+            MPL_PASS(copy_value(self, v));
     for (mpl_op op = 0; op < g->n_ops; op++) /* views come after what they show */
         for (uint32_t i = 0; mpl_may_be_view(g, op) && i < mpl_op_n_out(g, op); i++)
             if (mpl_op_output(g, op, i) != MPL_NONE)
-                r->shows[mpl_op_output(g, op, i)] = r->shows[mpl_op_input(g, op, 0)];
+                self->shows[mpl_op_output(g, op, i)] = self->shows[mpl_op_input(g, op, 0)];
     for (mpl_op op = 0; op < g->n_ops; op++)
         n_units += g->op_block[op] == 0;
-    r->waiting = n > n_units;
+    self->waiting = n > n_units;
     for (uint32_t i = 0; i < n; i++)
-        MPL_PASS(add_copy(r, run[i]));
+        MPL_PASS(add_copy(self, run[i]));
     for (mpl_op op = 0; op < g->n_ops; op++)
-        if (g->op_block[op] == 0 && r->n_runs[op] == 0)
-            return MPL_REFUSE(r->ctx, "operation '%.100s' never runs", g->op_name[op]);
+        if (g->op_block[op] == 0 && self->n_runs[op] == 0)
+            return MPL_REFUSE(self->ctx, "operation '%.100s' never runs", g->op_name[op]);
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        MPL_PASS(mpl_graph_add_output(r->ctx, r->to, r->first[g->output[i]]));
-    MPL_PASS(mpl_graph_finish(r->ctx, r->to));
-    return mpl_graph_check_updates(r->ctx, r->to);
+        MPL_PASS(mpl_graph_add_output(self->ctx, self->to, self->first[g->output[i]]));
+    MPL_PASS(mpl_graph_finish(self->ctx, self->to));
+    return mpl_graph_check_updates(self->ctx, self->to);
 }
 
 /* Counts the operations that a loss needs; all operations if there is no loss. */
-static mpl_status count_work(const replay *r, mpl_rerun_facts *facts)
+static mpl_status count_work(const replay *self, mpl_rerun_facts *facts)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = self->g;
     uint8_t *forward = NULL;
 
     *facts = (mpl_rerun_facts){0};
-    MPL_TRY(mpl_new(r->ctx, forward, g->n_ops));
-    if (mpl_find_forward(r->ctx, g, forward) == MPL_EINPUT)
+    MPL_TRY(mpl_new(self->ctx, forward, g->n_ops));
+    if (mpl_find_forward(self->ctx, g, forward) == MPL_EINPUT)
         memset(forward, 1, g->n_ops);
     for (mpl_op op = 0; op < g->n_ops; op++) {
         uint64_t work = g->op_block[op] == 0 ? mpl_unit_work(g, op) : 0;
 
         facts->all_work = mpl_add_work(facts->all_work, work);
         facts->forward_work = mpl_add_work(facts->forward_work, forward[op] ? work : 0);
-        for (uint32_t k = 1; k < r->n_runs[op]; k++)
+        for (uint32_t k = 1; k < self->n_runs[op]; k++)
             facts->extra_work = mpl_add_work(facts->extra_work, work);
         if (g->op_block[op] == 0 && (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0)
-            facts->n_again += r->n_runs[op] - 1;
+            facts->n_again += self->n_runs[op] - 1;
     }
 out:
-    mpl_free(r->ctx, forward);
+    mpl_free(self->ctx, forward);
     return st;
 }
 
-static mpl_status replay_run(replay *r, uint32_t n, const mpl_op *run, mpl_graph **out,
+static mpl_status replay_run(replay *self, uint32_t n, const mpl_op *run, mpl_graph **out,
                              mpl_rerun_facts *facts)
 {
     mpl_status st = MPL_OK;
 
-    if (r->g->program)
-        MPL_FAIL(r->ctx, MPL_EINPUT, "graph '%s' is a program: nothing of it can run again",
-                 r->g->name);
-    MPL_TRY(allocate(r));
-    MPL_TRY(mpl_graph_new(r->ctx, r->g->name, &r->to));
-    MPL_TRY(build(r, n, run));
+    if (self->g->program)
+        MPL_FAIL(self->ctx, MPL_EINPUT, "graph '%s' is a program: nothing of it can run again",
+                 self->g->name);
+    MPL_TRY(allocate(self));
+    MPL_TRY(mpl_graph_new(self->ctx, self->g->name, &self->to));
+    MPL_TRY(build(self, n, run));
     if (facts != NULL)
-        MPL_TRY(count_work(r, facts));
-    *out = r->to, r->to = NULL;
+        MPL_TRY(count_work(self, facts));
+    *out = self->to, self->to = NULL;
 out:
-    mpl_graph_free(r->ctx, r->to);
-    mpl_unit_reads_fini(r->ctx, &r->reads);
-    mpl_free_each(r->ctx, r->now, r->first, r->shows, r->block, r->n_runs, r->updated, r->waits,
-                  r->wait);
+    mpl_graph_free(self->ctx, self->to);
+    mpl_unit_reads_fini(self->ctx, &self->reads);
+    mpl_free_each(self->ctx, self->now, self->first, self->shows, self->block, self->n_runs,
+                  self->updated, self->waits, self->wait);
     return st;
 }
 

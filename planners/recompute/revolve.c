@@ -49,24 +49,24 @@ static uint32_t split(uint32_t l, uint32_t c)
     return (uint32_t)mpl_max_u64(1, mpl_max_u64(least, l > rest ? l - rest : 0));
 }
 
-static mpl_status add(mpl_ctx *ctx, mpl_schedule *s, mpl_schedule_action action)
+static mpl_status add(mpl_ctx *ctx, mpl_schedule *schedule, mpl_schedule_action action)
 {
-    MPL_PASS(mpl_reserve(ctx, s->action, s->room, (size_t)s->n_actions + 1));
-    s->action[s->n_actions++] = action;
+    MPL_PASS(mpl_reserve(ctx, schedule->action, schedule->room, (size_t)schedule->n_actions + 1));
+    schedule->action[schedule->n_actions++] = action;
     if (action.step == MPL_ADVANCE)
-        s->n_forward += action.to - action.from;
+        schedule->n_forward += action.to - action.from;
     return MPL_OK;
 }
 
-static mpl_status advance(mpl_ctx *ctx, mpl_schedule *s, uint32_t row, uint32_t from, uint32_t to,
-                          uint32_t store)
+static mpl_status advance(mpl_ctx *ctx, mpl_schedule *schedule, uint32_t row, uint32_t from,
+                          uint32_t to, uint32_t store)
 {
-    return add(ctx, s, (mpl_schedule_action){MPL_ADVANCE, row, from, to, store});
+    return add(ctx, schedule, (mpl_schedule_action){MPL_ADVANCE, row, from, to, store});
 }
 
-static mpl_status reverse(mpl_ctx *ctx, mpl_schedule *s, uint32_t row, uint32_t round)
+static mpl_status reverse(mpl_ctx *ctx, mpl_schedule *schedule, uint32_t row, uint32_t round)
 {
-    return add(ctx, s, (mpl_schedule_action){MPL_REVERSE, row, round, round + 1, row});
+    return add(ctx, schedule, (mpl_schedule_action){MPL_REVERSE, row, round, round + 1, row});
 }
 
 static mpl_status check(mpl_ctx *ctx, uint64_t n_forward, uint32_t n_rounds, uint32_t slots)

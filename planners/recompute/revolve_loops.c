@@ -135,11 +135,11 @@ static void mark_makers(const mpl_graph *g, uint32_t b, uint8_t *wanted, uint8_t
 }
 
 /* Lists the carried values that the tape and they themselves depend on. */
-static mpl_status close_states(mpl_ctx *ctx, const mpl_graph *g, mpl_taped_loop *l,
+static mpl_status close_states(mpl_ctx *ctx, const mpl_graph *g, mpl_taped_loop *loop,
                                uint8_t *is_state)
 {
     mpl_status st = MPL_OK;
-    uint32_t b = mpl_op_first_body(g, l->forward), n = mpl_n_carried(g, l->forward);
+    uint32_t b = mpl_op_first_body(g, loop->forward), n = mpl_n_carried(g, loop->forward);
     uint8_t *wanted = NULL;
     bool more = true;
 
@@ -149,54 +149,54 @@ static mpl_status close_states(mpl_ctx *ctx, const mpl_graph *g, mpl_taped_loop 
         for (uint32_t i = 0; i < n; i++)
             if (is_state[i])
                 wanted[mpl_result(g, b, 1 + i)] = 1;
-        mark_makers(g, b, wanted, l->makes);
+        mark_makers(g, b, wanted, loop->makes);
         for (uint32_t i = 0; i < n; i++)
             if (!is_state[i] && wanted[mpl_param(g, b, 1 + i)])
                 is_state[i] = more = true;
     }
-    MPL_TRY(mpl_new(ctx, l->state, n));
+    MPL_TRY(mpl_new(ctx, loop->state, n));
     for (uint32_t i = 0; i < n; i++)
         if (is_state[i]) {
-            l->state[l->n_states++] = i;
-            l->state_bytes += g->value_bytes[mpl_param(g, b, 1 + i)];
+            loop->state[loop->n_states++] = i;
+            loop->state_bytes += g->value_bytes[mpl_param(g, b, 1 + i)];
         }
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
-        if (l->makes[op]) {
-            l->round_work = mpl_add_work(l->round_work, mpl_work_within(g, op, b));
-            l->n_ops += (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0;
+        if (loop->makes[op]) {
+            loop->round_work = mpl_add_work(loop->round_work, mpl_work_within(g, op, b));
+            loop->n_ops += (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) == 0;
         }
 out:
     mpl_free(ctx, wanted);
     return st;
 }
 
-/* Fills l for the backward loop `op` and the forward loop of its tapes. */
-static mpl_status fill(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_op of, mpl_taped_loop *l)
+/* Fills loop for the backward loop `op` and the forward loop of its tapes. */
+static mpl_status fill(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_op of, mpl_taped_loop *loop)
 {
     mpl_status st = MPL_OK;
     uint32_t n = n_scans(g, op), carried = mpl_n_carried(g, of);
     uint8_t *is_state = NULL;
 
-    *l = (mpl_taped_loop){.forward = of, .backward = op};
-    l->n_rounds = (uint32_t)mpl_while_most_rounds(g, op);
-    l->enclosing = rounds_within(g, g->op_block[op], 0);
-    MPL_TRY(mpl_new(ctx, l->makes, g->n_ops));
-    MPL_TRY(mpl_new(ctx, l->dropped, mpl_op_n_out(g, of) - carried));
-    MPL_TRY(mpl_new(ctx, l->shown, n));
+    *loop = (mpl_taped_loop){.forward = of, .backward = op};
+    loop->n_rounds = (uint32_t)mpl_while_most_rounds(g, op);
+    loop->enclosing = rounds_within(g, g->op_block[op], 0);
+    MPL_TRY(mpl_new(ctx, loop->makes, g->n_ops));
+    MPL_TRY(mpl_new(ctx, loop->dropped, mpl_op_n_out(g, of) - carried));
+    MPL_TRY(mpl_new(ctx, loop->shown, n));
     MPL_TRY(mpl_new(ctx, is_state, carried));
     for (uint32_t i = 0; i < n; i++) {
         mpl_op forward;
         uint32_t row = row_behind(g, op, i, &forward);
 
-        l->shown[i] = row == MPL_NONE || forward != of ? MPL_NONE : carried_of_row(g, of, row);
-        if (l->shown[i] != MPL_NONE)
-            l->dropped[row] = is_state[l->shown[i]] = 1;
+        loop->shown[i] = row == MPL_NONE || forward != of ? MPL_NONE : carried_of_row(g, of, row);
+        if (loop->shown[i] != MPL_NONE)
+            loop->dropped[row] = is_state[loop->shown[i]] = 1;
     }
-    MPL_TRY(close_states(ctx, g, l, is_state));
+    MPL_TRY(close_states(ctx, g, loop, is_state));
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < l->n_states; k++)
-            if (l->shown[i] == l->state[k]) {
-                l->shown[i] = k;
+        for (uint32_t k = 0; k < loop->n_states; k++)
+            if (loop->shown[i] == loop->state[k]) {
+                loop->shown[i] = k;
                 break;
             }
 out:
@@ -271,10 +271,10 @@ out:
 void mpl_taped_loops_fini(mpl_ctx *ctx, mpl_taped_loops *loops)
 {
     for (uint32_t k = 0; k < loops->n; k++) {
-        mpl_taped_loop *l = &loops->loop[k];
+        mpl_taped_loop *loop = &loops->loop[k];
 
-        mpl_free_each(ctx, l->state, l->makes, l->dropped, l->shown);
-        mpl_schedule_fini(ctx, &l->schedule);
+        mpl_free_each(ctx, loop->state, loop->makes, loop->dropped, loop->shown);
+        mpl_schedule_fini(ctx, &loop->schedule);
     }
     mpl_free(ctx, loops->loop);
     *loops = (mpl_taped_loops){0};

@@ -32,43 +32,43 @@ void mpl_run_list_fini(mpl_run_list *list)
     *list = (mpl_run_list){0};
 }
 
-static mpl_status append(mpl_run_list *l, mpl_op op)
+static mpl_status append(mpl_run_list *list, mpl_op op)
 {
-    MPL_PASS(mpl_reserve(l->ctx, l->run, l->cap, (size_t)l->n + 1));
-    l->run[l->n++] = op;
-    l->ran[op] = 1;
-    for (uint32_t i = l->g->op_out_begin[op]; i < l->g->op_out_begin[op + 1]; i++) {
-        mpl_value v = l->g->op_out[i];
+    MPL_PASS(mpl_reserve(list->ctx, list->run, list->cap, (size_t)list->n + 1));
+    list->run[list->n++] = op;
+    list->ran[op] = 1;
+    for (uint32_t i = list->g->op_out_begin[op]; i < list->g->op_out_begin[op + 1]; i++) {
+        mpl_value v = list->g->op_out[i];
 
-        if (v != MPL_NONE && l->root[v] == v)
-            l->version[v]++;
+        if (v != MPL_NONE && list->root[v] == v)
+            list->version[v]++;
         else if (v != MPL_NONE)
-            l->shown[v] = l->version[l->root[v]];
+            list->shown[v] = list->version[list->root[v]];
     }
     return MPL_OK;
 }
 
 /* Appends the views from the root to v that show an older copy, outermost first. */
-static mpl_status refresh(mpl_run_list *l, mpl_value v)
+static mpl_status refresh(mpl_run_list *list, mpl_value v)
 {
-    const mpl_graph *g = l->g;
-    mpl_value root = l->root[v];
+    const mpl_graph *g = list->g;
+    mpl_value root = list->root[v];
     uint32_t n = 0;
 
-    for (; v != root && l->shown[v] != l->version[root];
+    for (; v != root && list->shown[v] != list->version[root];
          v = g->op_in[g->op_in_begin[g->value_op[v]]]) {
-        MPL_PASS(mpl_reserve(l->ctx, l->chain, l->chain_cap, (size_t)n + 1));
-        l->chain[n++] = v;
+        MPL_PASS(mpl_reserve(list->ctx, list->chain, list->chain_cap, (size_t)n + 1));
+        list->chain[n++] = v;
     }
     while (n > 0)
-        MPL_PASS(append(l, g->value_op[l->chain[--n]]));
+        MPL_PASS(append(list, g->value_op[list->chain[--n]]));
     return MPL_OK;
 }
 
-mpl_status mpl_run_list_add(mpl_run_list *l, mpl_op op)
+mpl_status mpl_run_list_add(mpl_run_list *list, mpl_op op)
 {
-    for (uint32_t i = l->reads.begin[op]; i < l->reads.begin[op + 1]; i++)
-        if (l->root[l->reads.value[i]] != l->reads.value[i])
-            MPL_PASS(refresh(l, l->reads.value[i]));
-    return append(l, op);
+    for (uint32_t i = list->reads.begin[op]; i < list->reads.begin[op + 1]; i++)
+        if (list->root[list->reads.value[i]] != list->reads.value[i])
+            MPL_PASS(refresh(list, list->reads.value[i]));
+    return append(list, op);
 }

@@ -11,104 +11,111 @@
 
 enum { PATIENCE = 12 };
 
-mpl_status mpl_prices_init(mpl_residency *r, mpl_prices *out)
+mpl_status mpl_prices_init(mpl_residency *residency, mpl_prices *out)
 {
-    mpl_ctx *ctx = r->run->ctx;
-    uint32_t n = r->p->n_steps;
+    mpl_ctx *ctx = residency->run->ctx;
+    uint32_t n = residency->p->n_steps;
 
     MPL_PASS(mpl_new_each(ctx, n, out->exact, out->price, out->load, out->slope, out->trial));
-    MPL_PASS(mpl_new_each(ctx, r->n_uses, out->fast, out->kept));
+    MPL_PASS(mpl_new_each(ctx, residency->n_uses, out->fast, out->kept));
     return mpl_new(ctx, out->sum, (size_t)n + 1);
 }
 
-void mpl_prices_fini(mpl_residency *r, mpl_prices *prices)
+void mpl_prices_fini(mpl_residency *residency, mpl_prices *prices)
 {
-    mpl_free_each(r->run->ctx, prices->exact, prices->price, prices->sum, prices->fast,
+    mpl_free_each(residency->run->ctx, prices->exact, prices->price, prices->sum, prices->fast,
                   prices->kept, prices->load, prices->slope, prices->trial);
 }
 
 /* The bound that these prices prove, as a cost; false: some buffer has no way. */
-static bool evaluate(mpl_residency *r, const double *exact, mpl_prices *q, uint64_t *bound)
+static bool evaluate(mpl_residency *residency, const double *exact, mpl_prices *prices,
+                     uint64_t *bound)
 {
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
     uint64_t cost = 0, own;
-    mpl_path path = {.price = q->sum};
+    mpl_path path = {.price = prices->sum};
 
     for (uint32_t s = 0; s < p->n_steps; s++) {
-        q->price[s] = (uint64_t)(exact[s] + 0.5);
-        q->sum[s + 1] = q->sum[s] + q->price[s];
-        q->load[s] = 0;
+        prices->price[s] = (uint64_t)(exact[s] + 0.5);
+        prices->sum[s + 1] = prices->sum[s] + prices->price[s];
+        prices->load[s] = 0;
     }
     for (mpl_buffer b = 0; b < p->n; b++) {
-        if (!mpl_residency_path(r, b, &path, q->fast, q->kept, &own))
+        if (!mpl_residency_path(residency, b, &path, prices->fast, prices->kept, &own))
             return false;
         cost += own;
-        mpl_residency_load(r, b, q->fast, q->kept, 1, true, true, q->load);
+        mpl_residency_load(residency, b, prices->fast, prices->kept, 1, true, true, prices->load);
     }
     own = 0;
     for (uint32_t s = 0; s < p->n_steps; s++)
-        own += q->price[s] * r->room[s];
+        own += prices->price[s] * residency->room[s];
     *bound = cost <= own ? 0 : (cost - own + MPL_PRICE_PARTS - 1) / MPL_PRICE_PARTS;
     return true;
 }
 
 /* One step along the smoothed direction, of a length that would reach `goal` if all were linear. */
-static void step(const mpl_residency *r, double share, uint64_t goal, uint64_t bound, mpl_prices *q)
+static void step(const mpl_residency *residency, double share, uint64_t goal, uint64_t bound,
+                 mpl_prices *prices)
 {
     double most =
-        (double)(r->p->slow_price > r->p->move_price ? r->p->slow_price : r->p->move_price) * 4 *
-        MPL_PRICE_PARTS;
+        (double)(residency->p->slow_price > residency->p->move_price ? residency->p->slow_price
+                                                                     : residency->p->move_price) *
+        4 * MPL_PRICE_PARTS;
     double norm = 0, length;
 
-    for (uint32_t s = 0; s < r->p->n_steps; s++) {
-        double over = (double)q->load[s] - (double)r->room[s], old = 0.7 * q->slope[s];
+    for (uint32_t s = 0; s < residency->p->n_steps; s++) {
+        double over = (double)prices->load[s] - (double)residency->room[s],
+               old = 0.7 * prices->slope[s];
         double now = 0.3 * over, square;
 
-        q->slope[s] = now + old;
-        if (q->slope[s] < 0 && q->trial[s] <= 0)
-            q->slope[s] = 0;
-        square = q->slope[s] * q->slope[s];
+        prices->slope[s] = now + old;
+        if (prices->slope[s] < 0 && prices->trial[s] <= 0)
+            prices->slope[s] = 0;
+        square = prices->slope[s] * prices->slope[s];
         norm += square;
     }
     if (norm <= 0)
         return;
     length = share * (double)(goal - bound) * MPL_PRICE_PARTS / norm;
-    for (uint32_t s = 0; s < r->p->n_steps; s++) {
-        double by = length * q->slope[s];
+    for (uint32_t s = 0; s < residency->p->n_steps; s++) {
+        double by = length * prices->slope[s];
 
-        q->trial[s] += by;
-        q->trial[s] = q->trial[s] < 0 ? 0 : q->trial[s] > most ? most : q->trial[s];
+        prices->trial[s] += by;
+        prices->trial[s] = prices->trial[s] < 0      ? 0
+                           : prices->trial[s] > most ? most
+                                                     : prices->trial[s];
     }
 }
 
-void mpl_prices_rise(mpl_residency *r, uint32_t rounds, uint64_t goal, mpl_prices *q)
+void mpl_prices_rise(mpl_residency *residency, uint32_t rounds, uint64_t goal, mpl_prices *prices)
 {
-    uint32_t n = r->p->n_steps, idle = 0;
+    uint32_t n = residency->p->n_steps, idle = 0;
     double share = 1;
     uint64_t bound = 0;
-    size_t size = n * sizeof *q->exact;
+    size_t size = n * sizeof *prices->exact;
 
-    q->bound = 0;
-    memcpy(q->trial, q->exact, size);
-    memset(q->slope, 0, size);
-    for (uint32_t k = 0; k < rounds && q->bound < goal; k++) {
-        if (!evaluate(r, q->trial, q, &bound)) {
-            q->bound = UINT64_MAX;
+    prices->bound = 0;
+    memcpy(prices->trial, prices->exact, size);
+    memset(prices->slope, 0, size);
+    for (uint32_t k = 0; k < rounds && prices->bound < goal; k++) {
+        if (!evaluate(residency, prices->trial, prices, &bound)) {
+            prices->bound = UINT64_MAX;
             return;
         }
-        if (k == 0 || bound > q->bound) {
-            q->bound = bound;
-            memcpy(q->exact, q->trial, size);
+        if (k == 0 || bound > prices->bound) {
+            prices->bound = bound;
+            memcpy(prices->exact, prices->trial, size);
             idle = 0;
         } else if (++idle == PATIENCE) {
             share /= 2;
             idle = 0;
-            memcpy(q->trial, q->exact, size);
-            memset(q->slope, 0, size);
-            if (!evaluate(r, q->trial, q, &bound))
+            memcpy(prices->trial, prices->exact, size);
+            memset(prices->slope, 0, size);
+            if (!evaluate(residency, prices->trial, prices, &bound))
                 return;
         }
-        step(r, share, goal > bound ? goal : bound + 1, bound, q);
+        step(residency, share, goal > bound ? goal : bound + 1, bound, prices);
     }
-    (void)evaluate(r, q->exact, q, &bound); /* leaves the ways of the best prices */
+    (void)evaluate(residency, prices->exact, prices, &bound); /* leaves the ways of the best prices
+                                                               */
 }

@@ -24,15 +24,15 @@ static uint64_t price_of(const mpl_path *path, uint32_t from, uint32_t to, uint6
 
 /* Cost of the use itself in each state that it can leave, from cost[] of the states before it: in
  * fast memory a write makes it dirty, in slow memory nothing is left in fast. */
-static void use(const mpl_residency *r, mpl_buffer b, uint32_t i, const mpl_path *path,
+static void use(const mpl_residency *residency, mpl_buffer b, uint32_t i, const mpl_path *path,
                 uint64_t cost[N_STATES], uint8_t from[N_STATES])
 {
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
     uint32_t s = p->at[i];
-    bool in = r->use[i] != MPL_OUT &&
-              (p->slow_price == 0 || has_room(path, s, s + 1, r->size[b])); /* it must be */
-    bool away = r->use[i] != MPL_IN && p->slow_price > 0;
-    uint64_t here = price_of(path, s, s + 1, r->size[b]);
+    bool in = residency->use[i] != MPL_OUT &&
+              (p->slow_price == 0 || has_room(path, s, s + 1, residency->size[b])); /* it must be */
+    bool away = residency->use[i] != MPL_IN && p->slow_price > 0;
+    uint64_t here = price_of(path, s, s + 1, residency->size[b]);
 
     if (p->writes[i] && cost[CLEAN] < cost[DIRTY])
         cost[DIRTY] = cost[CLEAN], from[DIRTY] = from[CLEAN];
@@ -54,23 +54,23 @@ static void better(uint64_t cost, uint8_t by, uint64_t *best, uint8_t *from)
 }
 
 /* Costs of arriving at use i + 1 in each state, from those after use i. */
-static void pass(const mpl_residency *r, mpl_buffer b, uint32_t i, const mpl_path *path,
+static void pass(const mpl_residency *residency, mpl_buffer b, uint32_t i, const mpl_path *path,
                  uint64_t cost[N_STATES], uint8_t from[N_STATES])
 {
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
     uint32_t first = p->at[i] + 1, last = p->at[i + 1];
     uint64_t before[N_STATES] = {cost[DIRTY], cost[CLEAN], cost[AWAY]};
     uint64_t move = p->bytes[b] * p->move_price * MPL_PRICE_PARTS;
 
     cost[DIRTY] = cost[CLEAN] = cost[AWAY] = NO_WAY;
     from[DIRTY] = from[CLEAN] = from[AWAY] = AWAY;
-    if (r->stay[i] != MPL_OUT && has_room(path, first, last, r->size[b])) {
-        uint64_t stay = price_of(path, first, last, r->size[b]);
+    if (residency->stay[i] != MPL_OUT && has_room(path, first, last, residency->size[b])) {
+        uint64_t stay = price_of(path, first, last, residency->size[b]);
 
         better(before[DIRTY] + stay, KEPT | DIRTY, &cost[DIRTY], &from[DIRTY]);
         better(before[CLEAN] + stay, KEPT | CLEAN, &cost[CLEAN], &from[CLEAN]);
     }
-    if (r->stay[i] == MPL_IN)
+    if (residency->stay[i] == MPL_IN)
         return;
     better(before[CLEAN] + move, CLEAN, &cost[CLEAN], &from[CLEAN]);
     better(before[DIRTY] + 2 * move, DIRTY, &cost[CLEAN], &from[CLEAN]);
@@ -80,21 +80,21 @@ static void pass(const mpl_residency *r, mpl_buffer b, uint32_t i, const mpl_pat
     better(before[DIRTY] + move, DIRTY, &cost[AWAY], &from[AWAY]);
 }
 
-bool mpl_residency_path(mpl_residency *r, mpl_buffer b, const mpl_path *path, uint8_t *fast,
+bool mpl_residency_path(mpl_residency *residency, mpl_buffer b, const mpl_path *path, uint8_t *fast,
                         uint8_t *kept, uint64_t *cost)
 {
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
     uint32_t begin = p->begin[b], end = p->begin[b + 1], best = DIRTY;
     uint64_t at[N_STATES] = {0, NO_WAY, 0};
     uint8_t first[N_STATES] = {0};
 
-    r->ticks++;
-    use(r, b, begin, path, at, first);
+    residency->ticks++;
+    use(residency, b, begin, path, at, first);
     for (uint32_t i = begin + 1; i < end; i++) {
-        uint8_t *from = r->state + (size_t)N_STATES * i;
+        uint8_t *from = residency->state + (size_t)N_STATES * i;
 
-        pass(r, b, i - 1, path, at, from);
-        use(r, b, i, path, at, from);
+        pass(residency, b, i - 1, path, at, from);
+        use(residency, b, i, path, at, from);
     }
     for (uint32_t k = CLEAN; k < N_STATES; k++)
         if (at[k] < at[best])
@@ -107,8 +107,8 @@ bool mpl_residency_path(mpl_residency *r, mpl_buffer b, const mpl_path *path, ui
         fast[i] = best != AWAY;
         if (i == begin)
             break;
-        kept[i - 1] = (r->state[(size_t)N_STATES * i + best] & KEPT) != 0;
-        best = r->state[(size_t)N_STATES * i + best] & 3;
+        kept[i - 1] = (residency->state[(size_t)N_STATES * i + best] & KEPT) != 0;
+        best = residency->state[(size_t)N_STATES * i + best] & 3;
     }
     return true;
 }
@@ -134,24 +134,25 @@ uint64_t mpl_residency_cost(const mpl_residency_problem *p, mpl_buffer b, const 
     return (n_moves * p->move_price + n_slow * p->slow_price) * p->bytes[b];
 }
 
-void mpl_residency_load(const mpl_residency *r, mpl_buffer b, const uint8_t *fast,
+void mpl_residency_load(const mpl_residency *residency, mpl_buffer b, const uint8_t *fast,
                         const uint8_t *kept, int sign, bool uses, bool stays, int64_t *load)
 {
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
 
     for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++) {
         if (uses && fast[i])
-            load[p->at[i]] += sign * (int64_t)r->size[b];
+            load[p->at[i]] += sign * (int64_t)residency->size[b];
         for (uint32_t s = p->at[i] + 1; stays && kept[i] && s < p->at[i + 1]; s++)
-            load[s] += sign * (int64_t)r->size[b];
+            load[s] += sign * (int64_t)residency->size[b];
     }
 }
 
-uint64_t mpl_residency_total(const mpl_residency *r, const uint8_t *fast, const uint8_t *kept)
+uint64_t mpl_residency_total(const mpl_residency *residency, const uint8_t *fast,
+                             const uint8_t *kept)
 {
     uint64_t cost = 0;
 
-    for (mpl_buffer b = 0; b < r->p->n; b++)
-        cost += mpl_residency_cost(r->p, b, fast, kept, NULL, NULL);
+    for (mpl_buffer b = 0; b < residency->p->n; b++)
+        cost += mpl_residency_cost(residency->p, b, fast, kept, NULL, NULL);
     return cost;
 }

@@ -20,9 +20,10 @@ typedef struct arc {
     uint64_t cost;
 } arc;
 
-static uint32_t arcs_into(const mpl_residency *r, mpl_buffer b, uint32_t i, arc out[MOST_ARCS])
+static uint32_t arcs_into(const mpl_residency *residency, mpl_buffer b, uint32_t i,
+                          arc out[MOST_ARCS])
 {
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
     uint64_t move = p->bytes[b] * p->move_price, slow = p->bytes[b] * p->slow_price;
     uint8_t both = p->writes[i] ? ALONE : BOTH;
     uint32_t n = 0;
@@ -58,109 +59,110 @@ typedef struct program {
     double *row_value;
 } program;
 
-static mpl_status fill(program *q, uint32_t step, uint32_t column)
+static mpl_status fill(program *self, uint32_t step, uint32_t column)
 {
-    mpl_ctx *ctx = q->r->run->ctx;
+    mpl_ctx *ctx = self->r->run->ctx;
 
-    MPL_PASS(mpl_reserve(ctx, q->column, q->columns_room, q->n + 1));
-    MPL_PASS(mpl_reserve(ctx, q->step, q->steps_room, q->n + 1));
-    q->column[q->n] = column;
-    q->step[q->n++] = step;
+    MPL_PASS(mpl_reserve(ctx, self->column, self->columns_room, self->n + 1));
+    MPL_PASS(mpl_reserve(ctx, self->step, self->steps_room, self->n + 1));
+    self->column[self->n] = column;
+    self->step[self->n++] = step;
     return MPL_OK;
 }
 
-static mpl_status add_columns(program *q)
+static mpl_status add_columns(program *self)
 {
-    const mpl_residency_problem *p = q->r->p;
+    const mpl_residency_problem *p = self->r->p;
     arc into[MOST_ARCS];
 
-    for (uint32_t i = 0; i < q->r->n_uses; i++) {
-        mpl_buffer b = q->r->owner[i];
-        uint32_t n = arcs_into(q->r, b, i, into), column;
+    for (uint32_t i = 0; i < self->r->n_uses; i++) {
+        mpl_buffer b = self->r->owner[i];
+        uint32_t n = arcs_into(self->r, b, i, into), column;
 
-        q->first[i] = mpl_lp_columns(q->lp);
+        self->first[i] = mpl_lp_columns(self->lp);
         for (uint32_t k = 0; k < n; k++) {
             MPL_PASS(
-                mpl_lp_add_column(q->lp, true, 0, 1, (double)into[k].cost, 'x', i, k, &column));
+                mpl_lp_add_column(self->lp, true, 0, 1, (double)into[k].cost, 'x', i, k, &column));
             for (uint32_t s = into[k].kept ? p->at[i - 1] + 1 : p->at[i];
                  into[k].to != AWAY && s <= p->at[i]; s++)
-                MPL_PASS(fill(q, s, column));
+                MPL_PASS(fill(self, s, column));
         }
     }
-    q->first[q->r->n_uses] = mpl_lp_columns(q->lp);
+    self->first[self->r->n_uses] = mpl_lp_columns(self->lp);
     return MPL_OK;
 }
 
 /* What leaves a state came into it; one unit arrives at the last use. */
-static mpl_status add_flows(program *q)
+static mpl_status add_flows(program *self)
 {
-    const mpl_residency_problem *p = q->r->p;
+    const mpl_residency_problem *p = self->r->p;
     arc into[MOST_ARCS];
 
-    for (uint32_t i = 0; i < q->r->n_uses; i++) {
-        mpl_buffer b = q->r->owner[i];
+    for (uint32_t i = 0; i < self->r->n_uses; i++) {
+        mpl_buffer b = self->r->owner[i];
         bool last = i + 1 == p->begin[b + 1];
 
         for (uint32_t state = 0; state < (last ? 1 : N_STATES); state++) {
-            uint32_t n = 0, n_into = arcs_into(q->r, b, i, into);
+            uint32_t n = 0, n_into = arcs_into(self->r, b, i, into);
 
             for (uint32_t k = 0; k < n_into; k++)
                 if (last || into[k].to == state) {
-                    q->row_column[n] = q->first[i] + k;
-                    q->row_value[n++] = 1;
+                    self->row_column[n] = self->first[i] + k;
+                    self->row_value[n++] = 1;
                 }
-            n_into = last ? 0 : arcs_into(q->r, b, i + 1, into);
+            n_into = last ? 0 : arcs_into(self->r, b, i + 1, into);
             for (uint32_t k = 0; k < n_into; k++)
                 if (into[k].from == state) {
-                    q->row_column[n] = q->first[i + 1] + k;
-                    q->row_value[n++] = -1;
+                    self->row_column[n] = self->first[i + 1] + k;
+                    self->row_value[n++] = -1;
                 }
-            MPL_PASS(mpl_lp_add_row(q->lp, last ? 1 : 0, n, q->row_column, q->row_value));
+            MPL_PASS(mpl_lp_add_row(self->lp, last ? 1 : 0, n, self->row_column, self->row_value));
         }
     }
     return MPL_OK;
 }
 
-static mpl_status add_steps(program *q)
+static mpl_status add_steps(program *self)
 {
     mpl_status st = MPL_OK;
-    mpl_residency *r = q->r;
+    mpl_residency *residency = self->r;
     uint32_t *begin = NULL, *entry = NULL;
 
-    MPL_TRY(mpl_lists_new(r->run->ctx, r->p->n_steps, (uint32_t)q->n, q->step, q->column, &begin,
-                          &entry));
-    for (uint32_t s = 0; s < r->p->n_steps; s++) {
+    MPL_TRY(mpl_lists_new(residency->run->ctx, residency->p->n_steps, (uint32_t)self->n, self->step,
+                          self->column, &begin, &entry));
+    for (uint32_t s = 0; s < residency->p->n_steps; s++) {
         uint32_t n = begin[s + 1] - begin[s], use = 0;
 
         for (uint32_t k = 0; k < n; k++) {
-            while (q->first[use + 1] <= entry[begin[s] + k])
+            while (self->first[use + 1] <= entry[begin[s] + k])
                 use++;
-            q->row_column[k] = entry[begin[s] + k];
-            q->row_value[k] = -(double)(r->size[r->owner[use]] / r->p->align);
+            self->row_column[k] = entry[begin[s] + k];
+            self->row_value[k] =
+                -(double)(residency->size[residency->owner[use]] / residency->p->align);
         }
-        MPL_TRY(mpl_lp_add_row(q->lp, -(double)(r->room[s] / r->p->align), n, q->row_column,
-                               q->row_value));
+        MPL_TRY(mpl_lp_add_row(self->lp, -(double)(residency->room[s] / residency->p->align), n,
+                               self->row_column, self->row_value));
     }
 out:
-    mpl_free_each(r->run->ctx, begin, entry);
+    mpl_free_each(residency->run->ctx, begin, entry);
     return st;
 }
 
 /* The ways that the solution takes, from each last use backwards. */
-static void decode(const program *q, const double *x, uint8_t *fast, uint8_t *kept)
+static void decode(const program *self, const double *x, uint8_t *fast, uint8_t *kept)
 {
-    const mpl_residency_problem *p = q->r->p;
+    const mpl_residency_problem *p = self->r->p;
     arc into[MOST_ARCS];
 
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t state = N_STATES;
 
         for (uint32_t i = p->begin[b + 1]; i-- > p->begin[b];) {
-            uint32_t n = arcs_into(q->r, b, i, into), best = MPL_NONE;
+            uint32_t n = arcs_into(self->r, b, i, into), best = MPL_NONE;
 
             for (uint32_t k = 0; k < n; k++)
                 if ((state == N_STATES || into[k].to == state) &&
-                    (best == MPL_NONE || x[q->first[i] + k] > x[q->first[i] + best]))
+                    (best == MPL_NONE || x[self->first[i] + k] > x[self->first[i] + best]))
                     best = k;
             mpl_assert(best != MPL_NONE);
             fast[i] = into[best].to != AWAY;
@@ -182,24 +184,24 @@ static uint64_t proved(const mpl_lp_answer *answer, uint64_t cost)
     return bound > 0 ? (uint64_t)bound : 0;
 }
 
-mpl_status mpl_residency_program(mpl_residency *r, uint64_t nodes, uint64_t *bound, uint8_t *fast,
-                                 uint8_t *kept, bool *found)
+mpl_status mpl_residency_program(mpl_residency *residency, uint64_t nodes, uint64_t *bound,
+                                 uint8_t *fast, uint8_t *kept, bool *found)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = r->run->ctx;
-    program q = {.r = r};
+    mpl_ctx *ctx = residency->run->ctx;
+    program q = {.r = residency};
     double *x = NULL;
     mpl_lp_limits limits = {.max_nodes = nodes,
                             .max_pivots = UINT64_MAX,
                             .max_mib = MOST_MIB,
-                            .deadline_ns = r->run->deadline_ns,
+                            .deadline_ns = residency->run->deadline_ns,
                             .cuts = true};
     mpl_lp_answer answer;
 
     *found = false;
     *bound = 0;
-    MPL_TRY(mpl_lp_new(ctx, r->p->name != NULL ? r->p->name : "", &q.lp));
-    MPL_TRY(mpl_new(ctx, q.first, (size_t)r->n_uses + 1));
+    MPL_TRY(mpl_lp_new(ctx, residency->p->name != NULL ? residency->p->name : "", &q.lp));
+    MPL_TRY(mpl_new(ctx, q.first, (size_t)residency->n_uses + 1));
     MPL_TRY(add_columns(&q));
     if (mpl_lp_columns(q.lp) > MOST_COLUMNS)
         goto out;
@@ -213,11 +215,11 @@ mpl_status mpl_residency_program(mpl_residency *r, uint64_t nodes, uint64_t *bou
         goto out;
     }
     MPL_TRY(st);
-    r->ticks += answer.n_nodes * r->p->n;
+    residency->ticks += answer.n_nodes * residency->p->n;
     *found = answer.state == MPL_LP_OPTIMAL || answer.state == MPL_LP_FEASIBLE;
     if (*found)
         decode(&q, x, fast, kept);
-    *bound = proved(&answer, *found ? mpl_residency_total(r, fast, kept) : 0);
+    *bound = proved(&answer, *found ? mpl_residency_total(residency, fast, kept) : 0);
 out:
     mpl_lp_free(ctx, q.lp);
     mpl_free_each(ctx, q.first, q.column, q.step, q.row_column, q.row_value, x);

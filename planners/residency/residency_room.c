@@ -39,24 +39,25 @@ static uint64_t largest_sum(uint32_t n, const uint64_t *size, uint64_t capacity,
     return mpl_min_u64(capacity, most * unit + left);
 }
 
-mpl_status mpl_residency_room(mpl_residency *r)
+mpl_status mpl_residency_room(mpl_residency *residency)
 {
     mpl_status st = MPL_OK;
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
     uint64_t *size = NULL, *bit = NULL;
 
-    MPL_TRY(mpl_new(r->run->ctx, r->room, p->n_steps));
-    MPL_TRY(mpl_new(r->run->ctx, size, p->n));
-    MPL_TRY(mpl_new(r->run->ctx, bit, MPL_ROOM_UNITS / 64 + 1));
+    MPL_TRY(mpl_new(residency->run->ctx, residency->room, p->n_steps));
+    MPL_TRY(mpl_new(residency->run->ctx, size, p->n));
+    MPL_TRY(mpl_new(residency->run->ctx, bit, MPL_ROOM_UNITS / 64 + 1));
     for (uint32_t s = 0; s < p->n_steps; s++) {
         uint64_t needed = 0;
         uint32_t n = 0;
 
         for (mpl_buffer b = 0; b < p->n; b++)
             if (p->at[p->begin[b]] <= s && s <= p->at[p->begin[b + 1] - 1])
-                size[n++] = r->size[b];
-        for (uint32_t k = r->step_begin[s]; p->slow_price == 0 && k < r->step_begin[s + 1]; k++) {
-            uint64_t own = r->size[r->owner[r->step_use[k]]];
+                size[n++] = residency->size[b];
+        for (uint32_t k = residency->step_begin[s];
+             p->slow_price == 0 && k < residency->step_begin[s + 1]; k++) {
+            uint64_t own = residency->size[residency->owner[residency->step_use[k]]];
 
             needed += own;
             for (uint32_t i = 0; i < n; i++)
@@ -65,30 +66,30 @@ mpl_status mpl_residency_room(mpl_residency *r)
                     break;
                 }
         }
-        r->room[s] = needed + largest_sum(n, size, r->capacity - needed, bit);
+        residency->room[s] = needed + largest_sum(n, size, residency->capacity - needed, bit);
     }
 out:
-    mpl_free_each(r->run->ctx, size, bit);
+    mpl_free_each(residency->run->ctx, size, bit);
     return st;
 }
 
-mpl_status mpl_residency_fit(mpl_residency *r, uint64_t **most)
+mpl_status mpl_residency_fit(mpl_residency *residency, uint64_t **most)
 {
     mpl_status st = MPL_OK;
     uint64_t *size = NULL, *bit = NULL, *fit = NULL;
 
-    MPL_TRY(mpl_new(r->run->ctx, fit, r->p->n_steps));
-    MPL_TRY(mpl_new(r->run->ctx, size, r->p->n));
-    MPL_TRY(mpl_new(r->run->ctx, bit, MPL_ROOM_UNITS / 64 + 1));
-    for (uint32_t s = 0; s < r->p->n_steps; s++) {
+    MPL_TRY(mpl_new(residency->run->ctx, fit, residency->p->n_steps));
+    MPL_TRY(mpl_new(residency->run->ctx, size, residency->p->n));
+    MPL_TRY(mpl_new(residency->run->ctx, bit, MPL_ROOM_UNITS / 64 + 1));
+    for (uint32_t s = 0; s < residency->p->n_steps; s++) {
         uint32_t n = 0;
 
-        for (uint32_t k = r->step_begin[s]; k < r->step_begin[s + 1]; k++)
-            size[n++] = r->size[r->owner[r->step_use[k]]];
-        fit[s] = largest_sum(n, size, r->capacity, bit);
+        for (uint32_t k = residency->step_begin[s]; k < residency->step_begin[s + 1]; k++)
+            size[n++] = residency->size[residency->owner[residency->step_use[k]]];
+        fit[s] = largest_sum(n, size, residency->capacity, bit);
     }
     *most = fit, fit = NULL;
 out:
-    mpl_free_each(r->run->ctx, fit, size, bit);
+    mpl_free_each(residency->run->ctx, fit, size, bit);
     return st;
 }

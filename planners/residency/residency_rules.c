@@ -9,24 +9,25 @@
 #include "planners/place/sort.h"
 #include "planners/residency/residency_priv.h"
 
-void mpl_residency_operands(const mpl_residency *r, uint64_t capacity, uint8_t *fast)
+void mpl_residency_operands(const mpl_residency *residency, uint64_t capacity, uint8_t *fast)
 {
-    memset(fast, 0, r->n_uses);
-    for (uint32_t s = 0; s < r->p->n_steps; s++)
+    memset(fast, 0, residency->n_uses);
+    for (uint32_t s = 0; s < residency->p->n_steps; s++)
         for (uint64_t left = capacity;;) {
             uint32_t best = MPL_NONE;
 
-            for (uint32_t k = r->step_begin[s]; k < r->step_begin[s + 1]; k++) {
-                uint32_t i = r->step_use[k];
+            for (uint32_t k = residency->step_begin[s]; k < residency->step_begin[s + 1]; k++) {
+                uint32_t i = residency->step_use[k];
 
-                if (!fast[i] && r->size[r->owner[i]] <= left &&
-                    (best == MPL_NONE || r->size[r->owner[i]] > r->size[r->owner[best]]))
+                if (!fast[i] && residency->size[residency->owner[i]] <= left &&
+                    (best == MPL_NONE || residency->size[residency->owner[i]] >
+                                             residency->size[residency->owner[best]]))
                     best = i;
             }
             if (best == MPL_NONE)
                 break;
             fast[best] = 1;
-            left -= r->size[r->owner[best]];
+            left -= residency->size[residency->owner[best]];
         }
 }
 
@@ -39,79 +40,79 @@ typedef struct sweep {
 } sweep;
 
 /* The buffer in fast memory, of no use at this step, whose next use is furthest. */
-static mpl_buffer furthest(const sweep *v, uint32_t step)
+static mpl_buffer furthest(const sweep *self, uint32_t step)
 {
-    const mpl_residency_problem *p = v->r->p;
+    const mpl_residency_problem *p = self->r->p;
     mpl_buffer best = MPL_NONE;
 
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (v->last[b] != MPL_NONE && p->at[v->last[b] + 1] != step &&
-            (best == MPL_NONE || p->at[v->last[b] + 1] > p->at[v->last[best] + 1] ||
-             (p->at[v->last[b] + 1] == p->at[v->last[best] + 1] &&
-              v->r->size[b] > v->r->size[best])))
+        if (self->last[b] != MPL_NONE && p->at[self->last[b] + 1] != step &&
+            (best == MPL_NONE || p->at[self->last[b] + 1] > p->at[self->last[best] + 1] ||
+             (p->at[self->last[b] + 1] == p->at[self->last[best] + 1] &&
+              self->r->size[b] > self->r->size[best])))
             best = b;
     return best;
 }
 
-static void leave(sweep *v, mpl_buffer b)
+static void leave(sweep *self, mpl_buffer b)
 {
-    v->kept[v->last[b]] = 0;
-    v->last[b] = MPL_NONE;
-    v->used -= v->r->size[b];
+    self->kept[self->last[b]] = 0;
+    self->last[b] = MPL_NONE;
+    self->used -= self->r->size[b];
 }
 
 /* Operands come where they are not yet, after others have left for them. */
-static void sweep_step(sweep *v, uint32_t step)
+static void sweep_step(sweep *self, uint32_t step)
 {
-    const mpl_residency_problem *p = v->r->p;
-    const uint32_t *begin = v->r->step_begin, *item = v->r->step_use;
+    const mpl_residency_problem *p = self->r->p;
+    const uint32_t *begin = self->r->step_begin, *item = self->r->step_use;
     uint64_t coming = 0;
 
     for (uint32_t k = begin[step]; k < begin[step + 1]; k++) {
-        mpl_buffer b = v->r->owner[item[k]];
+        mpl_buffer b = self->r->owner[item[k]];
 
-        if (v->last[b] != MPL_NONE && !v->fast[item[k]])
-            leave(v, b);
-        coming += v->fast[item[k]] && v->last[b] == MPL_NONE ? v->r->size[b] : 0;
+        if (self->last[b] != MPL_NONE && !self->fast[item[k]])
+            leave(self, b);
+        coming += self->fast[item[k]] && self->last[b] == MPL_NONE ? self->r->size[b] : 0;
     }
-    while (v->used + coming > v->r->capacity)
-        leave(v, furthest(v, step));
-    v->used += coming;
+    while (self->used + coming > self->r->capacity)
+        leave(self, furthest(self, step));
+    self->used += coming;
     for (uint32_t k = begin[step]; k < begin[step + 1]; k++) {
         uint32_t i = item[k];
-        mpl_buffer b = v->r->owner[i];
-        bool stays = v->fast[i] && i + 1 < p->begin[b + 1];
+        mpl_buffer b = self->r->owner[i];
+        bool stays = self->fast[i] && i + 1 < p->begin[b + 1];
 
-        v->kept[i] = stays;
-        v->last[b] = stays ? i : MPL_NONE;
-        v->used -= v->fast[i] && !stays ? v->r->size[b] : 0;
+        self->kept[i] = stays;
+        self->last[b] = stays ? i : MPL_NONE;
+        self->used -= self->fast[i] && !stays ? self->r->size[b] : 0;
     }
 }
 
-mpl_status mpl_residency_belady_ways(mpl_residency *r, uint8_t *fast, uint8_t *kept)
+mpl_status mpl_residency_belady_ways(mpl_residency *residency, uint8_t *fast, uint8_t *kept)
 {
-    const mpl_residency_problem *p = r->p;
-    sweep v = {.r = r, .fast = fast, .kept = kept};
+    const mpl_residency_problem *p = residency->p;
+    sweep v = {.r = residency, .fast = fast, .kept = kept};
 
-    MPL_PASS(mpl_new(r->run->ctx, v.last, p->n));
+    MPL_PASS(mpl_new(residency->run->ctx, v.last, p->n));
     memset(v.last, 0xff, p->n * sizeof *v.last);
-    mpl_residency_operands(r, r->capacity, fast);
+    mpl_residency_operands(residency, residency->capacity, fast);
     for (uint32_t s = 0; s < p->n_steps; s++)
         sweep_step(&v, s);
-    mpl_free(r->run->ctx, v.last);
+    mpl_free(residency->run->ctx, v.last);
     return MPL_OK;
 }
 
 /* ---- by density ---- */
 
 /* Whether the stays of uses [begin, end) fit as they are, which takes their room. */
-static bool take_stays(const mpl_residency *r, uint32_t begin, uint32_t end, const uint8_t *fast,
-                       int64_t *room, uint8_t *kept)
+static bool take_stays(const mpl_residency *residency, uint32_t begin, uint32_t end,
+                       const uint8_t *fast, int64_t *room, uint8_t *kept)
 {
-    int64_t size = (int64_t)r->size[r->owner[begin]];
+    int64_t size = (int64_t)residency->size[residency->owner[begin]];
 
     for (uint32_t i = begin; i < end; i++)
-        for (uint32_t s = r->p->at[i] + 1; s < r->p->at[i + 1]; s++)
+        for (uint32_t s = residency->p->at[i] + 1; s < residency->p->at[i + 1]; s++)
             if (room[s] < size)
                 return false;
     for (uint32_t i = begin; i < end; i++)
@@ -119,75 +120,75 @@ static bool take_stays(const mpl_residency *r, uint32_t begin, uint32_t end, con
             return false;
     for (uint32_t i = begin; i < end; i++) {
         kept[i] = 1;
-        for (uint32_t s = r->p->at[i] + 1; s < r->p->at[i + 1]; s++)
+        for (uint32_t s = residency->p->at[i] + 1; s < residency->p->at[i + 1]; s++)
             room[s] -= size;
     }
     return true;
 }
 
 /* The buffers, most uses for their steps first. */
-static mpl_status dense_first(const mpl_residency *r, mpl_buffer *order)
+static mpl_status dense_first(const mpl_residency *residency, mpl_buffer *order)
 {
     mpl_status st = MPL_OK;
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
     uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new(r->run->ctx, key, p->n));
+    MPL_TRY(mpl_new(residency->run->ctx, key, p->n));
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = ((uint64_t)(p->at[p->begin[b + 1] - 1] - p->at[p->begin[b]] + 1) << 24) /
                  (p->begin[b + 1] - p->begin[b]);
     mpl_ids_ascending(p->n, order);
-    MPL_TRY(mpl_sort_ids(r->run->ctx, p->n, order, key));
+    MPL_TRY(mpl_sort_ids(residency->run->ctx, p->n, order, key));
 out:
-    mpl_free(r->run->ctx, key);
+    mpl_free(residency->run->ctx, key);
     return st;
 }
 
-mpl_status mpl_residency_greedy_ways(mpl_residency *r, uint8_t *fast, uint8_t *kept)
+mpl_status mpl_residency_greedy_ways(mpl_residency *residency, uint8_t *fast, uint8_t *kept)
 {
     mpl_status st = MPL_OK;
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency_problem *p = residency->p;
     int64_t *room = NULL;
     mpl_buffer *order = NULL;
 
-    MPL_TRY(mpl_new(r->run->ctx, room, p->n_steps));
-    MPL_TRY(mpl_new(r->run->ctx, order, p->n));
-    mpl_residency_operands(r, r->capacity, fast);
-    memset(kept, 0, r->n_uses);
+    MPL_TRY(mpl_new(residency->run->ctx, room, p->n_steps));
+    MPL_TRY(mpl_new(residency->run->ctx, order, p->n));
+    mpl_residency_operands(residency, residency->capacity, fast);
+    memset(kept, 0, residency->n_uses);
     for (uint32_t s = 0; s < p->n_steps; s++)
-        room[s] = (int64_t)r->capacity;
+        room[s] = (int64_t)residency->capacity;
     for (mpl_buffer b = 0; b < p->n; b++)
-        mpl_residency_load(r, b, fast, kept, -1, true, false, room);
-    MPL_TRY(dense_first(r, order));
+        mpl_residency_load(residency, b, fast, kept, -1, true, false, room);
+    MPL_TRY(dense_first(residency, order));
     for (uint32_t k = 0; k < p->n; k++) {
         uint32_t begin = p->begin[order[k]], end = p->begin[order[k] + 1] - 1;
 
-        if (begin < end && !take_stays(r, begin, end, fast, room, kept))
+        if (begin < end && !take_stays(residency, begin, end, fast, room, kept))
             for (uint32_t i = begin; i < end; i++)
-                (void)take_stays(r, i, i + 1, fast, room, kept);
+                (void)take_stays(residency, i, i + 1, fast, room, kept);
     }
 out:
-    mpl_free_each(r->run->ctx, room, order);
+    mpl_free_each(residency->run->ctx, room, order);
     return st;
 }
 
 /* ---- what they cost ---- */
 
 /* The stall of ways whose moves begin as early as room allows, wherever offsets would be. */
-static mpl_status stall_of(mpl_residency *r, const uint8_t *fast, const uint8_t *kept,
+static mpl_status stall_of(mpl_residency *residency, const uint8_t *fast, const uint8_t *kept,
                            uint64_t *stall_ns)
 {
     mpl_status st = MPL_OK;
     mpl_timed *move = NULL;
     uint32_t n;
 
-    MPL_TRY(mpl_new(r->run->ctx, r->slow_ns, r->p->n_steps));
-    MPL_TRY(mpl_new(r->run->ctx, move, 2 * (size_t)r->n_uses));
-    n = mpl_residency_moves(r, fast, kept, move);
-    MPL_TRY(mpl_residency_issue(r, fast, kept, r->capacity, n, move));
-    *stall_ns = mpl_residency_time(r, fast, n, move);
+    MPL_TRY(mpl_new(residency->run->ctx, residency->slow_ns, residency->p->n_steps));
+    MPL_TRY(mpl_new(residency->run->ctx, move, 2 * (size_t)residency->n_uses));
+    n = mpl_residency_moves(residency, fast, kept, move);
+    MPL_TRY(mpl_residency_issue(residency, fast, kept, residency->capacity, n, move));
+    *stall_ns = mpl_residency_time(residency, fast, n, move);
 out:
-    mpl_free(r->run->ctx, move);
+    mpl_free(residency->run->ctx, move);
     return st;
 }
 

@@ -22,66 +22,67 @@ typedef struct near_by {
 } near_by;
 
 /* Gives a buffer its cheapest way; the room of its uses is its own until then. */
-static void put(near_by *v, mpl_buffer b, bool priced)
+static void put(near_by *by, mpl_buffer b, bool priced)
 {
-    mpl_path path = {.price = priced ? v->sum : NULL, .room = v->room};
+    mpl_path path = {.price = priced ? by->sum : NULL, .room = by->room};
     uint64_t cost;
 
-    mpl_residency_load(v->r, b, v->fast, v->kept, 1, true, false, v->room);
-    (void)mpl_residency_path(v->r, b, &path, v->fast, v->kept, &cost);
-    mpl_residency_load(v->r, b, v->fast, v->kept, -1, true, true, v->room);
+    mpl_residency_load(by->r, b, by->fast, by->kept, 1, true, false, by->room);
+    (void)mpl_residency_path(by->r, b, &path, by->fast, by->kept, &cost);
+    mpl_residency_load(by->r, b, by->fast, by->kept, -1, true, true, by->room);
 }
 
-static void take_out(near_by *v, mpl_buffer b)
+static void take_out(near_by *by, mpl_buffer b)
 {
-    mpl_residency_load(v->r, b, v->fast, v->kept, 1, false, true, v->room);
+    mpl_residency_load(by->r, b, by->fast, by->kept, 1, false, true, by->room);
 }
 
-static mpl_status near_init(mpl_residency *r, const mpl_prices *prices, uint64_t capacity,
-                            uint8_t *fast, uint8_t *kept, near_by *v)
+static mpl_status near_init(mpl_residency *residency, const mpl_prices *prices, uint64_t capacity,
+                            uint8_t *fast, uint8_t *kept, near_by *by)
 {
-    mpl_ctx *ctx = r->run->ctx;
+    mpl_ctx *ctx = residency->run->ctx;
 
-    *v = (near_by){.r = r, .fast = fast, .kept = kept, .sum = prices->sum};
-    v->rng = mpl_rng_of(r->run->seed);
-    MPL_PASS(mpl_new(ctx, v->room, r->p->n_steps));
-    MPL_PASS(mpl_new_each(ctx, r->n_uses, v->old_fast, v->old_kept));
-    for (uint32_t s = 0; s < r->p->n_steps; s++)
-        v->room[s] = (int64_t)capacity;
-    for (mpl_buffer b = 0; b < r->p->n; b++)
-        mpl_residency_load(r, b, fast, kept, -1, true, true, v->room);
+    *by = (near_by){.r = residency, .fast = fast, .kept = kept, .sum = prices->sum};
+    by->rng = mpl_rng_of(residency->run->seed);
+    MPL_PASS(mpl_new(ctx, by->room, residency->p->n_steps));
+    MPL_PASS(mpl_new_each(ctx, residency->n_uses, by->old_fast, by->old_kept));
+    for (uint32_t s = 0; s < residency->p->n_steps; s++)
+        by->room[s] = (int64_t)capacity;
+    for (mpl_buffer b = 0; b < residency->p->n; b++)
+        mpl_residency_load(residency, b, fast, kept, -1, true, true, by->room);
     return MPL_OK;
 }
 
-static void near_fini(near_by *v)
+static void near_fini(near_by *by)
 {
-    mpl_free_each(v->r->run->ctx, v->room, v->old_fast, v->old_kept);
+    mpl_free_each(by->r->run->ctx, by->room, by->old_fast, by->old_kept);
 }
 
-mpl_status mpl_residency_first(mpl_residency *r, const mpl_prices *prices, uint64_t capacity,
-                               uint8_t *fast, uint8_t *kept)
+mpl_status mpl_residency_first(mpl_residency *residency, const mpl_prices *prices,
+                               uint64_t capacity, uint8_t *fast, uint8_t *kept)
 {
     mpl_status st = MPL_OK;
     near_by v;
 
-    memset(kept, 0, r->n_uses);
+    memset(kept, 0, residency->n_uses);
     /* without a price of slow memory, all uses are in fast memory, whatever is left of it */
-    mpl_residency_operands(r, r->p->slow_price == 0 ? r->capacity : capacity, fast);
-    st = near_init(r, prices, capacity, fast, kept, &v);
-    for (mpl_buffer b = 0; st == MPL_OK && b < r->p->n; b++)
+    mpl_residency_operands(residency,
+                           residency->p->slow_price == 0 ? residency->capacity : capacity, fast);
+    st = near_init(residency, prices, capacity, fast, kept, &v);
+    for (mpl_buffer b = 0; st == MPL_OK && b < residency->p->n; b++)
         put(&v, b, true);
     near_fini(&v);
     return st;
 }
 
 /* A few buffers with several uses that are alive at a step with a price. */
-static uint32_t choose(near_by *v, mpl_buffer out[MOST_OUT])
+static uint32_t choose(near_by *by, mpl_buffer out[MOST_OUT])
 {
-    const mpl_residency_problem *p = v->r->p;
-    uint32_t step = (uint32_t)mpl_rng_below(&v->rng, p->n_steps), n = 0, seen = 0;
-    uint32_t most = 2 + (uint32_t)mpl_rng_below(&v->rng, MOST_OUT - 1);
+    const mpl_residency_problem *p = by->r->p;
+    uint32_t step = (uint32_t)mpl_rng_below(&by->rng, p->n_steps), n = 0, seen = 0;
+    uint32_t most = 2 + (uint32_t)mpl_rng_below(&by->rng, MOST_OUT - 1);
 
-    for (uint32_t k = 0; k < p->n_steps && v->sum[step + 1] == v->sum[step]; k++)
+    for (uint32_t k = 0; k < p->n_steps && by->sum[step + 1] == by->sum[step]; k++)
         step = (step + 1) % p->n_steps;
     for (mpl_buffer b = 0; b < p->n; b++) {
         if (p->at[p->begin[b]] > step || p->at[p->begin[b + 1] - 1] < step ||
@@ -90,11 +91,11 @@ static uint32_t choose(near_by *v, mpl_buffer out[MOST_OUT])
         seen++;
         if (n < most)
             out[n++] = b;
-        else if (mpl_rng_below(&v->rng, seen) < most)
-            out[mpl_rng_below(&v->rng, most)] = b;
+        else if (mpl_rng_below(&by->rng, seen) < most)
+            out[mpl_rng_below(&by->rng, most)] = b;
     }
     for (uint32_t i = n; i > 1; i--) { /* in any order */
-        uint32_t k = (uint32_t)mpl_rng_below(&v->rng, i);
+        uint32_t k = (uint32_t)mpl_rng_below(&by->rng, i);
         mpl_buffer b = out[k];
 
         out[k] = out[i - 1];
@@ -104,10 +105,10 @@ static uint32_t choose(near_by *v, mpl_buffer out[MOST_OUT])
 }
 
 /* Copies the ways of the chosen buffers. */
-static void copy_ways(const near_by *v, uint32_t n, const mpl_buffer *b, const uint8_t *fast,
+static void copy_ways(const near_by *by, uint32_t n, const mpl_buffer *b, const uint8_t *fast,
                       const uint8_t *kept, uint8_t *to_fast, uint8_t *to_kept)
 {
-    const uint32_t *begin = v->r->p->begin;
+    const uint32_t *begin = by->r->p->begin;
 
     for (uint32_t k = 0; k < n; k++) {
         uint32_t uses = begin[b[k] + 1] - begin[b[k]];
@@ -117,23 +118,23 @@ static void copy_ways(const near_by *v, uint32_t n, const mpl_buffer *b, const u
     }
 }
 
-static uint64_t cost_of(const near_by *v, uint32_t n, const mpl_buffer *b)
+static uint64_t cost_of(const near_by *by, uint32_t n, const mpl_buffer *b)
 {
     uint64_t cost = 0;
 
     for (uint32_t k = 0; k < n; k++)
-        cost += mpl_residency_cost(v->r->p, b[k], v->fast, v->kept, NULL, NULL);
+        cost += mpl_residency_cost(by->r->p, b[k], by->fast, by->kept, NULL, NULL);
     return cost;
 }
 
-mpl_status mpl_residency_near(mpl_residency *r, const mpl_prices *prices, uint64_t capacity,
+mpl_status mpl_residency_near(mpl_residency *residency, const mpl_prices *prices, uint64_t capacity,
                               uint64_t rounds, uint64_t enough, uint8_t *fast, uint8_t *kept)
 {
     mpl_status st = MPL_OK;
     near_by v;
-    uint64_t cost = mpl_residency_total(r, fast, kept);
+    uint64_t cost = mpl_residency_total(residency, fast, kept);
 
-    MPL_TRY(near_init(r, prices, capacity, fast, kept, &v));
+    MPL_TRY(near_init(residency, prices, capacity, fast, kept, &v));
     for (uint64_t k = 0; k < rounds && cost > enough; k++) {
         mpl_buffer b[MOST_OUT];
         uint32_t n = choose(&v, b);
@@ -151,10 +152,10 @@ mpl_status mpl_residency_near(mpl_residency *r, const mpl_prices *prices, uint64
             continue;
         }
         for (uint32_t i = 0; i < n; i++)
-            mpl_residency_load(r, b[i], fast, kept, 1, true, true, v.room);
+            mpl_residency_load(residency, b[i], fast, kept, 1, true, true, v.room);
         copy_ways(&v, n, b, v.old_fast, v.old_kept, fast, kept);
         for (uint32_t i = 0; i < n; i++)
-            mpl_residency_load(r, b[i], fast, kept, -1, true, true, v.room);
+            mpl_residency_load(residency, b[i], fast, kept, -1, true, true, v.room);
     }
 out:
     near_fini(&v);
@@ -179,25 +180,26 @@ typedef struct item {
 
 /* An undecided item in fast memory at `step` under the ways, else (any) any undecided one there:
  * the largest, then the first. False: there is none. */
-static bool pick(const search *v, const uint8_t *fast, const uint8_t *kept, uint32_t step, bool any,
-                 item *out)
+static bool pick(const search *self, const uint8_t *fast, const uint8_t *kept, uint32_t step,
+                 bool any, item *out)
 {
-    const mpl_residency *r = v->r;
-    const mpl_residency_problem *p = r->p;
+    const mpl_residency *residency = self->r;
+    const mpl_residency_problem *p = residency->p;
     uint64_t most = 0;
 
     for (mpl_buffer b = 0; b < p->n; b++) {
-        if (p->at[p->begin[b]] > step || p->at[p->begin[b + 1] - 1] < step || r->size[b] <= most)
+        if (p->at[p->begin[b]] > step || p->at[p->begin[b + 1] - 1] < step ||
+            residency->size[b] <= most)
             continue;
         for (uint32_t i = p->begin[b]; i < p->begin[b + 1] && p->at[i] <= step; i++) {
-            bool used =
-                p->at[i] == step && p->slow_price > 0 && r->use[i] == MPL_FREE && (any || fast[i]);
+            bool used = p->at[i] == step && p->slow_price > 0 && residency->use[i] == MPL_FREE &&
+                        (any || fast[i]);
             bool over = p->at[i] < step && i + 1 < p->begin[b + 1] && p->at[i + 1] > step &&
-                        r->stay[i] == MPL_FREE && (any || kept[i]);
+                        residency->stay[i] == MPL_FREE && (any || kept[i]);
 
             if (used || over) {
                 *out = (item){i, over};
-                most = r->size[b];
+                most = residency->size[b];
             }
         }
     }
@@ -205,14 +207,14 @@ static bool pick(const search *v, const uint8_t *fast, const uint8_t *kept, uint
 }
 
 /* The step at which the ways exceed the capacity by most; MPL_NONE: none. */
-static uint32_t worst_step(const search *v, const mpl_prices *q)
+static uint32_t worst_step(const search *self, const mpl_prices *prices)
 {
-    int64_t most = (int64_t)v->r->capacity;
+    int64_t most = (int64_t)self->r->capacity;
     uint32_t worst = MPL_NONE;
 
-    for (uint32_t s = 0; s < v->r->p->n_steps; s++)
-        if (q->load[s] > most) {
-            most = q->load[s];
+    for (uint32_t s = 0; s < self->r->p->n_steps; s++)
+        if (prices->load[s] > most) {
+            most = prices->load[s];
             worst = s;
         }
     return worst;
@@ -220,26 +222,26 @@ static uint32_t worst_step(const search *v, const mpl_prices *q)
 
 /* A step whose rent is not all paid, with something to decide there: without any, the ways are the
  * cheapest of this node. */
-static bool pick_unpaid(const search *v, const mpl_prices *q, item *out)
+static bool pick_unpaid(const search *self, const mpl_prices *prices, item *out)
 {
-    for (uint32_t s = 0; s < v->r->p->n_steps; s++)
-        if (q->price[s] > 0 && q->load[s] < (int64_t)v->r->room[s] &&
-            pick(v, q->fast, q->kept, s, true, out))
+    for (uint32_t s = 0; s < self->r->p->n_steps; s++)
+        if (prices->price[s] > 0 && prices->load[s] < (int64_t)self->r->room[s] &&
+            pick(self, prices->fast, prices->kept, s, true, out))
             return true;
     return false;
 }
 
 /* Anything undecided that the ways have in fast memory. */
-static bool pick_any(const search *v, const mpl_prices *q, item *out)
+static bool pick_any(const search *self, const mpl_prices *prices, item *out)
 {
-    const mpl_residency *r = v->r;
+    const mpl_residency *residency = self->r;
 
-    for (uint32_t i = 0; i < r->n_uses; i++) {
-        if (q->kept[i] && r->stay[i] == MPL_FREE) {
+    for (uint32_t i = 0; i < residency->n_uses; i++) {
+        if (prices->kept[i] && residency->stay[i] == MPL_FREE) {
             *out = (item){i, true};
             return true;
         }
-        if (q->fast[i] && r->use[i] == MPL_FREE && r->p->slow_price > 0) {
+        if (prices->fast[i] && residency->use[i] == MPL_FREE && residency->p->slow_price > 0) {
             *out = (item){i, false};
             return true;
         }
@@ -248,38 +250,40 @@ static bool pick_any(const search *v, const mpl_prices *q, item *out)
 }
 
 /* Places ways that are within the capacity and better than the best plan. */
-static mpl_status try_ways(search *v, const mpl_prices *q, uint64_t cost, mpl_placed *placed)
+static mpl_status try_ways(search *self, const mpl_prices *prices, uint64_t cost,
+                           mpl_placed *placed)
 {
     *placed = (mpl_placed){0};
-    MPL_PASS(mpl_residency_place(v->r, q->fast, q->kept, 0, NULL, v->place, placed));
+    MPL_PASS(
+        mpl_residency_place(self->r, prices->fast, prices->kept, 0, NULL, self->place, placed));
     if (!placed->fits)
         return MPL_OK;
-    v->best->cost = cost;
-    memcpy(v->best->fast, q->fast, v->r->n_uses);
-    memcpy(v->best->kept, q->kept, v->r->n_uses);
-    memcpy(v->best->place, v->place, v->r->n_uses * sizeof *v->place);
+    self->best->cost = cost;
+    memcpy(self->best->fast, prices->fast, self->r->n_uses);
+    memcpy(self->best->kept, prices->kept, self->r->n_uses);
+    memcpy(self->best->place, self->place, self->r->n_uses * sizeof *self->place);
     return MPL_OK;
 }
 
 /* What to decide at a node whose ways are within the capacity. *more false: it is closed. */
-static mpl_status settle(search *v, const mpl_prices *q, item *next, bool *more)
+static mpl_status settle(search *self, const mpl_prices *prices, item *next, bool *more)
 {
-    uint64_t cost = mpl_residency_total(v->r, q->fast, q->kept);
+    uint64_t cost = mpl_residency_total(self->r, prices->fast, prices->kept);
     mpl_placed placed = {.fits = true};
 
-    if (cost < v->best->cost)
-        MPL_PASS(try_ways(v, q, cost, &placed));
+    if (cost < self->best->cost)
+        MPL_PASS(try_ways(self, prices, cost, &placed));
     if (placed.fits) {
-        *more = q->bound < v->best->cost && pick_unpaid(v, q, next);
+        *more = prices->bound < self->best->cost && pick_unpaid(self, prices, next);
         return MPL_OK;
     }
-    *more = pick_any(v, q, next);
+    *more = pick_any(self, prices, next);
     if (!*more && !placed.never)
-        v->open = mpl_min_u64(v->open, q->bound);
+        self->open = mpl_min_u64(self->open, prices->bound);
     return MPL_OK;
 }
 
-static mpl_status visit(search *v, const mpl_prices *from)
+static mpl_status visit(search *self, const mpl_prices *from)
 {
     mpl_status st = MPL_OK;
     mpl_prices q = {0};
@@ -287,41 +291,41 @@ static mpl_status visit(search *v, const mpl_prices *from)
     uint32_t step;
     bool more = false;
 
-    MPL_TRY(mpl_prices_init(v->r, &q));
-    memcpy(q.exact, from->exact, v->r->p->n_steps * sizeof *q.exact);
-    mpl_prices_rise(v->r, NODE_ROUNDS, v->best->cost, &q);
-    if (q.bound >= v->best->cost)
+    MPL_TRY(mpl_prices_init(self->r, &q));
+    memcpy(q.exact, from->exact, self->r->p->n_steps * sizeof *q.exact);
+    mpl_prices_rise(self->r, NODE_ROUNDS, self->best->cost, &q);
+    if (q.bound >= self->best->cost)
         goto out;
-    if (v->r->ticks >= v->tick_limit || mpl_run_late(v->r->run)) {
-        v->open = mpl_min_u64(v->open, q.bound);
+    if (self->r->ticks >= self->tick_limit || mpl_run_late(self->r->run)) {
+        self->open = mpl_min_u64(self->open, q.bound);
         goto out;
     }
-    step = worst_step(v, &q);
+    step = worst_step(self, &q);
     if (step != MPL_NONE)
-        more = pick(v, q.fast, q.kept, step, false, &next);
+        more = pick(self, q.fast, q.kept, step, false, &next);
     else
-        MPL_TRY(settle(v, &q, &next, &more));
+        MPL_TRY(settle(self, &q, &next, &more));
     for (uint8_t way = MPL_OUT; more && way >= MPL_IN; way--) {
-        uint8_t *decided = next.stay ? &v->r->stay[next.use] : &v->r->use[next.use];
+        uint8_t *decided = next.stay ? &self->r->stay[next.use] : &self->r->use[next.use];
 
         *decided = way;
-        st = visit(v, &q);
+        st = visit(self, &q);
         *decided = MPL_FREE;
         MPL_TRY(st);
     }
 out:
-    mpl_prices_fini(v->r, &q);
+    mpl_prices_fini(self->r, &q);
     return st;
 }
 
-mpl_status mpl_residency_search(mpl_residency *r, const mpl_prices *root, uint64_t tick_limit,
-                                mpl_residency_plan *plan)
+mpl_status mpl_residency_search(mpl_residency *residency, const mpl_prices *root,
+                                uint64_t tick_limit, mpl_residency_plan *plan)
 {
     mpl_status st = MPL_OK;
-    search v = {.r = r, .best = plan, .tick_limit = tick_limit, .open = UINT64_MAX};
+    search v = {.r = residency, .best = plan, .tick_limit = tick_limit, .open = UINT64_MAX};
     uint64_t bound;
 
-    MPL_TRY(mpl_new(r->run->ctx, v.place, r->n_uses));
+    MPL_TRY(mpl_new(residency->run->ctx, v.place, residency->n_uses));
     MPL_TRY(visit(&v, root));
     bound = mpl_min_u64(v.open, plan->cost);
     if (bound > plan->bound) {
@@ -330,6 +334,6 @@ mpl_status mpl_residency_search(mpl_residency *r, const mpl_prices *root, uint64
         plan->programmed = false;
     }
 out:
-    mpl_free(r->run->ctx, v.place);
+    mpl_free(residency->run->ctx, v.place);
     return st;
 }

@@ -6,90 +6,92 @@
 
 enum { NEAR_ROUNDS = 40, MOST_ROUNDS = 40000, RISE_ROUNDS = 600, MOST_TRIES = 24, MOST_NODES = 50 };
 
-static uint64_t near_rounds(const mpl_residency *r)
+static uint64_t near_rounds(const mpl_residency *residency)
 {
-    return mpl_min_u64((uint64_t)NEAR_ROUNDS * r->n_uses, MOST_ROUNDS);
+    return mpl_min_u64((uint64_t)NEAR_ROUNDS * residency->n_uses, MOST_ROUNDS);
 }
 
 /* A plan that is placed: where offsets are not found, the searches get less than the capacity. */
-static mpl_status start(mpl_residency *r, const mpl_prices *prices, mpl_residency_plan *plan)
+static mpl_status start(mpl_residency *residency, const mpl_prices *prices,
+                        mpl_residency_plan *plan)
 {
-    uint64_t capacity = r->capacity;
+    uint64_t capacity = residency->capacity;
     mpl_placed placed = {0};
 
     for (uint32_t k = 0; k < MOST_TRIES; k++) {
         uint64_t less;
 
-        MPL_PASS(mpl_residency_first(r, prices, capacity, plan->fast, plan->kept));
-        MPL_PASS(mpl_residency_near(r, prices, capacity, near_rounds(r), prices->bound, plan->fast,
-                                    plan->kept));
-        MPL_PASS(mpl_residency_place(r, plan->fast, plan->kept, 0, NULL, plan->place, &placed));
+        MPL_PASS(mpl_residency_first(residency, prices, capacity, plan->fast, plan->kept));
+        MPL_PASS(mpl_residency_near(residency, prices, capacity, near_rounds(residency),
+                                    prices->bound, plan->fast, plan->kept));
+        MPL_PASS(
+            mpl_residency_place(residency, plan->fast, plan->kept, 0, NULL, plan->place, &placed));
         if (placed.fits) {
-            plan->cost = mpl_residency_total(r, plan->fast, plan->kept);
+            plan->cost = mpl_residency_total(residency, plan->fast, plan->kept);
             return MPL_OK;
         }
-        less = mpl_align_up((placed.least - r->p->capacity) / 2 + 1, r->p->align);
+        less = mpl_align_up((placed.least - residency->p->capacity) / 2 + 1, residency->p->align);
         capacity -= mpl_min_u64(less, capacity / 8 + 1);
     }
-    return MPL_ERROR(r->run->ctx, MPL_ELIMIT,
+    return MPL_ERROR(residency->run->ctx, MPL_ELIMIT,
                      "residency: no offsets were found within %" PRIu64 " bytes of fast memory",
-                     r->p->capacity);
+                     residency->p->capacity);
 }
 
 /* The bound by prices, towards the cost of a plan whose offsets do not count. */
-static mpl_status rise(mpl_residency *r, mpl_prices *prices, mpl_residency_plan *plan)
+static mpl_status rise(mpl_residency *residency, mpl_prices *prices, mpl_residency_plan *plan)
 {
     uint64_t cost;
 
-    MPL_PASS(mpl_residency_belady(r->run->ctx, r->p, &cost, NULL));
-    mpl_prices_rise(r, RISE_ROUNDS, cost, prices);
-    MPL_PASS(mpl_residency_first(r, prices, r->capacity, plan->fast, plan->kept));
-    MPL_PASS(mpl_residency_near(r, prices, r->capacity, near_rounds(r), prices->bound, plan->fast,
-                                plan->kept));
-    cost = mpl_residency_total(r, plan->fast, plan->kept);
+    MPL_PASS(mpl_residency_belady(residency->run->ctx, residency->p, &cost, NULL));
+    mpl_prices_rise(residency, RISE_ROUNDS, cost, prices);
+    MPL_PASS(mpl_residency_first(residency, prices, residency->capacity, plan->fast, plan->kept));
+    MPL_PASS(mpl_residency_near(residency, prices, residency->capacity, near_rounds(residency),
+                                prices->bound, plan->fast, plan->kept));
+    cost = mpl_residency_total(residency, plan->fast, plan->kept);
     if (cost > prices->bound)
-        mpl_prices_rise(r, RISE_ROUNDS, cost, prices);
+        mpl_prices_rise(residency, RISE_ROUNDS, cost, prices);
     return MPL_OK;
 }
 
 /* Takes ways over that are placed and cost less. */
-static mpl_status take_ways(mpl_residency *r, const uint8_t *fast, const uint8_t *kept,
+static mpl_status take_ways(mpl_residency *residency, const uint8_t *fast, const uint8_t *kept,
                             uint64_t *place, mpl_residency_plan *plan)
 {
-    uint64_t cost = mpl_residency_total(r, fast, kept);
+    uint64_t cost = mpl_residency_total(residency, fast, kept);
     mpl_placed placed = {0};
 
     if (cost >= plan->cost)
         return MPL_OK;
-    MPL_PASS(mpl_residency_place(r, fast, kept, 0, NULL, place, &placed));
+    MPL_PASS(mpl_residency_place(residency, fast, kept, 0, NULL, place, &placed));
     if (!placed.fits)
         return MPL_OK;
     plan->cost = cost;
-    memcpy(plan->fast, fast, r->n_uses);
-    memcpy(plan->kept, kept, r->n_uses);
-    memcpy(plan->place, place, r->n_uses * sizeof *place);
+    memcpy(plan->fast, fast, residency->n_uses);
+    memcpy(plan->kept, kept, residency->n_uses);
+    memcpy(plan->place, place, residency->n_uses * sizeof *place);
     return MPL_OK;
 }
 
 /* The ways of the rules, then the mixed integer program: its ways, and its bound. */
-static mpl_status by_program(mpl_residency *r, uint64_t ticks, mpl_residency_plan *plan)
+static mpl_status by_program(mpl_residency *residency, uint64_t ticks, mpl_residency_plan *plan)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = r->run->ctx;
+    mpl_ctx *ctx = residency->run->ctx;
     uint8_t *fast = NULL, *kept = NULL;
     uint64_t *place = NULL, bound;
     bool found;
 
-    MPL_TRY(mpl_new_each(ctx, r->n_uses, fast, kept));
-    MPL_TRY(mpl_new(ctx, place, r->n_uses));
-    MPL_TRY(mpl_residency_belady_ways(r, fast, kept));
-    MPL_TRY(take_ways(r, fast, kept, place, plan));
-    MPL_TRY(mpl_residency_greedy_ways(r, fast, kept));
-    MPL_TRY(take_ways(r, fast, kept, place, plan));
-    MPL_TRY(mpl_residency_program(r, mpl_min_u64(1 + ticks / NODE_TICKS, MOST_NODES), &bound, fast,
-                                  kept, &found));
+    MPL_TRY(mpl_new_each(ctx, residency->n_uses, fast, kept));
+    MPL_TRY(mpl_new(ctx, place, residency->n_uses));
+    MPL_TRY(mpl_residency_belady_ways(residency, fast, kept));
+    MPL_TRY(take_ways(residency, fast, kept, place, plan));
+    MPL_TRY(mpl_residency_greedy_ways(residency, fast, kept));
+    MPL_TRY(take_ways(residency, fast, kept, place, plan));
+    MPL_TRY(mpl_residency_program(residency, mpl_min_u64(1 + ticks / NODE_TICKS, MOST_NODES),
+                                  &bound, fast, kept, &found));
     if (found)
-        MPL_TRY(take_ways(r, fast, kept, place, plan));
+        MPL_TRY(take_ways(residency, fast, kept, place, plan));
     bound = mpl_min_u64(bound, plan->cost);
     if (bound > plan->bound) {
         plan->bound = bound;

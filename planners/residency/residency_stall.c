@@ -13,21 +13,23 @@
 enum { N_SHARES = 5, RISE_ROUNDS = 400, MOST_TRIED_USES = 16 };
 
 /* Times the ways of *t, with room for longer windows where offsets are found; keeps the best. */
-static mpl_status try_ways(mpl_residency *r, mpl_timing *t, mpl_timing *best)
+static mpl_status try_ways(mpl_residency *residency, mpl_timing *timing, mpl_timing *best)
 {
     for (uint64_t k = 0; k <= N_SHARES; k++) { /* at last without windows */
         mpl_placed placed = {0};
 
-        t->n = mpl_residency_moves(r, t->fast, t->kept, t->move);
-        MPL_PASS(mpl_residency_issue(r, t->fast, t->kept,
-                                     k < N_SHARES ? r->capacity - r->capacity / 16 * k : 0, t->n,
-                                     t->move));
-        t->stall_ns = mpl_residency_time(r, t->fast, t->n, t->move);
-        if (t->stall_ns >= best->stall_ns)
+        timing->n = mpl_residency_moves(residency, timing->fast, timing->kept, timing->move);
+        MPL_PASS(mpl_residency_issue(
+            residency, timing->fast, timing->kept,
+            k < N_SHARES ? residency->capacity - residency->capacity / 16 * k : 0, timing->n,
+            timing->move));
+        timing->stall_ns = mpl_residency_time(residency, timing->fast, timing->n, timing->move);
+        if (timing->stall_ns >= best->stall_ns)
             return MPL_OK;
-        MPL_PASS(mpl_residency_place(r, t->fast, t->kept, t->n, t->move, t->place, &placed));
+        MPL_PASS(mpl_residency_place(residency, timing->fast, timing->kept, timing->n, timing->move,
+                                     timing->place, &placed));
         if (placed.fits) {
-            mpl_timing_copy(r, t, best);
+            mpl_timing_copy(residency, timing, best);
             return MPL_OK;
         }
     }
@@ -35,27 +37,27 @@ static mpl_status try_ways(mpl_residency *r, mpl_timing *t, mpl_timing *best)
 }
 
 /* The ways of the rules, and those found within less and less of the capacity. */
-static mpl_status try_capacities(mpl_residency *r, const mpl_prices *prices, uint64_t bound,
+static mpl_status try_capacities(mpl_residency *residency, const mpl_prices *prices, uint64_t bound,
                                  mpl_timing *best)
 {
     mpl_status st = MPL_OK;
     mpl_timing t = {0};
 
-    MPL_TRY(mpl_timing_init(r, &t));
-    MPL_TRY(mpl_residency_belady_ways(r, t.fast, t.kept));
-    MPL_TRY(try_ways(r, &t, best));
-    MPL_TRY(mpl_residency_greedy_ways(r, t.fast, t.kept));
-    MPL_TRY(try_ways(r, &t, best));
+    MPL_TRY(mpl_timing_init(residency, &t));
+    MPL_TRY(mpl_residency_belady_ways(residency, t.fast, t.kept));
+    MPL_TRY(try_ways(residency, &t, best));
+    MPL_TRY(mpl_residency_greedy_ways(residency, t.fast, t.kept));
+    MPL_TRY(try_ways(residency, &t, best));
     for (uint64_t k = 0; k < N_SHARES && best->stall_ns > bound; k++) {
-        uint64_t capacity = r->capacity - r->capacity / 8 * k;
+        uint64_t capacity = residency->capacity - residency->capacity / 8 * k;
 
-        MPL_TRY(mpl_residency_first(r, prices, capacity, t.fast, t.kept));
-        MPL_TRY(
-            mpl_residency_near(r, prices, capacity, 4 * (uint64_t)r->n_uses, 0, t.fast, t.kept));
-        MPL_TRY(try_ways(r, &t, best));
+        MPL_TRY(mpl_residency_first(residency, prices, capacity, t.fast, t.kept));
+        MPL_TRY(mpl_residency_near(residency, prices, capacity, 4 * (uint64_t)residency->n_uses, 0,
+                                   t.fast, t.kept));
+        MPL_TRY(try_ways(residency, &t, best));
     }
 out:
-    mpl_timing_fini(r, &t);
+    mpl_timing_fini(residency, &t);
     return st;
 }
 
@@ -113,26 +115,27 @@ typedef struct intervals {
 } intervals;
 
 /* Raises what is proved of the intervals that begin at steps up to `last`. */
-static void prove(intervals *v, uint32_t last)
+static void prove(intervals *self, uint32_t last)
 {
-    const mpl_residency_problem *p = v->r->p;
+    const mpl_residency_problem *p = self->r->p;
     uint32_t n = p->n_steps;
 
     for (uint32_t s = 0; s < n; s++)
-        v->sum[s + 1] = v->sum[s] + v->price[s];
+        self->sum[s + 1] = self->sum[s] + self->price[s];
     for (uint32_t a = 0; a <= last; a++) {
-        int64_t parts = -(int64_t)(v->price[a] * v->r->room[a]);
+        int64_t parts = -(int64_t)(self->price[a] * self->r->room[a]);
 
-        for (uint32_t k = v->r->step_begin[a]; p->slow_price == 0 && k < v->r->step_begin[a + 1];
-             k++) /* they are there */
-            parts += (int64_t)(v->price[a] * v->r->size[v->r->owner[v->r->step_use[k]]]);
-        memset(v->passing, 0, n * sizeof *v->passing);
+        for (uint32_t k = self->r->step_begin[a];
+             p->slow_price == 0 && k < self->r->step_begin[a + 1]; k++) /* they are there */
+            parts +=
+                (int64_t)(self->price[a] * self->r->size[self->r->owner[self->r->step_use[k]]]);
+        memset(self->passing, 0, n * sizeof *self->passing);
         for (mpl_buffer b = 0; b < p->n; b++)
-            pass_behind(p, b, a, v->r->size[b], v->sum, v->passing);
+            pass_behind(p, b, a, self->r->size[b], self->sum, self->passing);
         for (uint32_t b = a + 1; b < n; b++) {
-            uint64_t *proved = &v->between[(size_t)a * n + b];
+            uint64_t *proved = &self->between[(size_t)a * n + b];
 
-            parts += v->passing[b] - (int64_t)(v->price[b] * v->r->room[b]);
+            parts += self->passing[b] - (int64_t)(self->price[b] * self->r->room[b]);
             if (parts > 0)
                 *proved = mpl_max_u64(*proved, (uint64_t)parts / MPL_PRICE_PARTS);
         }
@@ -140,40 +143,41 @@ static void prove(intervals *v, uint32_t last)
 }
 
 /* What steps cannot have in fast memory passes right before them, and nothing covers that. */
-static mpl_status prove_operands(intervals *v)
+static mpl_status prove_operands(intervals *self)
 {
-    mpl_residency *r = v->r;
+    mpl_residency *residency = self->r;
     uint64_t *fits = NULL;
 
-    MPL_PASS(mpl_residency_fit(r, &fits));
-    for (uint32_t s = 1; s < r->p->n_steps; s++) {
-        uint64_t *proved = &v->between[(size_t)(s - 1) * r->p->n_steps + s], need = 0, size = 0;
+    MPL_PASS(mpl_residency_fit(residency, &fits));
+    for (uint32_t s = 1; s < residency->p->n_steps; s++) {
+        uint64_t *proved = &self->between[(size_t)(s - 1) * residency->p->n_steps + s], need = 0,
+                 size = 0;
 
-        for (uint32_t k = r->step_begin[s]; k < r->step_begin[s + 1]; k++) {
-            need += r->p->bytes[r->owner[r->step_use[k]]];
-            size += r->size[r->owner[r->step_use[k]]];
+        for (uint32_t k = residency->step_begin[s]; k < residency->step_begin[s + 1]; k++) {
+            need += residency->p->bytes[residency->owner[residency->step_use[k]]];
+            size += residency->size[residency->owner[residency->step_use[k]]];
         }
         if (size > fits[s] && need > fits[s])
             *proved = mpl_max_u64(*proved, need - fits[s]);
     }
-    mpl_free(r->run->ctx, fits);
+    mpl_free(residency->run->ctx, fits);
     return MPL_OK;
 }
 
 /* Intervals one behind the other whose uncovered times add up to most. */
-static mpl_status add_intervals(const intervals *v, uint64_t *bound)
+static mpl_status add_intervals(const intervals *self, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
-    const mpl_residency_problem *p = v->r->p;
+    const mpl_residency_problem *p = self->r->p;
     uint32_t n = p->n_steps;
     uint64_t *best = NULL;
 
-    MPL_TRY(mpl_new(v->r->run->ctx, best, n));
+    MPL_TRY(mpl_new(self->r->run->ctx, best, n));
     for (uint32_t a = 0; a + 1 < n; a++) {
         uint64_t covered = 0;
 
         for (uint32_t b = a + 1; b < n; b++) {
-            uint64_t ns = mpl_residency_ns(p, v->between[(size_t)a * n + b]);
+            uint64_t ns = mpl_residency_ns(p, self->between[(size_t)a * n + b]);
 
             best[b] = mpl_max_u64(best[b], best[b - 1]);
             if (ns > covered)
@@ -183,26 +187,27 @@ static mpl_status add_intervals(const intervals *v, uint64_t *bound)
     }
     *bound = n > 0 ? best[n - 1] : 0;
 out:
-    mpl_free(v->r->run->ctx, best);
+    mpl_free(self->r->run->ctx, best);
     return st;
 }
 
 /* By the prices given, then, where that takes no long time, by one price at one step after another:
  * of a byte that passes once, or goes and comes. */
-static mpl_status bound_by_intervals(mpl_residency *r, const mpl_prices *q, uint64_t *bound)
+static mpl_status bound_by_intervals(mpl_residency *residency, const mpl_prices *prices,
+                                     uint64_t *bound)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = r->run->ctx;
-    uint32_t n = r->p->n_steps;
-    intervals v = {.r = r};
+    mpl_ctx *ctx = residency->run->ctx;
+    uint32_t n = residency->p->n_steps;
+    intervals v = {.r = residency};
 
     MPL_TRY(mpl_new_each(ctx, n, v.price, v.passing));
     MPL_TRY(mpl_new(ctx, v.sum, (size_t)n + 1));
     MPL_TRY(mpl_new(ctx, v.between, (size_t)n * n));
-    memcpy(v.price, q->price, n * sizeof *v.price);
+    memcpy(v.price, prices->price, n * sizeof *v.price);
     prove(&v, n - 1);
     memset(v.price, 0, n * sizeof *v.price);
-    for (uint32_t s = 0; (uint64_t)n * n * r->n_uses < MOST_WORK && s < n; s++)
+    for (uint32_t s = 0; (uint64_t)n * n * residency->n_uses < MOST_WORK && s < n; s++)
         for (uint32_t k = 1; k <= 2; k++) {
             v.price[s] = k * MPL_PRICE_PARTS;
             prove(&v, s);
@@ -216,24 +221,24 @@ out:
 }
 
 /* Prices of bytes that pass the channel: moved, or used in slow memory. */
-static mpl_status bound_stall(mpl_residency *r, uint64_t *bound)
+static mpl_status bound_stall(mpl_residency *residency, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
-    mpl_residency_problem bytes = *r->p;
-    mpl_residency own = *r;
+    mpl_residency_problem bytes = *residency->p;
+    mpl_residency own = *residency;
     mpl_prices prices = {0};
     uint64_t cost;
 
     bytes.move_price = 1;
-    bytes.slow_price = r->p->slow_price > 0;
+    bytes.slow_price = residency->p->slow_price > 0;
     own.p = &bytes;
     *bound = 0;
     MPL_TRY(mpl_prices_init(&own, &prices));
-    MPL_TRY(mpl_residency_belady(r->run->ctx, &bytes, &cost, NULL));
+    MPL_TRY(mpl_residency_belady(residency->run->ctx, &bytes, &cost, NULL));
     mpl_prices_rise(&own, RISE_ROUNDS, cost, &prices);
     if (prices.bound < UINT64_MAX)
         MPL_TRY(bound_by_intervals(&own, &prices, bound));
-    r->ticks = own.ticks;
+    residency->ticks = own.ticks;
 out:
     mpl_prices_fini(&own, &prices);
     return st;
@@ -241,35 +246,35 @@ out:
 
 /* ---- all ---- */
 
-static void take(mpl_residency *r, const mpl_timing *t, mpl_residency_plan *plan)
+static void take(mpl_residency *residency, const mpl_timing *timing, mpl_residency_plan *plan)
 {
-    memcpy(plan->fast, t->fast, r->n_uses);
-    memcpy(plan->kept, t->kept, r->n_uses);
-    memcpy(plan->place, t->place, r->n_uses * sizeof *plan->place);
-    plan->stall_ns = t->stall_ns;
+    memcpy(plan->fast, timing->fast, residency->n_uses);
+    memcpy(plan->kept, timing->kept, residency->n_uses);
+    memcpy(plan->place, timing->place, residency->n_uses * sizeof *plan->place);
+    plan->stall_ns = timing->stall_ns;
 }
 
-mpl_status mpl_residency_stall(mpl_residency *r, const mpl_prices *prices, uint64_t ticks,
+mpl_status mpl_residency_stall(mpl_residency *residency, const mpl_prices *prices, uint64_t ticks,
                                mpl_residency_plan *plan, mpl_timing *best)
 {
     mpl_timing given = {.fast = plan->fast, .kept = plan->kept, .place = plan->place};
     mpl_status st = MPL_OK;
 
-    MPL_TRY(mpl_new(r->run->ctx, r->slow_ns, r->p->n_steps));
-    MPL_TRY(mpl_new(r->run->ctx, given.move, 2 * (size_t)r->n_uses));
+    MPL_TRY(mpl_new(residency->run->ctx, residency->slow_ns, residency->p->n_steps));
+    MPL_TRY(mpl_new(residency->run->ctx, given.move, 2 * (size_t)residency->n_uses));
     best->stall_ns = UINT64_MAX;
-    MPL_TRY(bound_stall(r, &plan->stall_bound));
-    MPL_TRY(try_ways(r, &given, best));
-    MPL_TRY(try_capacities(r, prices, plan->stall_bound, best));
-    if (best->stall_ns > plan->stall_bound && r->n_uses <= MOST_TRIED_USES) {
+    MPL_TRY(bound_stall(residency, &plan->stall_bound));
+    MPL_TRY(try_ways(residency, &given, best));
+    MPL_TRY(try_capacities(residency, prices, plan->stall_bound, best));
+    if (best->stall_ns > plan->stall_bound && residency->n_uses <= MOST_TRIED_USES) {
         uint64_t bound;
 
-        MPL_TRY(mpl_residency_try_all(r, r->ticks + ticks, best, &bound));
+        MPL_TRY(mpl_residency_try_all(residency, residency->ticks + ticks, best, &bound));
         plan->stall_searched = bound > plan->stall_bound;
         plan->stall_bound = mpl_max_u64(bound, plan->stall_bound);
     }
-    take(r, best, plan);
+    take(residency, best, plan);
 out:
-    mpl_free(r->run->ctx, given.move);
+    mpl_free(residency->run->ctx, given.move);
     return st;
 }

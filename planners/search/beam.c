@@ -34,24 +34,25 @@ typedef struct beams {
     bool minimise;
 } beams;
 
-static bool is_over(beams *s)
+static bool is_over(beams *self)
 {
-    s->effort.by_clock = s->effort.by_clock || mpl_run_late(s->run);
-    return s->effort.by_clock || s->effort.ticks >= s->limit;
+    self->effort.by_clock = self->effort.by_clock || mpl_run_late(self->run);
+    return self->effort.by_clock || self->effort.ticks >= self->limit;
 }
 
 /* Runs one beam of each kind at one height, in the lap's ticks. */
-static mpl_status try_height(beams *s, mpl_exact_part *part, uint64_t cap, uint32_t lap)
+static mpl_status try_height(beams *self, mpl_exact_part *part, uint64_t cap, uint32_t lap)
 {
     uint64_t set_up = MPL_EXACT_BEAMS * (uint64_t)part->n * (FIRST_WIDTH << lap);
     uint64_t turn = FIRST_TURN << lap;
     mpl_exact_verdict verdict;
 
-    s->effort.ticks += set_up; /* the rows are made in any case */
-    if (is_over(s))
+    self->effort.ticks += set_up; /* the rows are made in any case */
+    if (is_over(self))
         return MPL_OK;
-    s->effort.tick_limit = mpl_min_u64(turn, s->limit - s->effort.ticks) + s->effort.ticks;
-    return mpl_exact_part_beam(part, cap, lap, &s->effort, &verdict);
+    self->effort.tick_limit =
+        mpl_min_u64(turn, self->limit - self->effort.ticks) + self->effort.ticks;
+    return mpl_exact_part_beam(part, cap, lap, &self->effort, &verdict);
 }
 
 static bool is_wide(const mpl_exact_part *part, uint32_t lap)
@@ -62,63 +63,63 @@ static bool is_wide(const mpl_exact_part *part, uint32_t lap)
            (width > (uint64_t)WIDTH_PER_ITEM * part->n || width * part->n > MOST_NUMBERS);
 }
 
-static mpl_status search_part(beams *s, mpl_exact_part *part, uint64_t floor, uint64_t capacity)
+static mpl_status search_part(beams *self, mpl_exact_part *part, uint64_t floor, uint64_t capacity)
 {
     uint64_t goal = mpl_max_u64(part->bound, floor);
 
-    if (!s->minimise && capacity != MPL_NO_CAPACITY)
+    if (!self->minimise && capacity != MPL_NO_CAPACITY)
         goal = mpl_max_u64(goal, capacity);
-    for (uint32_t lap = 0; part->height > goal && !is_wide(part, lap) && !is_over(s); lap++) {
+    for (uint32_t lap = 0; part->height > goal && !is_wide(part, lap) && !is_over(self); lap++) {
         uint64_t low = goal;
 
-        for (uint32_t step = 0; step < FIRST_STEPS + lap && low < part->height && !is_over(s);
+        for (uint32_t step = 0; step < FIRST_STEPS + lap && low < part->height && !is_over(self);
              step++) {
             uint64_t cap = mpl_exact_part_height_below(part, low + (part->height - low) / 2);
             uint64_t before = part->height;
 
             if (cap <= low || cap >= part->height)
                 break;
-            MPL_PASS(try_height(s, part, cap, lap));
+            MPL_PASS(try_height(self, part, cap, lap));
             low = part->height == before ? cap : low;
         }
-        if (part->height > goal && !is_over(s))
-            MPL_PASS(try_height(s, part, goal, lap));
+        if (part->height > goal && !is_over(self))
+            MPL_PASS(try_height(self, part, goal, lap));
     }
     return MPL_OK;
 }
 
 /* Improves a connected part, buffer[n], of a pool. *floor: a height that the pool has anyway. */
-static mpl_status improve(beams *s, uint32_t pool, const mpl_buffer *buffer, uint32_t n,
+static mpl_status improve(beams *self, uint32_t pool, const mpl_buffer *buffer, uint32_t n,
                           uint64_t *floor)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = s->run->ctx;
+    mpl_ctx *ctx = self->run->ctx;
     mpl_exact_part part = {0};
     mpl_buffer *own = NULL;
 
     MPL_TRY(mpl_new(ctx, own, n));
     memcpy(own, buffer, n * sizeof *own);
     part.ctx = ctx;
-    MPL_TRY(mpl_exact_part_init(ctx, s->p, own, n, &part));
+    MPL_TRY(mpl_exact_part_init(ctx, self->p, own, n, &part));
     for (uint32_t i = 0; i < n; i++) {
-        part.offset[i] = s->plan->offset[part.buffer[i]];
+        part.offset[i] = self->plan->offset[part.buffer[i]];
         part.height = mpl_max_u64(part.height, part.offset[i] + part.item[i].bytes);
     }
-    MPL_TRY(search_part(s, &part, *floor, s->p->pool_capacity[pool]));
+    MPL_TRY(search_part(self, &part, *floor, self->p->pool_capacity[pool]));
     *floor = mpl_max_u64(*floor, part.height);
     for (uint32_t i = 0; i < n; i++)
-        s->plan->offset[part.buffer[i]] = part.offset[i];
+        self->plan->offset[part.buffer[i]] = part.offset[i];
 out:
     mpl_exact_part_fini(&part);
     return st;
 }
 
 /* Improves all pools, cut where no buffer is alive across the step. */
-static mpl_status improve_all(beams *s)
+static mpl_status improve_all(beams *self)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = s->run->ctx;
-    const mpl_problem *p = s->p;
+    mpl_ctx *ctx = self->run->ctx;
+    const mpl_problem *p = self->p;
     mpl_buffer *order = NULL;
     uint64_t *key = NULL, floor = 0;
     uint32_t death = 0;
@@ -128,7 +129,7 @@ static mpl_status improve_all(beams *s)
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = (uint64_t)p->pool[b] << 32 | p->birth[b];
     MPL_TRY(mpl_sort_ids(ctx, p->n, order, key));
-    for (uint32_t begin = 0, i; begin < p->n && !is_over(s); begin = i) {
+    for (uint32_t begin = 0, i; begin < p->n && !is_over(self); begin = i) {
         uint32_t pool = p->pool[order[begin]];
 
         death = p->death[order[begin]];
@@ -138,7 +139,7 @@ static mpl_status improve_all(beams *s)
         if (begin == 0 || p->pool[order[begin - 1]] != pool)
             floor = 0;
         if (i - begin <= LARGEST_N)
-            MPL_TRY(improve(s, pool, order + begin, i - begin, &floor));
+            MPL_TRY(improve(self, pool, order + begin, i - begin, &floor));
     }
 out:
     mpl_free_each(ctx, order, key);

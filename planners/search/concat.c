@@ -17,9 +17,9 @@ extern const mpl_planner mpl_planner_exact;
 
 static int by_bound(const void *left, const void *right)
 {
-    const mpl_concat_choice *x = left, *y = right;
+    const mpl_concat_choice *choice = left, *y = right;
 
-    return mpl_concat_better(y, x) - mpl_concat_better(x, y);
+    return mpl_concat_better(y, choice) - mpl_concat_better(choice, y);
 }
 
 static void take(const mpl_concats *concats, uint32_t set, uint8_t *shared)

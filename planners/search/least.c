@@ -69,31 +69,32 @@ void mpl_least_free(mpl_ctx *ctx, mpl_least *least)
     mpl_free(ctx, least);
 }
 
-static uint64_t best_arena(const searcher *s)
+static uint64_t best_arena(const searcher *self)
 {
-    return s->best != NULL ? s->best->plan->peak_bytes : UINT64_MAX;
+    return self->best != NULL ? self->best->plan->peak_bytes : UINT64_MAX;
 }
 
 /* Whether to end: the bound is met, the budget or the time is spent, or the caller says so. */
-static bool is_over(searcher *s)
+static bool is_over(searcher *self)
 {
-    if (best_arena(s) <= s->bound)
+    if (best_arena(self) <= self->bound)
         return true;
-    if (!s->stopped && s->progress != NULL && !s->progress(s->arg, best_arena(s), s->bound))
-        s->stopped = true;
-    if (s->run->stop != NULL && *s->run->stop != 0)
-        s->stopped = true;
-    if (s->run->deadline_ns != INT64_MAX && mpl_clock_ns() >= s->run->deadline_ns)
-        s->late = true;
-    return s->stopped || s->late || s->ticks >= s->budget;
+    if (!self->stopped && self->progress != NULL &&
+        !self->progress(self->arg, best_arena(self), self->bound))
+        self->stopped = true;
+    if (self->run->stop != NULL && *self->run->stop != 0)
+        self->stopped = true;
+    if (self->run->deadline_ns != INT64_MAX && mpl_clock_ns() >= self->run->deadline_ns)
+        self->late = true;
+    return self->stopped || self->late || self->ticks >= self->budget;
 }
 
-static void raise_bound(searcher *s, uint64_t bound, const char *method)
+static void raise_bound(searcher *self, uint64_t bound, const char *method)
 {
-    if (bound <= s->bound)
+    if (bound <= self->bound)
         return;
-    s->bound = bound;
-    s->method = method;
+    self->bound = bound;
+    self->method = method;
 }
 
 /* ---- one trial ---- */
@@ -107,47 +108,48 @@ static mpl_status copy_bytes(mpl_ctx *ctx, uint8_t **out, const uint8_t *from, u
 }
 
 /* Keeps a trial's plan as the best. Takes problem, map and plan over. */
-static mpl_status keep(searcher *s, const trial *t, mpl_problem **p, mpl_value_map **map,
+static mpl_status keep(searcher *self, const trial *t, mpl_problem **p, mpl_value_map **map,
                        mpl_plan **plan)
 {
     mpl_status st = MPL_OK;
     mpl_least *one = NULL;
-    uint32_t n = s->g->n_ops;
+    uint32_t n = self->g->n_ops;
 
-    MPL_TRY(mpl_new(s->ctx, one, 1));
-    MPL_TRY(mpl_new(s->ctx, one->order, n));
+    MPL_TRY(mpl_new(self->ctx, one, 1));
+    MPL_TRY(mpl_new(self->ctx, one->order, n));
     if (n > 0)
         memcpy(one->order, t->order, n * sizeof *one->order);
-    MPL_TRY(copy_bytes(s->ctx, &one->shared, t->shared, n));
-    MPL_TRY(copy_bytes(s->ctx, &one->copied, t->copied, n));
+    MPL_TRY(copy_bytes(self->ctx, &one->shared, t->shared, n));
+    MPL_TRY(copy_bytes(self->ctx, &one->copied, t->copied, n));
     one->problem = *p, *p = NULL;
     one->problem->pool_capacity[0] = MPL_NO_CAPACITY;
     one->map = *map, *map = NULL;
     one->plan = *plan, *plan = NULL;
-    mpl_least_free(s->ctx, s->best);
-    s->best = one, one = NULL;
+    mpl_least_free(self->ctx, self->best);
+    self->best = one, one = NULL;
 out:
-    mpl_least_free(s->ctx, one);
+    mpl_least_free(self->ctx, one);
     return st;
 }
 
 /* The first placement, of an order of the least peak, gets half of the budget. */
-static void run_init(const searcher *s, mpl_run *run)
+static void run_init(const searcher *self, mpl_run *run)
 {
-    uint64_t left = s->budget > s->ticks ? s->budget - s->ticks : 0;
+    uint64_t left = self->budget > self->ticks ? self->budget - self->ticks : 0;
 
-    *run = mpl_run_default(s->ctx);
-    run->budget_ticks = mpl_max_u64(left / (s->best == NULL ? 2 : 16) + 1, mpl_min_u64(TURN, left));
-    run->seed = s->run->seed;
-    run->deadline_ns = s->run->deadline_ns;
-    run->watch = &s->watch;
+    *run = mpl_run_default(self->ctx);
+    run->budget_ticks =
+        mpl_max_u64(left / (self->best == NULL ? 2 : 16) + 1, mpl_min_u64(TURN, left));
+    run->seed = self->run->seed;
+    run->deadline_ns = self->run->deadline_ns;
+    run->watch = &self->watch;
 }
 
 /* Places a trial whose peak may be below the best plan; keeps the plan if it is lower. */
-static mpl_status place(searcher *s, trial *t)
+static mpl_status place(searcher *self, trial *t)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options o = s->options;
+    mpl_problem_options o = self->options;
     mpl_problem *p = NULL;
     mpl_value_map *map = NULL;
     mpl_plan *plan = NULL;
@@ -160,14 +162,14 @@ static mpl_status place(searcher *s, trial *t)
     o.concat_shared = t->shared;
     o.split_copied = t->copied;
     o.capacity = t->capacity;
-    MPL_TRY(mpl_problem_from_graph(s->ctx, s->g, t->order, &o, &p, &map));
-    MPL_TRY(mpl_lower_bound(s->ctx, p, 0, &bound, NULL));
-    s->ticks += p->n;
-    if (bound >= best_arena(s))
+    MPL_TRY(mpl_problem_from_graph(self->ctx, self->g, t->order, &o, &p, &map));
+    MPL_TRY(mpl_lower_bound(self->ctx, p, 0, &bound, NULL));
+    self->ticks += p->n;
+    if (bound >= best_arena(self))
         goto out;
-    run_init(s, &run);
+    run_init(self, &run);
     st = mpl_planner_run(t->planner, &run, p, &plan);
-    s->ticks += run.ticks;
+    self->ticks += run.ticks;
     if (st == MPL_ELIMIT) { /* nothing found, nothing refuted */
         t->decided = false;
         st = MPL_OK;
@@ -178,79 +180,79 @@ static mpl_status place(searcher *s, trial *t)
     if (plan->claim == MPL_INFEASIBLE)
         goto out;
     t->arena = plan->peak_bytes;
-    if (t->arena < best_arena(s))
-        MPL_TRY(keep(s, t, &p, &map, &plan));
+    if (t->arena < best_arena(self))
+        MPL_TRY(keep(self, t, &p, &map, &plan));
 out:
-    mpl_plan_free(s->ctx, plan);
-    mpl_problem_free(s->ctx, p);
-    mpl_value_map_free(s->ctx, map);
+    mpl_plan_free(self->ctx, plan);
+    mpl_problem_free(self->ctx, p);
+    mpl_value_map_free(self->ctx, map);
     return st;
 }
 
 /* Places `order` with its concats as `how` says. */
-static mpl_status place_order(searcher *s, const mpl_op *order, mpl_concat how,
+static mpl_status place_order(searcher *self, const mpl_op *order, mpl_concat how,
                               const mpl_planner *planner)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options o = s->options;
+    mpl_problem_options o = self->options;
     mpl_concats *concats = NULL;
     mpl_concat_found found;
-    trial t = {order, s->shared, s->copied, MPL_NO_CAPACITY, planner, 0, false};
+    trial t = {order, self->shared, self->copied, MPL_NO_CAPACITY, planner, 0, false};
 
     o.concat = how;
-    memset(s->copied, 0, s->g->n_ops);
+    memset(self->copied, 0, self->g->n_ops);
     if (how == MPL_CONCAT_AUTO) {
-        MPL_TRY(mpl_concat_decide(s->ctx, s->g, order, &o, s->shared, &found));
-        s->ticks += found.ticks;
+        MPL_TRY(mpl_concat_decide(self->ctx, self->g, order, &o, self->shared, &found));
+        self->ticks += found.ticks;
     } else {
-        MPL_TRY(mpl_concats_new(s->ctx, s->g, order, &o, &concats));
-        memcpy(s->shared, concats->shared, s->g->n_ops);
+        MPL_TRY(mpl_concats_new(self->ctx, self->g, order, &o, &concats));
+        memcpy(self->shared, concats->shared, self->g->n_ops);
     }
-    MPL_TRY(place(s, &t));
+    MPL_TRY(place(self, &t));
 out:
-    mpl_concats_free(s->ctx, concats);
+    mpl_concats_free(self->ctx, concats);
     return st;
 }
 
 /* ---- choices ---- */
 
-static bool is_split(const searcher *s, mpl_op op)
+static bool is_split(const searcher *self, mpl_op op)
 {
-    mpl_op_kind kind = (mpl_op_kind)s->g->op_kind[op];
+    mpl_op_kind kind = (mpl_op_kind)self->g->op_kind[op];
 
-    return s->copy_splits && s->options.views && s->g->n_blocks == 1 &&
+    return self->copy_splits && self->options.views && self->g->n_blocks == 1 &&
            (kind == MPL_OP_split || kind == MPL_OP_slice);
 }
 
-/* The concats that can share while the splits in s->copied copy: concat[n_concats]. With --concat
- * share they are not free: all of them share. */
-static mpl_status find_concats(searcher *s)
+/* The concats that can share while the splits in self->copied copy: concat[n_concats]. With
+ * --concat share they are not free: all of them share. */
+static mpl_status find_concats(searcher *self)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options o = s->options;
+    mpl_problem_options o = self->options;
     mpl_concats *concats = NULL;
 
-    o.concat = s->options.concat == MPL_CONCAT_COPY ? MPL_CONCAT_COPY : MPL_CONCAT_SHARE;
-    o.split_copied = s->copied;
-    MPL_TRY(mpl_concats_new(s->ctx, s->g, NULL, &o, &concats));
-    s->n_concats = 0;
-    for (mpl_op op = 0; op < s->g->n_ops; op++) {
-        s->shared[op] = concats->shared[op];
-        if (concats->shared[op] && s->options.concat == MPL_CONCAT_AUTO)
-            s->concat[s->n_concats++] = op;
+    o.concat = self->options.concat == MPL_CONCAT_COPY ? MPL_CONCAT_COPY : MPL_CONCAT_SHARE;
+    o.split_copied = self->copied;
+    MPL_TRY(mpl_concats_new(self->ctx, self->g, NULL, &o, &concats));
+    self->n_concats = 0;
+    for (mpl_op op = 0; op < self->g->n_ops; op++) {
+        self->shared[op] = concats->shared[op];
+        if (concats->shared[op] && self->options.concat == MPL_CONCAT_AUTO)
+            self->concat[self->n_concats++] = op;
     }
 out:
-    mpl_concats_free(s->ctx, concats);
+    mpl_concats_free(self->ctx, concats);
     return st;
 }
 
-static mpl_status find_choices(searcher *s)
+static mpl_status find_choices(searcher *self)
 {
-    MPL_PASS(mpl_new_each(s->ctx, s->g->n_ops, s->concat, s->split));
-    for (mpl_op op = 0; op < s->g->n_ops; op++)
-        if (is_split(s, op))
-            s->split[s->n_splits++] = op;
-    return find_concats(s);
+    MPL_PASS(mpl_new_each(self->ctx, self->g->n_ops, self->concat, self->split));
+    for (mpl_op op = 0; op < self->g->n_ops; op++)
+        if (is_split(self, op))
+            self->split[self->n_splits++] = op;
+    return find_concats(self);
 }
 
 static void choose(uint8_t *flag, const mpl_op *op, uint32_t n, uint32_t set)
@@ -261,49 +263,49 @@ static void choose(uint8_t *flag, const mpl_op *op, uint32_t n, uint32_t set)
 
 typedef mpl_status visit(searcher *s);
 
-/* Visits every choice: s->shared and s->copied. Choices that are too many stay open. */
-static mpl_status visit_choices(searcher *s, visit *each)
+/* Visits every choice: self->shared and self->copied. Choices that are too many stay open. */
+static mpl_status visit_choices(searcher *self, visit *each)
 {
-    s->is_open = s->is_open || s->n_splits > MOST_CHOICES;
-    for (uint32_t copied = 0; !s->is_open && copied >> s->n_splits == 0; copied++) {
-        choose(s->copied, s->split, s->n_splits, copied);
-        MPL_PASS(find_concats(s));
-        s->is_open = s->is_open || s->n_concats > MOST_CHOICES;
-        for (uint32_t shared = 0; !s->is_open && shared >> s->n_concats == 0; shared++) {
-            choose(s->shared, s->concat, s->n_concats, shared);
-            MPL_PASS(each(s));
-            if (is_over(s))
-                s->is_open = true;
+    self->is_open = self->is_open || self->n_splits > MOST_CHOICES;
+    for (uint32_t copied = 0; !self->is_open && copied >> self->n_splits == 0; copied++) {
+        choose(self->copied, self->split, self->n_splits, copied);
+        MPL_PASS(find_concats(self));
+        self->is_open = self->is_open || self->n_concats > MOST_CHOICES;
+        for (uint32_t shared = 0; !self->is_open && shared >> self->n_concats == 0; shared++) {
+            choose(self->shared, self->concat, self->n_concats, shared);
+            MPL_PASS(each(self));
+            if (is_over(self))
+                self->is_open = true;
         }
     }
     return MPL_OK;
 }
 
-/* Places every order under the choice in s->shared and s->copied that may need less. */
-static mpl_status list_orders(searcher *s)
+/* Places every order under the choice in self->shared and self->copied that may need less. */
+static mpl_status list_orders(searcher *self)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options o = s->options;
+    mpl_problem_options o = self->options;
     mpl_order_list *list = NULL;
     bool found = true, ended = false;
 
     o.concat = MPL_CONCAT_AUTO;
-    o.concat_shared = s->shared;
-    o.split_copied = s->copied;
-    MPL_TRY(mpl_order_list_new(s->ctx, s->g, &o, s->best->order, &list));
-    while (found && !is_over(s)) {
-        trial t = {s->order, s->shared, s->copied, 0, &mpl_planner_exact, 0, false};
+    o.concat_shared = self->shared;
+    o.split_copied = self->copied;
+    MPL_TRY(mpl_order_list_new(self->ctx, self->g, &o, self->best->order, &list));
+    while (found && !is_over(self)) {
+        trial t = {self->order, self->shared, self->copied, 0, &mpl_planner_exact, 0, false};
 
-        MPL_TRY(mpl_order_list_next(list, best_arena(s) - 1 + s->rest, s->budget, &s->ticks,
-                                    s->order, &found, &ended));
+        MPL_TRY(mpl_order_list_next(list, best_arena(self) - 1 + self->rest, self->budget,
+                                    &self->ticks, self->order, &found, &ended));
         /* A plan within the capacity ends the search, but the order may have a better one. */
-        for (t.arena = 0; found && t.arena != UINT64_MAX && !is_over(s);) {
-            t.capacity = best_arena(s) - 1;
-            MPL_TRY(place(s, &t));
-            s->is_open = s->is_open || (!t.decided && t.arena == UINT64_MAX);
+        for (t.arena = 0; found && t.arena != UINT64_MAX && !is_over(self);) {
+            t.capacity = best_arena(self) - 1;
+            MPL_TRY(place(self, &t));
+            self->is_open = self->is_open || (!t.decided && t.arena == UINT64_MAX);
         }
     }
-    s->is_open = s->is_open || !ended;
+    self->is_open = self->is_open || !ended;
 out:
     mpl_order_list_free(list);
     return st;
@@ -330,31 +332,32 @@ static bool is_first(const mpl_graph *g, mpl_op op)
 
 /* Parallel safety: every order is safe. What the first operation reads is born with its output, so
  * it may not be overwritten: each that can be the first is tried, where inputs are planned. */
-static mpl_status place_choice(searcher *s)
+static mpl_status place_choice(searcher *self)
 {
-    trial t = {s->order, s->shared, s->copied, MPL_NO_CAPACITY, &mpl_planner_exact, 0, false};
-    bool all = s->options.in_place && !(s->options.pin_inputs && s->options.pin_weights);
+    trial t = {self->order, self->shared, self->copied, MPL_NO_CAPACITY, &mpl_planner_exact,
+               0,           false};
+    bool all = self->options.in_place && !(self->options.pin_inputs && self->options.pin_weights);
 
-    for (mpl_op op = 0; op < s->g->n_ops; op++) {
-        if (all ? !is_first(s->g, op) : op > 0)
+    for (mpl_op op = 0; op < self->g->n_ops; op++) {
+        if (all ? !is_first(self->g, op) : op > 0)
             continue;
         if (all)
-            move_to_front(s->order, op);
-        MPL_PASS(place(s, &t));
-        s->is_open = s->is_open || !t.decided;
-        if (is_over(s))
+            move_to_front(self->order, op);
+        MPL_PASS(place(self, &t));
+        self->is_open = self->is_open || !t.decided;
+        if (is_over(self))
             break;
     }
     return MPL_OK;
 }
 
 /* Tries every choice, with every order where orders matter. */
-static mpl_status list_all(searcher *s)
+static mpl_status list_all(searcher *self)
 {
-    memcpy(s->order, s->best->order, s->g->n_ops * sizeof *s->order);
-    MPL_PASS(visit_choices(s, s->options.parallel ? place_choice : list_orders));
-    if (!s->is_open)
-        raise_bound(s, best_arena(s), "orders");
+    memcpy(self->order, self->best->order, self->g->n_ops * sizeof *self->order);
+    MPL_PASS(visit_choices(self, self->options.parallel ? place_choice : list_orders));
+    if (!self->is_open)
+        raise_bound(self, best_arena(self), "orders");
     return MPL_OK;
 }
 
@@ -442,89 +445,90 @@ static void shake(const mpl_graph *g, mpl_rng *rng, mpl_op *order, uint32_t *pla
 }
 
 /* Moves operations or changes choices, and places the result, in turns. */
-static mpl_status alternate(searcher *s, uint64_t rounds)
+static mpl_status alternate(searcher *self, uint64_t rounds)
 {
     mpl_status st = MPL_OK;
     uint32_t *place_of = NULL;
-    mpl_rng rng = mpl_rng_of(s->run->seed);
+    mpl_rng rng = mpl_rng_of(self->run->seed);
 
-    MPL_TRY(mpl_new(s->ctx, place_of, s->g->n_ops));
-    for (uint64_t i = 0; i < rounds && !is_over(s); i++) {
-        trial t = {s->order, s->shared, s->copied, MPL_NO_CAPACITY, &mpl_planner_portfolio, 0, 0};
+    MPL_TRY(mpl_new(self->ctx, place_of, self->g->n_ops));
+    for (uint64_t i = 0; i < rounds && !is_over(self); i++) {
+        trial t = {
+            self->order, self->shared, self->copied, MPL_NO_CAPACITY, &mpl_planner_portfolio, 0, 0};
 
-        memcpy(s->order, s->best->order, s->g->n_ops * sizeof *s->order);
-        memcpy(s->shared, s->best->shared, s->g->n_ops);
-        memcpy(s->copied, s->best->copied, s->g->n_ops);
-        if (s->n_splits + s->n_concats > 0 && mpl_rng_below(&rng, 2) == 0) {
-            uint32_t which = (uint32_t)mpl_rng_below(&rng, s->n_splits + s->n_concats);
+        memcpy(self->order, self->best->order, self->g->n_ops * sizeof *self->order);
+        memcpy(self->shared, self->best->shared, self->g->n_ops);
+        memcpy(self->copied, self->best->copied, self->g->n_ops);
+        if (self->n_splits + self->n_concats > 0 && mpl_rng_below(&rng, 2) == 0) {
+            uint32_t which = (uint32_t)mpl_rng_below(&rng, self->n_splits + self->n_concats);
 
-            if (which < s->n_splits)
-                s->copied[s->split[which]] ^= 1;
+            if (which < self->n_splits)
+                self->copied[self->split[which]] ^= 1;
             else
-                s->shared[s->concat[which - s->n_splits]] ^= 1;
+                self->shared[self->concat[which - self->n_splits]] ^= 1;
         } else {
             for (uint64_t moves = 1 + mpl_rng_below(&rng, 3); moves > 0; moves--)
-                shake(s->g, &rng, s->order, place_of);
+                shake(self->g, &rng, self->order, place_of);
         }
-        MPL_TRY(place(s, &t));
+        MPL_TRY(place(self, &t));
     }
 out:
-    mpl_free(s->ctx, place_of);
+    mpl_free(self->ctx, place_of);
     return st;
 }
 
 /* ---- bounds ---- */
 
 /* Most bytes of its last slot that a buffer may leave unused. */
-static uint64_t most_rest(const searcher *s)
+static uint64_t most_rest(const searcher *self)
 {
-    uint64_t mask = s->options.align - 1, most = 0;
+    uint64_t mask = self->options.align - 1, most = 0;
 
-    for (mpl_value v = 0; v < s->g->n_values; v++)
-        most = mpl_max_u64(most, -s->g->value_bytes[v] & mask);
-    for (mpl_op op = 0; op < s->g->n_ops && s->options.op_workspace_bytes != NULL; op++)
-        most = mpl_max_u64(most, -s->options.op_workspace_bytes[op] & mask);
+    for (mpl_value v = 0; v < self->g->n_values; v++)
+        most = mpl_max_u64(most, -self->g->value_bytes[v] & mask);
+    for (mpl_op op = 0; op < self->g->n_ops && self->options.op_workspace_bytes != NULL; op++)
+        most = mpl_max_u64(most, -self->options.op_workspace_bytes[op] & mask);
     return most;
 }
 
 /* Tries to prove the best plan the least, where only the last slot's unused bytes are in question.
  */
-static mpl_status prove_rest(searcher *s, const mpl_op *order, uint64_t slots)
+static mpl_status prove_rest(searcher *self, const mpl_op *order, uint64_t slots)
 {
-    mpl_order_run run = *s->run;
+    mpl_order_run run = *self->run;
     bool proved;
 
-    if (s->best == NULL || best_arena(s) > slots || is_over(s))
+    if (self->best == NULL || best_arena(self) > slots || is_over(self))
         return MPL_OK;
-    run.options = &s->options;
-    run.budget_ticks = s->budget / 32 + 1;
-    run.copy_splits = s->copy_splits;
-    MPL_PASS(mpl_order_arena_holds(&run, s->g, order, best_arena(s), &proved));
-    s->ticks += run.ticks;
+    run.options = &self->options;
+    run.budget_ticks = self->budget / 32 + 1;
+    run.copy_splits = self->copy_splits;
+    MPL_PASS(mpl_order_arena_holds(&run, self->g, order, best_arena(self), &proved));
+    self->ticks += run.ticks;
     if (proved)
-        raise_bound(s, best_arena(s), "cut");
+        raise_bound(self, best_arena(self), "cut");
     return MPL_OK;
 }
 
 /* Searches for the least peak of the relaxed model, where values take whole multiples of `align`.
  * order[n_ops]: of that peak, or the best found. *slots: its bound, in multiples of `align`. */
-static mpl_status least_peak(searcher *s, uint32_t align, uint64_t budget, mpl_op *order,
+static mpl_status least_peak(searcher *self, uint32_t align, uint64_t budget, mpl_op *order,
                              uint64_t *slots)
 {
-    mpl_order_run peak = *s->run;
-    mpl_problem_options o = s->options;
-    uint64_t rest = align > 1 ? s->rest : 0;
+    mpl_order_run peak = *self->run;
+    mpl_problem_options o = self->options;
+    uint64_t rest = align > 1 ? self->rest : 0;
 
     o.align = align;
     peak.options = &o;
     peak.budget_ticks = budget;
     peak.n_params = 0;
-    peak.copy_splits = s->copy_splits;
-    MPL_PASS(mpl_order_make(&peak, mpl_order_find("least_peak"), s->g, order));
-    s->ticks += peak.ticks;
-    s->late = s->late || peak.stopped_by_clock;
-    s->scope = peak.scope;
-    raise_bound(s, peak.bound_bytes > rest ? peak.bound_bytes - rest : 0, peak.method);
+    peak.copy_splits = self->copy_splits;
+    MPL_PASS(mpl_order_make(&peak, mpl_order_find("least_peak"), self->g, order));
+    self->ticks += peak.ticks;
+    self->late = self->late || peak.stopped_by_clock;
+    self->scope = peak.scope;
+    raise_bound(self, peak.bound_bytes > rest ? peak.bound_bytes - rest : 0, peak.method);
     *slots = peak.bound_bytes;
     return MPL_OK;
 }
@@ -532,94 +536,95 @@ static mpl_status least_peak(searcher *s, uint32_t align, uint64_t budget, mpl_o
 /* ---- all of it ---- */
 
 /* The plans that fix one freedom or another: none of them is to be below the result. */
-static mpl_status place_plain(searcher *s)
+static mpl_status place_plain(searcher *self)
 {
     mpl_status st = MPL_OK;
     static const char *const orders[] = {"given", "greedy", "dfs"};
     mpl_op *order = NULL;
 
-    MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
-    for (size_t i = 0; i < sizeof orders / sizeof *orders && !is_over(s); i++) {
-        MPL_TRY(mpl_order_of(s->ctx, s->g, mpl_order_find(orders[i]), order));
-        MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
-        if (s->options.concat == MPL_CONCAT_AUTO && s->n_concats > 0)
-            MPL_TRY(place_order(s, order, MPL_CONCAT_COPY, &mpl_planner_portfolio));
-        if (s->options.parallel && s->options.op_stream == NULL && s->g->n_blocks == 1)
+    MPL_TRY(mpl_new(self->ctx, order, self->g->n_ops));
+    for (size_t i = 0; i < sizeof orders / sizeof *orders && !is_over(self); i++) {
+        MPL_TRY(mpl_order_of(self->ctx, self->g, mpl_order_find(orders[i]), order));
+        MPL_TRY(place_order(self, order, self->options.concat, &mpl_planner_portfolio));
+        if (self->options.concat == MPL_CONCAT_AUTO && self->n_concats > 0)
+            MPL_TRY(place_order(self, order, MPL_CONCAT_COPY, &mpl_planner_portfolio));
+        if (self->options.parallel && self->options.op_stream == NULL && self->g->n_blocks == 1)
             break;
     }
 out:
-    mpl_free(s->ctx, order);
+    mpl_free(self->ctx, order);
     return st;
 }
 
 /* Where the time was over before the first plan. */
-static mpl_status place_given(searcher *s)
+static mpl_status place_given(searcher *self)
 {
-    MPL_PASS(mpl_order_of(s->ctx, s->g, mpl_order_find("given"), s->order));
-    return place_order(s, s->order,
-                       s->options.concat == MPL_CONCAT_SHARE ? MPL_CONCAT_SHARE : MPL_CONCAT_COPY,
+    MPL_PASS(mpl_order_of(self->ctx, self->g, mpl_order_find("given"), self->order));
+    return place_order(self, self->order,
+                       self->options.concat == MPL_CONCAT_SHARE ? MPL_CONCAT_SHARE
+                                                                : MPL_CONCAT_COPY,
                        &mpl_planner_greedy_size);
 }
 
-static mpl_status search_serial(searcher *s, uint64_t rounds)
+static mpl_status search_serial(searcher *self, uint64_t rounds)
 {
     mpl_status st = MPL_OK;
     mpl_op *order = NULL;
 
     uint64_t slots, bytes;
 
-    MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
-    MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order, &slots));
-    MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
-    if (s->g->n_blocks == 1)
-        MPL_TRY(prove_rest(s, order, slots));
-    if (!is_over(s) && s->rest > 0)
-        MPL_TRY(least_peak(s, 1, s->budget / 4 + 1, order, &bytes));
-    if (!is_over(s))
-        MPL_TRY(place_plain(s));
-    if (is_over(s))
+    MPL_TRY(mpl_new(self->ctx, order, self->g->n_ops));
+    MPL_TRY(least_peak(self, self->options.align, self->budget / 2 + 1, order, &slots));
+    MPL_TRY(place_order(self, order, self->options.concat, &mpl_planner_portfolio));
+    if (self->g->n_blocks == 1)
+        MPL_TRY(prove_rest(self, order, slots));
+    if (!is_over(self) && self->rest > 0)
+        MPL_TRY(least_peak(self, 1, self->budget / 4 + 1, order, &bytes));
+    if (!is_over(self))
+        MPL_TRY(place_plain(self));
+    if (is_over(self))
         goto out;
-    if (s->g->n_ops > MPL_ORDER_LIST_MOST || s->g->n_blocks > 1)
-        s->is_open = true;
+    if (self->g->n_ops > MPL_ORDER_LIST_MOST || self->g->n_blocks > 1)
+        self->is_open = true;
     else
-        MPL_TRY(list_all(s));
-    if (s->is_open)
-        MPL_TRY(alternate(s, rounds));
+        MPL_TRY(list_all(self));
+    if (self->is_open)
+        MPL_TRY(alternate(self, rounds));
 out:
-    mpl_free(s->ctx, order);
+    mpl_free(self->ctx, order);
     return st;
 }
 
 /* Under streams, each operation stays on its stream, and the order within them is free. Nothing is
  * below the least arena of the serial problem: what holds for streams holds for their order. */
-static mpl_status search_parallel(searcher *s, uint64_t rounds)
+static mpl_status search_parallel(searcher *self, uint64_t rounds)
 {
     mpl_status st = MPL_OK;
     mpl_op *order = NULL;
     uint64_t slots, bytes;
     bool differ;
 
-    MPL_TRY(place_plain(s));
-    if (s->options.op_stream == NULL && s->n_splits + s->n_concats == 0 &&
-        (s->options.pin_inputs || !s->options.in_place) && s->g->n_blocks == 1)
-        raise_bound(s, s->best->plan->bound_bytes, "antichain");
-    if (is_over(s))
+    MPL_TRY(place_plain(self));
+    if (self->options.op_stream == NULL && self->n_splits + self->n_concats == 0 &&
+        (self->options.pin_inputs || !self->options.in_place) && self->g->n_blocks == 1)
+        raise_bound(self, self->best->plan->bound_bytes, "antichain");
+    if (is_over(self))
         goto out;
-    MPL_TRY(mpl_new(s->ctx, order, s->g->n_ops));
-    s->options.parallel = false; /* a plan for all executions is one for each order */
-    MPL_TRY(least_peak(s, s->options.align, s->budget / 2 + 1, order, &slots));
-    if (s->g->n_blocks > 1 && s->rest > 0)
-        MPL_TRY(least_peak(s, 1, s->budget / 4 + 1, order, &bytes));
-    s->options.parallel = true;
-    differ = s->options.op_stream != NULL || s->g->n_blocks > 1; /* orders, for all that */
-    if (!differ && !is_over(s))
-        MPL_TRY(list_all(s));
-    if (differ && !is_over(s))
-        MPL_TRY(place_order(s, order, s->options.concat, &mpl_planner_portfolio));
-    if (differ && !is_over(s))
-        MPL_TRY(alternate(s, rounds));
+    MPL_TRY(mpl_new(self->ctx, order, self->g->n_ops));
+    self->options.parallel = false; /* a plan for all executions is one for each order */
+    MPL_TRY(least_peak(self, self->options.align, self->budget / 2 + 1, order, &slots));
+    if (self->g->n_blocks > 1 && self->rest > 0)
+        MPL_TRY(least_peak(self, 1, self->budget / 4 + 1, order, &bytes));
+    self->options.parallel = true;
+    differ = self->options.op_stream != NULL || self->g->n_blocks > 1; /* orders, for all that */
+    if (!differ && !is_over(self))
+        MPL_TRY(list_all(self));
+    if (differ && !is_over(self))
+        MPL_TRY(place_order(self, order, self->options.concat, &mpl_planner_portfolio));
+    if (differ && !is_over(self))
+        MPL_TRY(alternate(self, rounds));
 out:
-    mpl_free(s->ctx, order);
+    mpl_free(self->ctx, order);
     return st;
 }
 

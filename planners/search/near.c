@@ -26,9 +26,9 @@ typedef struct lying {
     uint32_t death;
 } lying;
 
-static bool is_across(const lying *l, uint64_t from, uint64_t end)
+static bool is_across(const lying *self, uint64_t from, uint64_t end)
 {
-    return l->from < end && from < l->end;
+    return self->from < end && from < self->end;
 }
 
 typedef struct nearer {
@@ -74,29 +74,29 @@ static mpl_status sorted_names(mpl_ctx *ctx, const mpl_problem *p, named **list)
 }
 
 /* Takes over the offsets of buffers of the same name; lists without names go by id. */
-static mpl_status take_old(nearer *s, const mpl_problem *q, const mpl_plan *plan)
+static mpl_status take_old(nearer *self, const mpl_problem *q, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     named *mine = NULL, *theirs = NULL;
 
     if (p->buffer_name == NULL || q->buffer_name == NULL) {
         for (mpl_buffer b = 0; b < p->n && b < q->n; b++)
-            s->old[b] = p->pool[b] == q->pool[b] ? plan->offset[b] : MPL_UNFIXED;
+            self->old[b] = p->pool[b] == q->pool[b] ? plan->offset[b] : MPL_UNFIXED;
         return MPL_OK;
     }
-    MPL_TRY(sorted_names(s->run->ctx, p, &mine));
-    MPL_TRY(sorted_names(s->run->ctx, q, &theirs));
+    MPL_TRY(sorted_names(self->run->ctx, p, &mine));
+    MPL_TRY(sorted_names(self->run->ctx, q, &theirs));
     for (uint32_t i = 0, k = 0; i < p->n && k < q->n;) {
         int order = strcmp(mine[i].name, theirs[k].name);
 
         if (order == 0 && mine[i].pool == theirs[k].pool)
-            s->old[mine[i].id] = plan->offset[theirs[k].id];
+            self->old[mine[i].id] = plan->offset[theirs[k].id];
         i += order <= 0;
         k += order >= 0;
     }
 out:
-    mpl_free_each(s->run->ctx, mine, theirs);
+    mpl_free_each(self->run->ctx, mine, theirs);
     return st;
 }
 
@@ -118,18 +118,19 @@ static bool overlaps(const mpl_problem *p, mpl_buffer b, uint64_t at, mpl_buffer
 }
 
 /* The same, where `other` lies. */
-static bool meets(const nearer *s, mpl_buffer b, uint64_t at, mpl_buffer other)
+static bool meets(const nearer *self, mpl_buffer b, uint64_t at, mpl_buffer other)
 {
-    return other != b && s->at[other] != MPL_UNFIXED && overlaps(s->p, b, at, other, s->at[other]);
+    return other != b && self->at[other] != MPL_UNFIXED &&
+           overlaps(self->p, b, at, other, self->at[other]);
 }
 
 /* Whether b may lie at `at`: aligned, and within the limit. */
-static bool is_within(const nearer *s, mpl_buffer b, uint64_t at)
+static bool is_within(const nearer *self, mpl_buffer b, uint64_t at)
 {
     uint64_t end;
 
-    return at % s->p->align[b] == 0 && mpl_add_bytes(at, s->p->bytes[b], &end) &&
-           end <= s->limit[s->p->pool[b]];
+    return at % self->p->align[b] == 0 && mpl_add_bytes(at, self->p->bytes[b], &end) &&
+           end <= self->limit[self->p->pool[b]];
 }
 
 static bool is_fixed(const mpl_problem *p, mpl_buffer b)
@@ -140,9 +141,9 @@ static bool is_fixed(const mpl_problem *p, mpl_buffer b)
 /* ---- buffers in the way at the wanted offsets ---- */
 
 /* The offset wanted for b: its fixed one, or else its old one. */
-static uint64_t wanted(const nearer *s, mpl_buffer b)
+static uint64_t wanted(const nearer *self, mpl_buffer b)
 {
-    return is_fixed(s->p, b) ? s->p->fixed[b] : s->old[b];
+    return is_fixed(self->p, b) ? self->p->fixed[b] : self->old[b];
 }
 
 typedef struct pair {
@@ -150,28 +151,29 @@ typedef struct pair {
 } pair;
 
 /* clash lists both members of each pair. */
-static mpl_status both_ways(nearer *s, const pair *of, size_t n)
+static mpl_status both_ways(nearer *self, const pair *of, size_t n)
 {
-    uint32_t *begin = s->clash_begin;
+    uint32_t *begin = self->clash_begin;
 
     if (n > UINT32_MAX / 2)
-        return MPL_REFUSE(s->run->ctx, "more than 2^31 pairs of buffers are in each other's way");
-    MPL_PASS(mpl_new(s->run->ctx, s->clash, 2 * n));
+        return MPL_REFUSE(self->run->ctx,
+                          "more than 2^31 pairs of buffers are in each other's way");
+    MPL_PASS(mpl_new(self->run->ctx, self->clash, 2 * n));
     for (size_t i = 0; i < n; i++)
         begin[of[i].a]++, begin[of[i].b]++;
-    for (uint32_t b = 0; b < s->p->n; b++)
+    for (uint32_t b = 0; b < self->p->n; b++)
         begin[b + 1] += begin[b];
     for (size_t i = 0; i < n; i++)
-        s->clash[--begin[of[i].a]] = of[i].b, s->clash[--begin[of[i].b]] = of[i].a;
+        self->clash[--begin[of[i].a]] = of[i].b, self->clash[--begin[of[i].b]] = of[i].a;
     return MPL_OK;
 }
 
 /* Finds the pairs in order of birth, each buffer among those that have not died; under parallel
  * among all. */
-static mpl_status list_clashes(nearer *s)
+static mpl_status list_clashes(nearer *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     mpl_buffer *order = NULL;
     lying *alive = NULL;
     pair *found = NULL;
@@ -179,19 +181,19 @@ static mpl_status list_clashes(nearer *s)
     size_t n_found = 0, cap = 0;
     uint32_t n_alive = 0;
 
-    MPL_TRY(mpl_new_each(s->run->ctx, p->n, order, alive, key));
+    MPL_TRY(mpl_new_each(self->run->ctx, p->n, order, alive, key));
     mpl_ids_ascending(p->n, order);
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = p->before != NULL ? 0 : p->birth[b];
-    MPL_TRY(mpl_sort_ids(s->run->ctx, p->n, order, key));
+    MPL_TRY(mpl_sort_ids(self->run->ctx, p->n, order, key));
     for (uint32_t i = 0; i < p->n; i++) {
         mpl_buffer b = order[i];
-        uint64_t at = wanted(s, b), end = at + p->bytes[b];
+        uint64_t at = wanted(self, b), end = at + p->bytes[b];
         uint32_t birth = p->before != NULL ? 0 : p->birth[b];
 
         if (at == MPL_UNFIXED)
             continue;
-        MPL_TRY(mpl_reserve(s->run->ctx, found, cap, n_found + n_alive));
+        MPL_TRY(mpl_reserve(self->run->ctx, found, cap, n_found + n_alive));
         for (uint32_t k = 0; k < n_alive;) {
             const lying *other = &alive[k];
 
@@ -205,25 +207,25 @@ static mpl_status list_clashes(nearer *s)
         }
         alive[n_alive++] = (lying){at, end, b, p->before != NULL ? UINT32_MAX : p->death[b]};
     }
-    MPL_TRY(both_ways(s, found, n_found));
+    MPL_TRY(both_ways(self, found, n_found));
 out:
-    mpl_free_each(s->run->ctx, order, alive, key, found);
+    mpl_free_each(self->run->ctx, order, alive, key, found);
     return st;
 }
 
 /* How many buffers b at offset `at` displaces, and their bytes; UINT32_MAX if they are more than
  * `most`, or one of them must not move. */
-static uint32_t driven_out(const nearer *s, mpl_buffer b, uint64_t at, uint32_t most,
+static uint32_t driven_out(const nearer *self, mpl_buffer b, uint64_t at, uint32_t most,
                            uint64_t *bytes)
 {
-    uint64_t end = at + s->p->bytes[b];
+    uint64_t end = at + self->p->bytes[b];
     uint32_t n = 0;
 
     *bytes = 0;
-    for (const lying *other = s->rival; other < s->rival + s->n_rivals; other++) {
-        if (!is_across(other, at, end) || (other->from == at && may_share(s->p, b, other->id)))
+    for (const lying *other = self->rival; other < self->rival + self->n_rivals; other++) {
+        if (!is_across(other, at, end) || (other->from == at && may_share(self->p, b, other->id)))
             continue;
-        if (n == most || s->moved[other->id] || is_fixed(s->p, other->id))
+        if (n == most || self->moved[other->id] || is_fixed(self->p, other->id))
             return UINT32_MAX;
         n++;
         *bytes += other->end - other->from;
@@ -234,19 +236,19 @@ static uint32_t driven_out(const nearer *s, mpl_buffer b, uint64_t at, uint32_t 
 /* Chooses the offset for b that drives out the fewest, then the fewest bytes, then the lowest;
  * false: there is none within the limit. Candidates: 0, ends of conflicting buffers, their starts
  * less b's bytes. */
-static bool choose(const nearer *s, mpl_buffer b, uint64_t *chosen)
+static bool choose(const nearer *self, mpl_buffer b, uint64_t *chosen)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     uint32_t fewest = UINT32_MAX;
     uint64_t least = 0;
 
-    for (uint32_t i = 0; i <= s->n_rivals; i++)
+    for (uint32_t i = 0; i <= self->n_rivals; i++)
         for (int side = 0; side < 3; side++) {
             uint64_t at = 0, bytes;
             uint32_t n;
 
-            if (i < s->n_rivals) {
-                lying other = s->rival[i];
+            if (i < self->n_rivals) {
+                lying other = self->rival[i];
 
                 at = side == 0 ? other.end : other.from - (side == 2 ? p->bytes[b] : 0);
                 if (side == 2 && other.from < p->bytes[b])
@@ -256,10 +258,10 @@ static bool choose(const nearer *s, mpl_buffer b, uint64_t *chosen)
                 else if (!mpl_align_bytes(at, p->align[b], &at))
                     continue;
             }
-            if (!is_within(s, b, at) || (fewest == 0 && at >= *chosen))
+            if (!is_within(self, b, at) || (fewest == 0 && at >= *chosen))
                 continue;
-            n = driven_out(s, b, at, fewest, &bytes);
-            s->run->ticks += s->n_rivals;
+            n = driven_out(self, b, at, fewest, &bytes);
+            self->run->ticks += self->n_rivals;
             if (n < fewest || (n == fewest && n != UINT32_MAX &&
                                (bytes < least || (bytes == least && at < *chosen)))) {
                 fewest = n, least = bytes, *chosen = at;
@@ -270,127 +272,128 @@ static bool choose(const nearer *s, mpl_buffer b, uint64_t *chosen)
 
 /* Places the waiting buffers, and those that they displace; false: one finds no place. Each buffer
  * is displaced at most once, so this ends. */
-static bool place_waiting(nearer *s)
+static bool place_waiting(nearer *self)
 {
-    for (; s->n_done < s->n_wait; s->n_done++) {
-        mpl_buffer b = s->wait[s->n_done];
+    for (; self->n_done < self->n_wait; self->n_done++) {
+        mpl_buffer b = self->wait[self->n_done];
         uint64_t at = 0;
 
-        s->n_rivals = 0;
-        for (mpl_buffer other = 0; other < s->p->n; other++)
-            if (s->at[other] != MPL_UNFIXED && mpl_conflict(s->p, b, other))
-                s->rival[s->n_rivals++] =
-                    (lying){s->at[other], s->at[other] + s->p->bytes[other], other, 0};
-        if (!choose(s, b, &at))
+        self->n_rivals = 0;
+        for (mpl_buffer other = 0; other < self->p->n; other++)
+            if (self->at[other] != MPL_UNFIXED && mpl_conflict(self->p, b, other))
+                self->rival[self->n_rivals++] =
+                    (lying){self->at[other], self->at[other] + self->p->bytes[other], other, 0};
+        if (!choose(self, b, &at))
             return false;
-        for (uint32_t i = 0; i < s->n_rivals; i++) {
-            mpl_buffer other = s->rival[i].id;
+        for (uint32_t i = 0; i < self->n_rivals; i++) {
+            mpl_buffer other = self->rival[i].id;
 
-            if (!meets(s, b, at, other))
+            if (!meets(self, b, at, other))
                 continue;
-            s->at[other] = MPL_UNFIXED;
-            s->moved[other] = 1;
-            s->wait[s->n_wait++] = other;
+            self->at[other] = MPL_UNFIXED;
+            self->moved[other] = 1;
+            self->wait[self->n_wait++] = other;
         }
-        s->at[b] = at;
-        s->moved[b] = 1;
+        self->at[b] = at;
+        self->moved[b] = 1;
     }
     return true;
 }
 
 /* Puts back what was moved and whose old place is free, until nothing changes. */
-static void put_back(nearer *s)
+static void put_back(nearer *self)
 {
     bool changed = true;
 
     while (changed) {
         changed = false;
-        for (mpl_buffer b = 0; b < s->p->n; b++) {
-            bool is_free = s->old[b] != MPL_UNFIXED && s->at[b] != s->old[b] &&
-                           !is_fixed(s->p, b) && is_within(s, b, s->old[b]);
+        for (mpl_buffer b = 0; b < self->p->n; b++) {
+            bool is_free = self->old[b] != MPL_UNFIXED && self->at[b] != self->old[b] &&
+                           !is_fixed(self->p, b) && is_within(self, b, self->old[b]);
 
-            for (mpl_buffer other = 0; is_free && other < s->p->n; other++)
-                is_free = !meets(s, b, s->old[b], other);
+            for (mpl_buffer other = 0; is_free && other < self->p->n; other++)
+                is_free = !meets(self, b, self->old[b], other);
             if (is_free)
-                s->at[b] = s->old[b], changed = true;
+                self->at[b] = self->old[b], changed = true;
         }
     }
 }
 
 /* Keeps old offsets, largest buffers first, where nothing kept is in the way; the rest waits. */
-static mpl_status keep(nearer *s)
+static mpl_status keep(nearer *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     mpl_buffer *order = NULL;
     uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new_each(s->run->ctx, p->n, order, key));
+    MPL_TRY(mpl_new_each(self->run->ctx, p->n, order, key));
     mpl_ids_ascending(p->n, order);
     for (mpl_buffer b = 0; b < p->n; b++)
         key[b] = UINT64_MAX - p->bytes[b];
-    MPL_TRY(mpl_sort_ids(s->run->ctx, p->n, order, key));
+    MPL_TRY(mpl_sort_ids(self->run->ctx, p->n, order, key));
     for (int turn = 0; turn < 2; turn++) /* what must lie at an offset goes first */
         for (uint32_t i = 0; i < p->n; i++) {
             mpl_buffer b = order[i];
-            uint64_t at = wanted(s, b);
-            bool fits = at != MPL_UNFIXED && is_within(s, b, at);
+            uint64_t at = wanted(self, b);
+            bool fits = at != MPL_UNFIXED && is_within(self, b, at);
 
             if (is_fixed(p, b) != (turn == 0))
                 continue;
-            for (uint32_t k = s->clash_begin[b]; turn > 0 && fits && k < s->clash_begin[b + 1]; k++)
-                fits = s->at[s->clash[k]] == MPL_UNFIXED;
+            for (uint32_t k = self->clash_begin[b];
+                 turn > 0 && fits && k < self->clash_begin[b + 1]; k++)
+                fits = self->at[self->clash[k]] == MPL_UNFIXED;
             if (fits || turn == 0)
-                s->at[b] = at;
+                self->at[b] = at;
             else
-                s->wait[s->n_wait++] = b;
+                self->wait[self->n_wait++] = b;
         }
 out:
-    mpl_free_each(s->run->ctx, order, key);
+    mpl_free_each(self->run->ctx, order, key);
     return st;
 }
 
-static uint32_t count_moved(const nearer *s, const uint64_t *offset)
+static uint32_t count_moved(const nearer *self, const uint64_t *offset)
 {
     uint32_t n = 0;
 
-    for (mpl_buffer b = 0; b < s->p->n; b++)
-        n += s->old[b] != MPL_UNFIXED && offset[b] != s->old[b];
+    for (mpl_buffer b = 0; b < self->p->n; b++)
+        n += self->old[b] != MPL_UNFIXED && offset[b] != self->old[b];
     return n;
 }
 
 /* Whether a plan exists in which all but the buffers of `set` lie where they lay; writes it. */
-static mpl_status try_set(const nearer *s, uint32_t set, uint64_t *fixed, mpl_plan *out,
+static mpl_status try_set(const nearer *self, uint32_t set, uint64_t *fixed, mpl_plan *out,
                           bool *found)
 {
-    mpl_problem q = *s->p; /* borrows all but what is changed */
-    mpl_run run = *s->run;
+    mpl_problem q = *self->p; /* borrows all but what is changed */
+    mpl_run run = *self->run;
     mpl_plan *plan = NULL;
     mpl_exact_options options = {0};
     mpl_status st;
 
     *found = false;
     for (mpl_buffer b = 0; b < q.n; b++) {
-        bool stays = s->old[b] != MPL_UNFIXED && ((set >> b) & 1) == 0;
+        bool stays = self->old[b] != MPL_UNFIXED && ((set >> b) & 1) == 0;
 
-        fixed[b] = is_fixed(s->p, b) ? s->p->fixed[b] : stays ? s->old[b] : MPL_UNFIXED;
-        if (fixed[b] != MPL_UNFIXED && !is_within(s, b, fixed[b]))
+        fixed[b] = is_fixed(self->p, b) ? self->p->fixed[b] : stays ? self->old[b] : MPL_UNFIXED;
+        if (fixed[b] != MPL_UNFIXED && !is_within(self, b, fixed[b]))
             return MPL_OK;
         for (mpl_buffer a = 0; a < b && fixed[b] != MPL_UNFIXED; a++)
-            if (fixed[a] != MPL_UNFIXED && mpl_conflict(s->p, a, b) &&
+            if (fixed[a] != MPL_UNFIXED && mpl_conflict(self->p, a, b) &&
                 fixed[a] < fixed[b] + q.bytes[b] && fixed[b] < fixed[a] + q.bytes[a] &&
-                !(fixed[a] == fixed[b] && may_share(s->p, a, b)))
+                !(fixed[a] == fixed[b] && may_share(self->p, a, b)))
                 return MPL_OK;
     }
     q.fixed = fixed;
-    q.pool_capacity = s->limit;
+    q.pool_capacity = self->limit;
     run.budget_ticks = COMPLETE_TICKS;
     run.start_offsets = NULL;
     MPL_PASS(mpl_plan_new(run.ctx, &q, &plan));
     st = mpl_exact_plan(&run, &q, &options, plan);
     *found = st == MPL_OK && plan->claim != MPL_INFEASIBLE;
     for (uint32_t k = 0; *found && k < q.n_pools; k++)
-        *found = mpl_pool_height(&q, k, plan->offset) <= s->limit[k];
+        *found = mpl_pool_height(&q, k, plan->offset) <= self->limit[k];
     for (mpl_buffer b = 0; *found && b < q.n; b++)
         *found = fixed[b] == MPL_UNFIXED || plan->offset[b] == fixed[b];
     if (*found)
@@ -400,67 +403,67 @@ static mpl_status try_set(const nearer *s, uint32_t set, uint64_t *fixed, mpl_pl
 }
 
 /* Tries sets of moved buffers that are smaller than that of out, by number, then as numbers. */
-static mpl_status search_sets(nearer *s, mpl_plan *out)
+static mpl_status search_sets(nearer *self, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
     uint64_t *fixed = NULL;
-    uint32_t most = count_moved(s, out->offset), n = s->p->n;
+    uint32_t most = count_moved(self, out->offset), n = self->p->n;
     bool found = false;
 
-    MPL_TRY(mpl_new(s->run->ctx, fixed, n));
+    MPL_TRY(mpl_new(self->run->ctx, fixed, n));
     for (uint32_t size = 0; size < most && !found; size++)
         for (uint32_t set = 0; set < (1u << n) && !found; set++)
             if ((uint32_t)__builtin_popcount(set) == size)
-                MPL_TRY(try_set(s, set, fixed, out, &found));
+                MPL_TRY(try_set(self, set, fixed, out, &found));
 out:
-    mpl_free(s->run->ctx, fixed);
+    mpl_free(self->run->ctx, fixed);
     return st;
 }
 
 /* The limit of each pool: `most` hundredths of a per cent above the plan in out, and no more than
  * the capacity. */
-static void set_limits(nearer *s, const mpl_plan *out, uint64_t most)
+static void set_limits(nearer *self, const mpl_plan *out, uint64_t most)
 {
-    for (uint32_t k = 0; k < s->p->n_pools; k++) {
-        uint64_t height = mpl_pool_height(s->p, k, out->offset), more;
+    for (uint32_t k = 0; k < self->p->n_pools; k++) {
+        uint64_t height = mpl_pool_height(self->p, k, out->offset), more;
 
         more = height / 10000 * most + height % 10000 * most / 10000;
-        s->limit[k] = mpl_min_u64(s->p->pool_capacity[k], height + more);
+        self->limit[k] = mpl_min_u64(self->p->pool_capacity[k], height + more);
     }
 }
 
-static mpl_status read_old(nearer *s, const char *path)
+static mpl_status read_old(nearer *self, const char *path)
 {
     mpl_status st = MPL_OK;
     mpl_plan_file file = {0};
 
-    for (mpl_buffer b = 0; b < s->p->n; b++)
-        s->old[b] = s->at[b] = MPL_UNFIXED;
+    for (mpl_buffer b = 0; b < self->p->n; b++)
+        self->old[b] = self->at[b] = MPL_UNFIXED;
     if (path == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_plan_read(s->run->ctx, path, &file));
-    MPL_TRY(take_old(s, file.problem, file.plan));
+    MPL_TRY(mpl_plan_read(self->run->ctx, path, &file));
+    MPL_TRY(take_old(self, file.problem, file.plan));
 out:
-    mpl_plan_file_fini(s->run->ctx, &file);
+    mpl_plan_file_fini(self->run->ctx, &file);
     return st;
 }
 
 /* Writes the plan that keeps old offsets over the one in out, unless something finds no place. */
-static mpl_status plan_near(nearer *s, mpl_plan *out)
+static mpl_status plan_near(nearer *self, mpl_plan *out)
 {
-    const char *complete = mpl_run_param(s->run, "complete");
+    const char *complete = mpl_run_param(self->run, "complete");
     int64_t most;
 
-    MPL_PASS(mpl_run_param_int(s->run, "most", 0, 10000, 100, &most));
-    set_limits(s, out, (uint64_t)most);
-    MPL_PASS(list_clashes(s));
-    MPL_PASS(keep(s));
-    if (place_waiting(s)) {
-        put_back(s);
-        memcpy(out->offset, s->at, s->p->n * sizeof *s->at);
+    MPL_PASS(mpl_run_param_int(self->run, "most", 0, 10000, 100, &most));
+    set_limits(self, out, (uint64_t)most);
+    MPL_PASS(list_clashes(self));
+    MPL_PASS(keep(self));
+    if (place_waiting(self)) {
+        put_back(self);
+        memcpy(out->offset, self->at, self->p->n * sizeof *self->at);
     }
-    if (complete != NULL && strcmp(complete, "1") == 0 && s->p->n <= COMPLETE_MOST)
-        MPL_PASS(search_sets(s, out));
+    if (complete != NULL && strcmp(complete, "1") == 0 && self->p->n <= COMPLETE_MOST)
+        MPL_PASS(search_sets(self, out));
     return MPL_OK;
 }
 

@@ -51,72 +51,73 @@ typedef struct contest {
     bool proved; /* no plan fits the capacities */
 } contest;
 
-static bool is_over(contest *s)
+static bool is_over(contest *self)
 {
     bool reached = true;
 
-    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
-        reached = reached && s->height[pool] <= s->p->pool_capacity[pool] &&
-                  s->height[pool] <= mpl_run_enough(s->run, s->goal[pool]);
-    if (mpl_run_late(s->run))
-        s->run->stopped_by_clock = !reached;
-    return reached || s->proved || s->run->stopped_by_clock || s->run->ticks >= s->limit;
+    for (uint32_t pool = 0; pool < self->p->n_pools; pool++)
+        reached = reached && self->height[pool] <= self->p->pool_capacity[pool] &&
+                  self->height[pool] <= mpl_run_enough(self->run, self->goal[pool]);
+    if (mpl_run_late(self->run))
+        self->run->stopped_by_clock = !reached;
+    return reached || self->proved || self->run->stopped_by_clock ||
+           self->run->ticks >= self->limit;
 }
 
 /* Takes over each pool that is lower in `plan`. */
-static mpl_status judge(contest *s, const mpl_plan *plan)
+static mpl_status judge(contest *self, const mpl_plan *plan)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     uint64_t *height = NULL;
 
-    MPL_TRY(mpl_new(s->run->ctx, height, p->n_pools));
+    MPL_TRY(mpl_new(self->run->ctx, height, p->n_pools));
     for (mpl_buffer b = 0; b < p->n; b++)
         height[p->pool[b]] = mpl_max_u64(height[p->pool[b]], plan->offset[b] + p->bytes[b]);
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (height[p->pool[b]] < s->height[p->pool[b]])
-            s->out->offset[b] = plan->offset[b];
+        if (height[p->pool[b]] < self->height[p->pool[b]])
+            self->out->offset[b] = plan->offset[b];
     for (uint32_t pool = 0; pool < p->n_pools; pool++)
-        s->height[pool] = mpl_min_u64(s->height[pool], height[pool]);
-    s->out->claim = MPL_FEASIBLE;
+        self->height[pool] = mpl_min_u64(self->height[pool], height[pool]);
+    self->out->claim = MPL_FEASIBLE;
 out:
-    mpl_free(s->run->ctx, height);
+    mpl_free(self->run->ctx, height);
     return st;
 }
 
 /* The same for a plan with folded pairs (folded: a plan of the folded problem). It is verified
  * first, because a chain of pairs may not hold all of its buffers. */
-static mpl_status judge_folded(contest *s, const mpl_plan *plan, bool folded)
+static mpl_status judge_folded(contest *self, const mpl_plan *plan, bool folded)
 {
     mpl_status st = MPL_OK;
     mpl_plan *whole = NULL;
 
-    MPL_TRY(mpl_plan_new(s->run->ctx, s->p, &whole));
+    MPL_TRY(mpl_plan_new(self->run->ctx, self->p, &whole));
     whole->claim = MPL_FEASIBLE;
-    for (mpl_buffer b = 0; b < s->p->n; b++)
-        whole->offset[b] = plan->offset[folded ? s->into[b] : b];
-    st = mpl_verify(s->run->ctx, s->p, whole);
+    for (mpl_buffer b = 0; b < self->p->n; b++)
+        whole->offset[b] = plan->offset[folded ? self->into[b] : b];
+    st = mpl_verify(self->run->ctx, self->p, whole);
     if (st == MPL_EINVALID)
         st = MPL_OK;
     else if (st == MPL_OK)
-        MPL_TRY(judge(s, whole));
+        MPL_TRY(judge(self, whole));
 out:
-    mpl_plan_free(s->run->ctx, whole);
+    mpl_plan_free(self->run->ctx, whole);
     return st;
 }
 
 /* Takes over what a complete search proved of the problem itself; folding only restricts it. */
-static void take_proof(contest *s, mpl_plan *plan)
+static void take_proof(contest *self, mpl_plan *plan)
 {
-    s->out->bound_bytes = mpl_max_u64(s->out->bound_bytes, plan->bound_bytes);
-    s->goal[0] = mpl_max_u64(s->goal[0], plan->bound_bytes);
-    s->proved = plan->claim == MPL_INFEASIBLE;
-    if (s->proved)
-        s->out->claim = MPL_INFEASIBLE;
-    s->out->refutation.absent = plan->refutation.absent;
+    self->out->bound_bytes = mpl_max_u64(self->out->bound_bytes, plan->bound_bytes);
+    self->goal[0] = mpl_max_u64(self->goal[0], plan->bound_bytes);
+    self->proved = plan->claim == MPL_INFEASIBLE;
+    if (self->proved)
+        self->out->claim = MPL_INFEASIBLE;
+    self->out->refutation.absent = plan->refutation.absent;
     if (plan->refutation.steps != NULL) {
-        mpl_free(s->run->ctx, s->out->refutation.steps);
-        s->out->refutation = plan->refutation;
+        mpl_free(self->run->ctx, self->out->refutation.steps);
+        self->out->refutation = plan->refutation;
         plan->refutation.steps = NULL;
     }
 }
@@ -132,38 +133,39 @@ static uint64_t height_of(const mpl_problem *p, const mpl_plan *plan)
 }
 
 /* Evaluates a member's result; may take ownership of *plan. */
-static mpl_status take_plan(contest *s, const mpl_planner *planner, bool folded, mpl_plan **plan)
+static mpl_status take_plan(contest *self, const mpl_planner *planner, bool folded, mpl_plan **plan)
 {
-    if (planner == &mpl_planner_exact && !folded && (s->p->n_in_place == 0 || s->p->inside != NULL))
-        take_proof(s, *plan);
+    if (planner == &mpl_planner_exact && !folded &&
+        (self->p->n_in_place == 0 || self->p->inside != NULL))
+        take_proof(self, *plan);
     if ((*plan)->claim == MPL_INFEASIBLE)
         return MPL_OK;
-    MPL_PASS(folded || planner == &mpl_planner_nnc_arena ? judge_folded(s, *plan, folded)
-                                                         : judge(s, *plan));
-    if (folded && (s->best_folded == NULL ||
-                   height_of(s->folded, *plan) < height_of(s->folded, s->best_folded))) {
-        mpl_plan_free(s->run->ctx, s->best_folded);
-        s->best_folded = *plan;
+    MPL_PASS(folded || planner == &mpl_planner_nnc_arena ? judge_folded(self, *plan, folded)
+                                                         : judge(self, *plan));
+    if (folded && (self->best_folded == NULL ||
+                   height_of(self->folded, *plan) < height_of(self->folded, self->best_folded))) {
+        mpl_plan_free(self->run->ctx, self->best_folded);
+        self->best_folded = *plan;
         *plan = NULL;
     }
     return MPL_OK;
 }
 
 /* The best known plan of the problem, or NULL. */
-static const uint64_t *start_of(const contest *s, bool folded)
+static const uint64_t *start_of(const contest *self, bool folded)
 {
     if (folded)
-        return s->best_folded != NULL ? s->best_folded->offset : NULL;
-    return s->out->claim == MPL_FEASIBLE ? s->out->offset : NULL;
+        return self->best_folded != NULL ? self->best_folded->offset : NULL;
+    return self->out->claim == MPL_FEASIBLE ? self->out->offset : NULL;
 }
 
-static mpl_status ask(contest *s, const mpl_planner *planner, bool folded, const uint64_t *start,
+static mpl_status ask(contest *self, const mpl_planner *planner, bool folded, const uint64_t *start,
                       uint64_t ticks, int64_t deadline_ns)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = folded ? s->folded : s->p;
+    const mpl_problem *p = folded ? self->folded : self->p;
     mpl_plan *plan = NULL;
-    mpl_run run = *s->run;
+    mpl_run run = *self->run;
     const char *key = "minimise";
 
     run.ticks = 0;
@@ -172,79 +174,80 @@ static mpl_status ask(contest *s, const mpl_planner *planner, bool folded, const
     run.deadline_ns = deadline_ns;
     run.start_offsets = start;
     run.n_params =
-        s->minimise != NULL && planner->params != NULL && strstr(planner->params, key) != NULL;
+        self->minimise != NULL && planner->params != NULL && strstr(planner->params, key) != NULL;
     run.param_key = &key;
-    run.param_value = &s->minimise;
-    MPL_TRY(mpl_plan_new(s->run->ctx, p, &plan));
+    run.param_value = &self->minimise;
+    MPL_TRY(mpl_plan_new(self->run->ctx, p, &plan));
     st = planner->plan(&run, p, plan);
-    s->run->ticks += run.ticks > 0 ? run.ticks : 1;
+    self->run->ticks += run.ticks > 0 ? run.ticks : 1;
     if (st == MPL_ELIMIT || st == MPL_EUNAVAIL)
         st = MPL_OK; /* no plan within the capacity, or problem too large: no failure */
     else if (st == MPL_OK)
-        MPL_TRY(take_plan(s, planner, folded, &plan));
+        MPL_TRY(take_plan(self, planner, folded, &plan));
 out:
-    mpl_plan_free(s->run->ctx, plan);
+    mpl_plan_free(self->run->ctx, plan);
     return st;
 }
 
 /* Whether the parameter members selects the planner. */
-static bool is_member(const contest *s, const mpl_planner *planner)
+static bool is_member(const contest *self, const mpl_planner *planner)
 {
     size_t n = strlen(planner->name);
 
-    for (const char *at = s->members; at != NULL;
+    for (const char *at = self->members; at != NULL;
          at = strchr(at, '+') != NULL ? strchr(at, '+') + 1 : NULL)
         if (strncmp(at, planner->name, n) == 0 && (at[n] == '+' || at[n] == '\0'))
             return true;
-    return s->members == NULL;
+    return self->members == NULL;
 }
 
 /* Whether a search accepts this problem. */
-static bool takes(const contest *s, const mpl_planner *planner, bool folded)
+static bool takes(const contest *self, const mpl_planner *planner, bool folded)
 {
-    const mpl_problem *p = folded ? s->folded : s->p;
+    const mpl_problem *p = folded ? self->folded : self->p;
 
-    if (planner->plan == NULL || !is_member(s, planner) ||
+    if (planner->plan == NULL || !is_member(self, planner) ||
         ((planner->traits & MPL_SERIAL_ONLY) != 0 && p->before != NULL))
         return false;
-    if (s->p->inside != NULL) /* the others do not support families */
+    if (self->p->inside != NULL) /* the others do not support families */
         return (planner == &mpl_planner_exact || planner == &mpl_planner_local_search) && !folded;
     if (planner == &mpl_planner_nnc_arena) /* it folds by itself */
-        return p->before != NULL && folded == (s->folded != NULL);
+        return p->before != NULL && folded == (self->folded != NULL);
     return planner == &mpl_planner_local_search || p->n_in_place == 0;
 }
 
-static mpl_status take_turn(contest *s, const struct turn *turn, bool folded)
+static mpl_status take_turn(contest *self, const struct turn *turn, bool folded)
 {
-    const mpl_run *run = s->run;
-    uint64_t left = s->limit - run->ticks,
-             ticks = turn->last ? left : mpl_min_u64(s->limit / SHORT_TURN, left);
+    const mpl_run *run = self->run;
+    uint64_t left = self->limit - run->ticks,
+             ticks = turn->last ? left : mpl_min_u64(self->limit / SHORT_TURN, left);
     int64_t deadline = run->deadline_ns;
 
     if (deadline != INT64_MAX && !turn->last)
-        deadline = mpl_clock_ns() + (deadline - s->begin_ns) / SHORT_TURN;
-    return ask(s, turn->planner, folded, turn->last ? start_of(s, folded) : NULL,
-               s->limit == UINT64_MAX ? UINT64_MAX : ticks,
+        deadline = mpl_clock_ns() + (deadline - self->begin_ns) / SHORT_TURN;
+    return ask(self, turn->planner, folded, turn->last ? start_of(self, folded) : NULL,
+               self->limit == UINT64_MAX ? UINT64_MAX : ticks,
                deadline < run->deadline_ns ? deadline : run->deadline_ns);
 }
 
-static mpl_status hold(contest *s)
+static mpl_status hold(contest *self)
 {
-    int n_problems = s->folded != NULL ? 2 : 1;
+    int n_problems = self->folded != NULL ? 2 : 1;
 
-    for (int i = 0; i < N_QUICK * n_problems && !is_over(s); i++)
-        if (is_member(s, quick[i % N_QUICK]))
+    for (int i = 0; i < N_QUICK * n_problems && !is_over(self); i++)
+        if (is_member(self, quick[i % N_QUICK]))
+            MPL_PASS(ask(self, quick[i % N_QUICK], i >= N_QUICK, NULL, UINT64_MAX,
+                         self->run->deadline_ns));
+    for (int i = 0; i < N_TURNS * n_problems && !is_over(self); i++)
+        if (takes(self, turns[i / n_problems].planner, i % n_problems == 0 && n_problems == 2))
             MPL_PASS(
-                ask(s, quick[i % N_QUICK], i >= N_QUICK, NULL, UINT64_MAX, s->run->deadline_ns));
-    for (int i = 0; i < N_TURNS * n_problems && !is_over(s); i++)
-        if (takes(s, turns[i / n_problems].planner, i % n_problems == 0 && n_problems == 2))
-            MPL_PASS(take_turn(s, &turns[i / n_problems], i % n_problems == 0 && n_problems == 2));
+                take_turn(self, &turns[i / n_problems], i % n_problems == 0 && n_problems == 2));
     return MPL_OK;
 }
 
-static mpl_status check_members(const contest *s)
+static mpl_status check_members(const contest *self)
 {
-    const char *at = s->members;
+    const char *at = self->members;
 
     while (at != NULL) {
         size_t n = strcspn(at, "+");
@@ -257,42 +260,42 @@ static mpl_status check_members(const contest *s)
         }
         if (!known)
             return MPL_REFUSE(
-                s->run->ctx,
+                self->run->ctx,
                 "parameter members=%.60s: '%.*s' is none of greedy_size, greedy_breadth, best_fit, "
                 "first_fit, "
                 "exact, local_search, nnc_arena",
-                s->members, (int)(n < 40 ? n : 40), at);
+                self->members, (int)(n < 40 ? n : 40), at);
         at = at[n] == '+' ? at + n + 1 : NULL;
     }
     return MPL_OK;
 }
 
-static mpl_status set_goals(contest *s, bool minimise)
+static mpl_status set_goals(contest *self, bool minimise)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
 
-    MPL_PASS(mpl_new_each(s->run->ctx, p->n_pools, s->goal, s->height));
+    MPL_PASS(mpl_new_each(self->run->ctx, p->n_pools, self->goal, self->height));
     for (uint32_t pool = 0; pool < p->n_pools; pool++) {
         uint64_t capacity = p->pool_capacity[pool];
 
-        MPL_PASS(mpl_lower_bound(s->run->ctx, p, pool, &s->goal[pool], NULL));
-        s->proved = s->proved || s->goal[pool] > capacity;
-        if (!minimise && capacity != MPL_NO_CAPACITY && capacity > s->goal[pool])
-            s->goal[pool] = capacity;
-        s->height[pool] = UINT64_MAX;
+        MPL_PASS(mpl_lower_bound(self->run->ctx, p, pool, &self->goal[pool], NULL));
+        self->proved = self->proved || self->goal[pool] > capacity;
+        if (!minimise && capacity != MPL_NO_CAPACITY && capacity > self->goal[pool])
+            self->goal[pool] = capacity;
+        self->height[pool] = UINT64_MAX;
     }
-    if (s->proved)
-        s->out->claim = MPL_INFEASIBLE;
+    if (self->proved)
+        self->out->claim = MPL_INFEASIBLE;
     return MPL_OK;
 }
 
 /* Whether the plan meets the proven bound and all capacities. */
-static bool is_optimal(const contest *s)
+static bool is_optimal(const contest *self)
 {
-    bool fits = s->p->n_pools > 0 && s->height[0] <= s->out->bound_bytes;
+    bool fits = self->p->n_pools > 0 && self->height[0] <= self->out->bound_bytes;
 
-    for (uint32_t pool = 0; pool < s->p->n_pools; pool++)
-        fits = fits && s->height[pool] <= s->p->pool_capacity[pool];
+    for (uint32_t pool = 0; pool < self->p->n_pools; pool++)
+        fits = fits && self->height[pool] <= self->p->pool_capacity[pool];
     return fits;
 }
 

@@ -33,92 +33,94 @@ void mpl_ways_free(mpl_ctx *ctx, mpl_ways *ways)
     mpl_free(ctx, ways);
 }
 
-static void forget(search *s)
+static void forget(search *self)
 {
-    mpl_free(s->ctx, s->member);
-    mpl_value_map_free(s->ctx, s->map);
-    mpl_problem_free(s->ctx, s->p);
-    s->member = NULL, s->map = NULL, s->p = NULL;
+    mpl_free(self->ctx, self->member);
+    mpl_value_map_free(self->ctx, self->map);
+    mpl_problem_free(self->ctx, self->p);
+    self->member = NULL, self->map = NULL, self->p = NULL;
 }
 
-static uint32_t way_index(const search *s, mpl_op op)
+static uint32_t way_index(const search *self, mpl_op op)
 {
-    return s->ways->begin[op] + s->way[op];
+    return self->ways->begin[op] + self->way[op];
 }
 
-static bool can_step_down(const search *s, mpl_op op)
+static bool can_step_down(const search *self, mpl_op op)
 {
-    return way_index(s, op) + 1 < s->ways->begin[op + 1];
+    return way_index(self, op) + 1 < self->ways->begin[op + 1];
 }
 
 /* Finds the operation at the peak where there is no witness. Steps of graphs with blocks are not
  * those of the order. */
-static mpl_status find_peak(search *s)
+static mpl_status find_peak(search *self)
 {
     uint64_t peak = 0;
     uint32_t step = 0;
 
-    s->witnessed = false;
-    s->at_peak = MPL_NONE;
-    for (mpl_buffer b = 0; b < s->p->n; b++)
-        s->witnessed |= s->member[b] != 0;
-    if (s->witnessed || s->p->before != NULL || s->task->g->n_blocks > 1)
+    self->witnessed = false;
+    self->at_peak = MPL_NONE;
+    for (mpl_buffer b = 0; b < self->p->n; b++)
+        self->witnessed |= self->member[b] != 0;
+    if (self->witnessed || self->p->before != NULL || self->task->g->n_blocks > 1)
         return MPL_OK;
-    MPL_PASS(mpl_peak_live(s->ctx, s->p, 0, &peak, NULL, &step));
-    s->at_peak = step < s->task->g->n_ops ? s->task->order[step] : MPL_NONE;
+    MPL_PASS(mpl_peak_live(self->ctx, self->p, 0, &peak, NULL, &step));
+    self->at_peak = step < self->task->g->n_ops ? self->task->order[step] : MPL_NONE;
     return MPL_OK;
 }
 
 /* Makes the problem of the current ways, with its bound, witness, planned bytes and cost. */
-static mpl_status evaluate(search *s)
+static mpl_status evaluate(search *self)
 {
     mpl_status st = MPL_OK;
-    mpl_problem_options options = *s->task->options;
+    mpl_problem_options options = *self->task->options;
     mpl_plan *plan = NULL;
     mpl_run run;
 
-    forget(s);
-    s->at = (mpl_ways_point){0};
-    for (mpl_op op = 0; op < s->ways->n_ops; op++) {
-        s->workspace[op] = s->ways->bytes[way_index(s, op)];
-        s->at.n_slower += s->way[op] > 0;
-        if (__builtin_add_overflow(s->at.cost, s->ways->cost[way_index(s, op)], &s->at.cost))
-            s->at.cost = UINT64_MAX;
+    forget(self);
+    self->at = (mpl_ways_point){0};
+    for (mpl_op op = 0; op < self->ways->n_ops; op++) {
+        self->workspace[op] = self->ways->bytes[way_index(self, op)];
+        self->at.n_slower += self->way[op] > 0;
+        if (__builtin_add_overflow(self->at.cost, self->ways->cost[way_index(self, op)],
+                                   &self->at.cost))
+            self->at.cost = UINT64_MAX;
     }
     options.plan_workspaces = true;
-    options.op_workspace_bytes = s->workspace;
+    options.op_workspace_bytes = self->workspace;
     options.capacity = MPL_NO_CAPACITY;
-    MPL_TRY(mpl_problem_from_graph(s->ctx, s->task->g, s->task->order, &options, &s->p, &s->map));
-    MPL_TRY(mpl_new(s->ctx, s->member, s->p->n));
-    MPL_TRY(mpl_lower_bound(s->ctx, s->p, 0, &s->at.bound_bytes, s->member));
-    MPL_TRY(find_peak(s));
-    if (s->task->planner == NULL)
+    MPL_TRY(mpl_problem_from_graph(self->ctx, self->task->g, self->task->order, &options, &self->p,
+                                   &self->map));
+    MPL_TRY(mpl_new(self->ctx, self->member, self->p->n));
+    MPL_TRY(mpl_lower_bound(self->ctx, self->p, 0, &self->at.bound_bytes, self->member));
+    MPL_TRY(find_peak(self));
+    if (self->task->planner == NULL)
         goto out;
-    run = mpl_run_default(s->ctx);
-    MPL_TRY(mpl_planner_run(s->task->planner, &run, s->p, &plan));
-    s->at.planned_bytes = plan->pool_bytes[0];
+    run = mpl_run_default(self->ctx);
+    MPL_TRY(mpl_planner_run(self->task->planner, &run, self->p, &plan));
+    self->at.planned_bytes = plan->pool_bytes[0];
 out:
-    mpl_plan_free(s->ctx, plan);
+    mpl_plan_free(self->ctx, plan);
     return st;
 }
 
-static bool keeps(const search *s, uint64_t limit)
+static bool keeps(const search *self, uint64_t limit)
 {
-    return s->at.bound_bytes <= limit && s->at.planned_bytes <= limit;
+    return self->at.bound_bytes <= limit && self->at.planned_bytes <= limit;
 }
 
-static bool in_witness(const search *s, mpl_op op)
+static bool in_witness(const search *self, mpl_op op)
 {
-    mpl_buffer b = s->map->op_workspace[op];
+    mpl_buffer b = self->map->op_workspace[op];
 
-    return op == s->at_peak || (b != MPL_NONE && s->member[b] != 0);
+    return op == self->at_peak || (b != MPL_NONE && self->member[b] != 0);
 }
 
 /* Whether a step of `a` costs less per byte saved than one of `b`; ties by id. */
-static bool cheaper_step(const search *s, mpl_op a, mpl_op b)
+static bool cheaper_step(const search *self, mpl_op a, mpl_op b)
 {
-    const uint64_t *bytes = s->ways->bytes, *cost = s->ways->cost;
-    uint32_t i = way_index(s, a), k = way_index(s, b);
+    const uint64_t *bytes = self->ways->bytes, *cost = self->ways->cost;
+    uint32_t i = way_index(self, a), k = way_index(self, b);
     __extension__ typedef unsigned __int128 wide;
     wide left = (wide)(cost[i + 1] - cost[i]) * (bytes[k] - bytes[k + 1]);
     wide right = (wide)(cost[k + 1] - cost[k]) * (bytes[i] - bytes[i + 1]);
@@ -128,71 +130,74 @@ static bool cheaper_step(const search *s, mpl_op a, mpl_op b)
 
 /* The operation to step down: the cheapest step in the witness. If none is there and `beyond` is
  * set, the largest workspace. MPL_NONE: there is none. */
-static mpl_op next_down(search *s, bool beyond)
+static mpl_op next_down(search *self, bool beyond)
 {
     mpl_op best = MPL_NONE;
     uint32_t n = 0;
 
-    for (mpl_op op = 0; op < s->ways->n_ops; op++) {
-        if (!can_step_down(s, op) || !in_witness(s, op))
+    for (mpl_op op = 0; op < self->ways->n_ops; op++) {
+        if (!can_step_down(self, op) || !in_witness(self, op))
             continue;
         n++;
-        if (best == MPL_NONE || cheaper_step(s, op, best))
+        if (best == MPL_NONE || cheaper_step(self, op, best))
             best = op;
     }
-    for (mpl_op op = 0; n == 0 && beyond && op < s->ways->n_ops; op++)
-        if (can_step_down(s, op) && (best == MPL_NONE || s->workspace[op] > s->workspace[best]))
+    for (mpl_op op = 0; n == 0 && beyond && op < self->ways->n_ops; op++)
+        if (can_step_down(self, op) &&
+            (best == MPL_NONE || self->workspace[op] > self->workspace[best]))
             best = op;
-    s->free_choice |= n > 1 || beyond;
+    self->free_choice |= n > 1 || beyond;
     return best;
 }
 
 /* Steps down until the limit holds. */
-static mpl_status step_down(search *s, uint64_t limit)
+static mpl_status step_down(search *self, uint64_t limit)
 {
-    MPL_PASS(evaluate(s));
-    while (!keeps(s, limit)) {
-        bool beyond = s->at.bound_bytes <= limit || (!s->witnessed && s->at_peak == MPL_NONE);
-        mpl_op op = next_down(s, beyond);
+    MPL_PASS(evaluate(self));
+    while (!keeps(self, limit)) {
+        bool beyond =
+            self->at.bound_bytes <= limit || (!self->witnessed && self->at_peak == MPL_NONE);
+        mpl_op op = next_down(self, beyond);
 
         if (op == MPL_NONE)
             return MPL_ERROR(
-                s->ctx, beyond ? MPL_ELIMIT : MPL_EINVALID,
+                self->ctx, beyond ? MPL_ELIMIT : MPL_EINVALID,
                 "graph '%s': %" PRIu64
                 " bytes are allowed; with workspaces as small as they get it %s %" PRIu64,
-                s->task->g->name, limit, beyond ? "was planned in" : "needs at least",
-                beyond ? mpl_max_u64(s->at.planned_bytes, s->at.bound_bytes) : s->at.bound_bytes);
-        s->way[op]++;
-        MPL_PASS(evaluate(s));
+                self->task->g->name, limit, beyond ? "was planned in" : "needs at least",
+                beyond ? mpl_max_u64(self->at.planned_bytes, self->at.bound_bytes)
+                       : self->at.bound_bytes);
+        self->way[op]++;
+        MPL_PASS(evaluate(self));
     }
     return MPL_OK;
 }
 
 /* Tries `way` for op; keeps the old way if the limit breaks. */
-static mpl_status try_way(search *s, mpl_op op, uint32_t way, uint64_t limit)
+static mpl_status try_way(search *self, mpl_op op, uint32_t way, uint64_t limit)
 {
-    uint32_t kept = s->way[op];
+    uint32_t kept = self->way[op];
 
-    s->way[op] = way;
-    MPL_PASS(evaluate(s));
-    if (!keeps(s, limit))
-        s->way[op] = kept;
+    self->way[op] = way;
+    MPL_PASS(evaluate(self));
+    if (!keeps(self, limit))
+        self->way[op] = kept;
     return MPL_OK;
 }
 
-static mpl_status step_up(search *s, uint64_t limit)
+static mpl_status step_up(search *self, uint64_t limit)
 {
     bool any = true;
 
     while (any) {
         any = false;
-        for (mpl_op op = 0; op < s->ways->n_ops; op++)
-            for (uint32_t way = 0, kept = s->way[op]; way < s->way[op]; way++) {
-                MPL_PASS(try_way(s, op, way, limit));
-                any |= s->way[op] < kept;
+        for (mpl_op op = 0; op < self->ways->n_ops; op++)
+            for (uint32_t way = 0, kept = self->way[op]; way < self->way[op]; way++) {
+                MPL_PASS(try_way(self, op, way, limit));
+                any |= self->way[op] < kept;
             }
     }
-    return evaluate(s);
+    return evaluate(self);
 }
 
 static mpl_status begin(mpl_ctx *ctx, const mpl_ways_task *task, search *s)
@@ -203,20 +208,20 @@ static mpl_status begin(mpl_ctx *ctx, const mpl_ways_task *task, search *s)
     return mpl_new(ctx, s->workspace, task->ways->n_ops);
 }
 
-static void end(search *s)
+static void end(search *self)
 {
-    forget(s);
-    mpl_free_each(s->ctx, s->way, s->workspace);
+    forget(self);
+    mpl_free_each(self->ctx, self->way, self->workspace);
 }
 
 /* The ways that the search comes to within a limit. */
-static mpl_status settle(search *s, uint64_t limit, uint32_t *way, mpl_ways_point *found)
+static mpl_status settle(search *self, uint64_t limit, uint32_t *way, mpl_ways_point *found)
 {
-    MPL_PASS(step_down(s, limit));
-    if (s->free_choice)
-        MPL_PASS(step_up(s, limit));
-    memcpy(way, s->way, s->ways->n_ops * sizeof *way);
-    *found = s->at;
+    MPL_PASS(step_down(self, limit));
+    if (self->free_choice)
+        MPL_PASS(step_up(self, limit));
+    memcpy(way, self->way, self->ways->n_ops * sizeof *way);
+    *found = self->at;
     return MPL_OK;
 }
 

@@ -63,29 +63,30 @@ static mpl_status parse_list(mpl_run *run, const char *key, bool open, uint64_t 
     return MPL_OK;
 }
 
-static mpl_status parse_memories(mpl_run *run, mpl_spill *s)
+static mpl_status parse_memories(mpl_run *run, mpl_spill *spill)
 {
     uint32_t n_prices;
 
-    MPL_PASS(parse_list(run, "capacities", true, s->capacity, &s->n));
-    MPL_PASS(parse_list(run, "cost", false, s->price, &n_prices));
-    if (s->n == 0)
+    MPL_PASS(parse_list(run, "capacities", true, spill->capacity, &spill->n));
+    MPL_PASS(parse_list(run, "cost", false, spill->price, &n_prices));
+    if (spill->n == 0)
         return MPL_REFUSE(
             run->ctx,
             "planner spill: which memories? capacities=64KiB/1MiB/- and cost=1/4/16, near "
             "ones first; "
             "'-': the last has no limit");
     if (mpl_run_param(run, "cost") == NULL)
-        for (; n_prices < s->n; n_prices++)
-            s->price[n_prices] = n_prices;
-    if (n_prices != s->n)
-        return MPL_REFUSE(run->ctx, "planner spill: %u capacities and %u costs", s->n, n_prices);
-    for (uint32_t k = 0; k + 1 < s->n; k++) {
-        if (s->price[k] > s->price[k + 1])
+        for (; n_prices < spill->n; n_prices++)
+            spill->price[n_prices] = n_prices;
+    if (n_prices != spill->n)
+        return MPL_REFUSE(run->ctx, "planner spill: %u capacities and %u costs", spill->n,
+                          n_prices);
+    for (uint32_t k = 0; k + 1 < spill->n; k++) {
+        if (spill->price[k] > spill->price[k + 1])
             return MPL_REFUSE(run->ctx,
                               "planner spill: cost=: memory %u is cheaper than memory %u before it",
                               k + 1, k);
-        if (s->capacity[k] == MPL_NO_CAPACITY)
+        if (spill->capacity[k] == MPL_NO_CAPACITY)
             return MPL_REFUSE(run->ctx,
                               "planner spill: capacities=: only the last memory can be unlimited");
     }
@@ -93,7 +94,7 @@ static mpl_status parse_memories(mpl_run *run, mpl_spill *s)
 }
 
 /* Rejects what this planner cannot handle, and sums that would overflow. */
-static mpl_status check(mpl_run *run, const mpl_problem *p, const mpl_spill *s)
+static mpl_status check(mpl_run *run, const mpl_problem *p, const mpl_spill *spill)
 {
     uint64_t sum = 0, cost;
     char text[24];
@@ -112,7 +113,8 @@ static mpl_status check(mpl_run *run, const mpl_problem *p, const mpl_spill *s)
         if (!mpl_add_bytes(sum, p->bytes[b], &sum))
             sum = UINT64_MAX;
     }
-    if (sum > INT64_MAX || !mpl_mul_bytes(sum, s->price[s->n - 1], &cost) || cost > INT64_MAX)
+    if (sum > INT64_MAX || !mpl_mul_bytes(sum, spill->price[spill->n - 1], &cost) ||
+        cost > INT64_MAX)
         return MPL_REFUSE(run->ctx, "planner spill: the cost of all buffers passes 2^63");
     return MPL_OK;
 }
@@ -154,33 +156,33 @@ static void connect(const mpl_problem *p, mpl_buffer *order, uint32_t n, uint32_
     }
 }
 
-static mpl_status make_parts(solver *v)
+static mpl_status make_parts(solver *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = v->s.p;
-    mpl_ctx *ctx = v->s.run->ctx;
+    const mpl_problem *p = self->s.p;
+    mpl_ctx *ctx = self->s.run->ctx;
     uint32_t *up = NULL, n = 0;
     uint64_t *key = NULL;
 
-    MPL_TRY(mpl_new_each(ctx, p->n, up, key, v->order));
+    MPL_TRY(mpl_new_each(ctx, p->n, up, key, self->order));
     for (mpl_buffer b = 0; b < p->n; b++)
         if (p->pool[b] == 0)
-            v->order[n++] = b;
-    connect(p, v->order, n, up);
+            self->order[n++] = b;
+    connect(p, self->order, n, up);
     for (uint32_t i = 0; i < n; i++) {
-        key[v->order[i]] = root(up, v->order[i]);
-        v->n_parts += up[v->order[i]] == v->order[i];
+        key[self->order[i]] = root(up, self->order[i]);
+        self->n_parts += up[self->order[i]] == self->order[i];
     }
-    MPL_TRY(mpl_sort_ids(ctx, n, v->order, key));
-    MPL_TRY(mpl_new(ctx, v->part, v->n_parts));
+    MPL_TRY(mpl_sort_ids(ctx, n, self->order, key));
+    MPL_TRY(mpl_new(ctx, self->part, self->n_parts));
     for (uint32_t begin = 0, end; begin < n; begin = end) {
         mpl_buffer *own = NULL;
 
-        for (end = begin + 1; end < n && key[v->order[end]] == key[v->order[begin]];)
+        for (end = begin + 1; end < n && key[self->order[end]] == key[self->order[begin]];)
             end++;
         MPL_TRY(mpl_new(ctx, own, end - begin));
-        memcpy(own, v->order + begin, (end - begin) * sizeof *own);
-        MPL_TRY(mpl_spill_part_init(&v->s, own, end - begin, &v->part[v->n_ready++]));
+        memcpy(own, self->order + begin, (end - begin) * sizeof *own);
+        MPL_TRY(mpl_spill_part_init(&self->s, own, end - begin, &self->part[self->n_ready++]));
     }
 out:
     mpl_free_each(ctx, up, key);
@@ -189,21 +191,21 @@ out:
 
 /* ---- the planner ---- */
 
-static mpl_status solve(solver *v)
+static mpl_status solve(solver *self)
 {
     bool open = true, never = false;
 
-    for (uint32_t k = 0; k < v->n_parts; k++) {
-        MPL_PASS(mpl_spill_start(&v->part[k]));
-        never |= v->part[k].finished && !v->part[k].found;
+    for (uint32_t k = 0; k < self->n_parts; k++) {
+        MPL_PASS(mpl_spill_start(&self->part[k]));
+        never |= self->part[k].finished && !self->part[k].found;
     }
-    for (uint32_t lap = 0; open && !never && !mpl_spill_over(&v->s); lap++) {
+    for (uint32_t lap = 0; open && !never && !mpl_spill_over(&self->s); lap++) {
         uint64_t ticks = LAP_TICKS << (lap < 40 ? lap : 40);
 
-        v->s.call_limit = ticks / CALL_SHARE;
+        self->s.call_limit = ticks / CALL_SHARE;
         open = false;
-        for (uint32_t k = 0; k < v->n_parts && !mpl_spill_over(&v->s); k++) {
-            mpl_spill_part *part = &v->part[k];
+        for (uint32_t k = 0; k < self->n_parts && !mpl_spill_over(&self->s); k++) {
+            mpl_spill_part *part = &self->part[k];
 
             if (!part->finished)
                 MPL_PASS(mpl_spill_search(part, ticks));
@@ -216,38 +218,38 @@ static mpl_status solve(solver *v)
 }
 
 /* Offsets in the memory without a capacity: greedy by size. */
-static mpl_status place_rest(solver *v, mpl_plan *out)
+static mpl_status place_rest(solver *self, mpl_plan *out)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = v->s.run->ctx;
-    uint32_t n = 0, k = v->s.n - 1;
+    mpl_ctx *ctx = self->s.run->ctx;
+    uint32_t n = 0, k = self->s.n - 1;
     mpl_problem *q = NULL;
     mpl_plan *rest = NULL;
 
     for (mpl_buffer b = 0; b < out->n; b++)
-        if (v->s.p->pool[b] == 0 && out->spread.memory[b] == k &&
-            v->s.capacity[k] == MPL_NO_CAPACITY)
-            v->order[n++] = b;
+        if (self->s.p->pool[b] == 0 && out->spread.memory[b] == k &&
+            self->s.capacity[k] == MPL_NO_CAPACITY)
+            self->order[n++] = b;
     if (n == 0)
         return MPL_OK;
-    MPL_TRY(mpl_spill_problem(ctx, v->s.p, v->order, n, MPL_NO_CAPACITY, &q));
+    MPL_TRY(mpl_spill_problem(ctx, self->s.p, self->order, n, MPL_NO_CAPACITY, &q));
     MPL_TRY(mpl_plan_new(ctx, q, &rest));
-    MPL_TRY(mpl_planner_greedy_size.plan(v->s.run, q, rest));
+    MPL_TRY(mpl_planner_greedy_size.plan(self->s.run, q, rest));
     for (uint32_t i = 0; i < n; i++)
-        out->offset[v->order[i]] = rest->offset[i];
+        out->offset[self->order[i]] = rest->offset[i];
 out:
     mpl_problem_free(ctx, q);
     mpl_plan_free(ctx, rest);
     return st;
 }
 
-static mpl_status take_over(solver *v, mpl_plan *out)
+static mpl_status take_over(solver *self, mpl_plan *out)
 {
     bool unknown = false;
 
     out->claim = MPL_OPTIMAL;
-    for (uint32_t k = 0; k < v->n_parts; k++) {
-        const mpl_spill_part *part = &v->part[k];
+    for (uint32_t k = 0; k < self->n_parts; k++) {
+        const mpl_spill_part *part = &self->part[k];
 
         if (part->finished && !part->found)
             out->claim = MPL_INFEASIBLE;
@@ -263,13 +265,13 @@ static mpl_status take_over(solver *v, mpl_plan *out)
         return MPL_OK;
     if (unknown)
         return MPL_ERROR(
-            v->s.run->ctx, MPL_ELIMIT,
+            self->s.run->ctx, MPL_ELIMIT,
             "planner spill: no plan within the capacities was found, and none was refuted, in "
             "%" PRIu64 " ticks",
-            v->s.ticks);
+            self->s.ticks);
     if (out->spread.cost > out->spread.cost_bound)
         out->claim = MPL_FEASIBLE;
-    return place_rest(v, out);
+    return place_rest(self, out);
 }
 
 static mpl_status plan(mpl_run *run, const mpl_problem *p, mpl_plan *out)

@@ -317,12 +317,13 @@ out:
     return st;
 }
 
-mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl_spill_part *part)
+mpl_status mpl_spill_part_init(mpl_spill *spill, mpl_buffer *buffer, uint32_t n,
+                               mpl_spill_part *part)
 {
-    mpl_ctx *ctx = s->run->ctx;
+    mpl_ctx *ctx = spill->run->ctx;
 
-    *part = (mpl_spill_part){.s = s, .n = n, .n_words = (n + 63) / 64, .buffer = buffer};
-    part->rng = mpl_rng_of(s->run->seed);
+    *part = (mpl_spill_part){.s = spill, .n = n, .n_words = (n + 63) / 64, .buffer = buffer};
+    part->rng = mpl_rng_of(spill->run->seed);
     if (n > MPL_SPILL_MEMBERS)
         return MPL_ERROR(ctx, MPL_ELIMIT,
                          "planner spill: %u buffers depend on each other; %u are possible", n,
@@ -335,10 +336,10 @@ mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl
     MPL_PASS(sort_members(part));
     MPL_PASS(list_rivals(part));
     find_twins(part);
-    MPL_PASS(s->p->before == NULL ? cut_steps(part) : cut_cliques(part));
-    MPL_PASS(mpl_new(ctx, part->load, (size_t)s->n * part->n_sections + 1));
+    MPL_PASS(spill->p->before == NULL ? cut_steps(part) : cut_cliques(part));
+    MPL_PASS(mpl_new(ctx, part->load, (size_t)spill->n * part->n_sections + 1));
     MPL_PASS(fill_sections(part));
-    MPL_PASS(mpl_new(ctx, part->room, (size_t)s->n * part->n_sections + 1));
+    MPL_PASS(mpl_new(ctx, part->room, (size_t)spill->n * part->n_sections + 1));
     MPL_PASS(find_rooms(part));
     for (uint32_t i = 0; i < n; i++)
         part->memory[i] = MPL_NONE;
@@ -444,22 +445,22 @@ static mpl_status remember(mpl_spill_part *part, uint64_t capacity, uint64_t tic
 }
 
 /* Asks the exact planner. */
-static mpl_status decide(mpl_spill *s, const mpl_problem *q, mpl_plan *plan,
+static mpl_status decide(mpl_spill *spill, const mpl_problem *q, mpl_plan *plan,
                          mpl_spill_verdict *verdict)
 {
     mpl_status st = MPL_OK;
-    mpl_watch quiet = {.stop = s->run->watch != NULL ? s->run->watch->stop : NULL};
-    mpl_run run = *s->run;
+    mpl_watch quiet = {.stop = spill->run->watch != NULL ? spill->run->watch->stop : NULL};
+    mpl_run run = *spill->run;
 
     run.watch = &quiet;
     run.n_threads = 1;
     run.start_offsets = NULL; /* they belong to another problem */
     run.ticks = 0;
     run.stopped_by_clock = false;
-    run.budget_ticks = mpl_min_u64(s->call_limit, s->tick_limit - s->ticks);
+    run.budget_ticks = mpl_min_u64(spill->call_limit, spill->tick_limit - spill->ticks);
     st = mpl_exact_plan(&run, q, &(mpl_exact_options){0}, plan);
-    s->ticks += run.ticks;
-    s->by_clock |= run.stopped_by_clock;
+    spill->ticks += run.ticks;
+    spill->by_clock |= run.stopped_by_clock;
     if (st == MPL_OK)
         *verdict = plan->claim == MPL_INFEASIBLE ? MPL_SPILL_NEVER : MPL_SPILL_FITS;
     else if (st == MPL_ELIMIT)
@@ -472,8 +473,8 @@ static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search
                        mpl_spill_verdict *verdict)
 {
     mpl_status st = MPL_OK;
-    mpl_spill *s = part->s;
-    mpl_ctx *ctx = s->run->ctx;
+    mpl_spill *spill = part->s;
+    mpl_ctx *ctx = spill->run->ctx;
     mpl_buffer *buffer = NULL;
     uint32_t *member = NULL, n = 0;
     uint64_t *key = NULL, height = 0;
@@ -486,20 +487,20 @@ static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search
             member[n] = part->by_id[m];
             buffer[n++] = part->buffer[part->by_id[m]];
         }
-    MPL_TRY(mpl_spill_problem(ctx, s->p, buffer, n, s->capacity[k], &q));
+    MPL_TRY(mpl_spill_problem(ctx, spill->p, buffer, n, spill->capacity[k], &q));
     MPL_TRY(mpl_plan_new(ctx, q, &plan));
     for (uint32_t m = 0; m < n; m++) { /* buffer[] now holds an order by size */
         buffer[m] = m;
         key[m] = member[m];
     }
     MPL_TRY(mpl_sort_ids(ctx, n, buffer, key));
-    MPL_TRY(mpl_place_all(s->run, q, buffer, MPL_FIT_LOWEST, plan));
-    s->ticks += PACK_TICKS * (uint64_t)(n + PACK_TICKS);
+    MPL_TRY(mpl_place_all(spill->run, q, buffer, MPL_FIT_LOWEST, plan));
+    spill->ticks += PACK_TICKS * (uint64_t)(n + PACK_TICKS);
     for (uint32_t m = 0; m < n; m++)
         height = mpl_max_u64(height, plan->offset[m] + q->bytes[m]);
-    *verdict = height <= s->capacity[k] ? MPL_SPILL_FITS : MPL_SPILL_UNKNOWN;
-    if (*verdict == MPL_SPILL_UNKNOWN && search && !mpl_spill_over(s))
-        MPL_TRY(decide(s, q, plan, verdict));
+    *verdict = height <= spill->capacity[k] ? MPL_SPILL_FITS : MPL_SPILL_UNKNOWN;
+    if (*verdict == MPL_SPILL_UNKNOWN && search && !mpl_spill_over(spill))
+        MPL_TRY(decide(spill, q, plan, verdict));
     for (uint32_t m = 0; m < n && *verdict == MPL_SPILL_FITS; m++)
         part->offset[member[m]] = plan->offset[m];
 out:

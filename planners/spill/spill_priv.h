@@ -75,7 +75,8 @@ typedef struct mpl_spill_part {
 } mpl_spill_part;
 
 /* Makes the part of buffer[n] (n > 0, taken over). MPL_ELIMIT: more than MPL_SPILL_MEMBERS. */
-mpl_status mpl_spill_part_init(mpl_spill *s, mpl_buffer *buffer, uint32_t n, mpl_spill_part *part);
+mpl_status mpl_spill_part_init(mpl_spill *spill, mpl_buffer *buffer, uint32_t n,
+                               mpl_spill_part *part);
 void mpl_spill_part_fini(mpl_spill_part *part);
 
 /* A problem of these buffers alone (ascending), in one pool of this capacity. */
@@ -97,9 +98,9 @@ mpl_status mpl_spill_search(mpl_spill_part *part, uint64_t ticks);
 mpl_status mpl_spill_improve(mpl_spill_part *part, uint64_t ticks);
 
 /* Whether the whole planner must stop. */
-static inline bool mpl_spill_over(mpl_spill *s)
+static inline bool mpl_spill_over(mpl_spill *spill)
 {
-    if (!s->by_clock && mpl_run_late(s->run))
-        s->by_clock = true;
-    return s->by_clock || s->ticks >= s->tick_limit;
+    if (!spill->by_clock && mpl_run_late(spill->run))
+        spill->by_clock = true;
+    return spill->by_clock || spill->ticks >= spill->tick_limit;
 }

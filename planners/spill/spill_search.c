@@ -60,16 +60,16 @@ static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
 /* Lower bound on the cost of completing the current node; UINT64_MAX: impossible. */
 static uint64_t node_bound(mpl_spill_part *part)
 {
-    const mpl_spill *s = part->s;
+    const mpl_spill *spill = part->s;
     uint64_t bound = 0, beyond;
 
     for (uint32_t i = 0; i < part->n; i++)
-        bound += part->bytes[i] * s->price[0];
-    for (uint32_t k = 0; k < s->n && s->capacity[k] != MPL_NO_CAPACITY; k++) {
-        if (!least_beyond(part, k + 1, &beyond) || (k + 1 == s->n && beyond > 0))
+        bound += part->bytes[i] * spill->price[0];
+    for (uint32_t k = 0; k < spill->n && spill->capacity[k] != MPL_NO_CAPACITY; k++) {
+        if (!least_beyond(part, k + 1, &beyond) || (k + 1 == spill->n && beyond > 0))
             return UINT64_MAX;
-        if (k + 1 < s->n)
-            bound += beyond * (s->price[k + 1] - s->price[k]);
+        if (k + 1 < spill->n)
+            bound += beyond * (spill->price[k + 1] - spill->price[k]);
     }
     return bound;
 }
@@ -159,10 +159,10 @@ static bool is_empty(const mpl_spill_part *part, uint32_t n, uint32_t k)
 /* Whether memory k is empty and identical to the previous one, also empty. */
 static bool is_copy(const mpl_spill_part *part, uint32_t i, uint32_t k)
 {
-    const mpl_spill *s = part->s;
+    const mpl_spill *spill = part->s;
 
-    return k > 0 && s->capacity[k] == s->capacity[k - 1] && s->price[k] == s->price[k - 1] &&
-           is_empty(part, i, k - 1);
+    return k > 0 && spill->capacity[k] == spill->capacity[k - 1] &&
+           spill->price[k] == spill->price[k - 1] && is_empty(part, i, k - 1);
 }
 
 static mpl_status decide_from(mpl_spill_part *part, uint32_t i)
@@ -279,17 +279,17 @@ static mpl_status move(mpl_spill_part *part, uint32_t i)
 
 mpl_status mpl_spill_improve(mpl_spill_part *part, uint64_t ticks)
 {
-    mpl_spill *s = part->s;
-    uint64_t stop = s->ticks + mpl_min_u64(ticks, UINT64_MAX - s->ticks);
+    mpl_spill *spill = part->s;
+    uint64_t stop = spill->ticks + mpl_min_u64(ticks, UINT64_MAX - spill->ticks);
 
     if (!part->found || part->finished)
         return MPL_OK;
     mpl_spill_clear(part);
     go_back(part);
-    while (s->ticks < stop && !part->finished && !mpl_spill_over(s)) {
+    while (spill->ticks < stop && !part->finished && !mpl_spill_over(spill)) {
         uint32_t i = (uint32_t)mpl_rng_below(&part->rng, part->n);
 
-        s->ticks++;
+        spill->ticks++;
         if (part->memory[i] > part->least[i])
             MPL_PASS(move(part, i));
     }

@@ -65,14 +65,14 @@ mpl_status mpl_template_bound(mpl_ctx *ctx, const mpl_sym_problem *sp, const int
 /* ---- loads ---- */
 
 /* Adds a set, member[n] of 1s, unless it is there or in another. */
-static mpl_status add_load(mpl_ctx *ctx, mpl_template *t, const uint8_t *member)
+static mpl_status add_load(mpl_ctx *ctx, mpl_template *tmpl, const uint8_t *member)
 {
-    uint32_t n = 0, *begin = t->load_begin;
-    mpl_buffer *load = t->load;
+    uint32_t n = 0, *begin = tmpl->load_begin;
+    mpl_buffer *load = tmpl->load;
 
-    for (mpl_buffer b = 0; b < t->problem->at->n; b++)
+    for (mpl_buffer b = 0; b < tmpl->problem->at->n; b++)
         n += member[b];
-    for (uint32_t i = 0; i < t->n_loads; i++) {
+    for (uint32_t i = 0; i < tmpl->n_loads; i++) {
         uint32_t shared = 0;
 
         for (uint32_t k = begin[i]; k < begin[i + 1]; k++)
@@ -80,18 +80,18 @@ static mpl_status add_load(mpl_ctx *ctx, mpl_template *t, const uint8_t *member)
         if (shared == n)
             return MPL_OK;
     }
-    if (t->n_loads == MOST_LOADS)
+    if (tmpl->n_loads == MOST_LOADS)
         return MPL_OK;
-    MPL_PASS(mpl_realloc_bytes(ctx, (void **)&t->load_begin, t->n_loads + 1, t->n_loads + 2,
-                               sizeof *t->load_begin));
-    begin = t->load_begin;
-    MPL_PASS(mpl_realloc_bytes(ctx, (void **)&t->load, begin[t->n_loads], begin[t->n_loads] + n,
-                               sizeof *t->load));
-    begin[t->n_loads + 1] = begin[t->n_loads];
-    for (mpl_buffer b = 0; b < t->problem->at->n; b++)
+    MPL_PASS(mpl_realloc_bytes(ctx, (void **)&tmpl->load_begin, tmpl->n_loads + 1,
+                               tmpl->n_loads + 2, sizeof *tmpl->load_begin));
+    begin = tmpl->load_begin;
+    MPL_PASS(mpl_realloc_bytes(ctx, (void **)&tmpl->load, begin[tmpl->n_loads],
+                               begin[tmpl->n_loads] + n, sizeof *tmpl->load));
+    begin[tmpl->n_loads + 1] = begin[tmpl->n_loads];
+    for (mpl_buffer b = 0; b < tmpl->problem->at->n; b++)
         if (member[b])
-            t->load[begin[t->n_loads + 1]++] = b;
-    t->n_loads++;
+            tmpl->load[begin[tmpl->n_loads + 1]++] = b;
+    tmpl->n_loads++;
     return MPL_OK;
 }
 
@@ -137,28 +137,28 @@ static void heaviest_set(const mpl_problem *p, uint8_t *member)
 }
 
 /* Adds the witness of the bound at a shape; *bound is the house's. */
-static mpl_status load_at(mpl_ctx *ctx, mpl_template *t, const int64_t *value, uint64_t *bound)
+static mpl_status load_at(mpl_ctx *ctx, mpl_template *tmpl, const int64_t *value, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
     mpl_problem *p = NULL;
     uint8_t *member = NULL;
 
-    MPL_TRY(mpl_sym_problem_at(ctx, t->problem, value, &p));
+    MPL_TRY(mpl_sym_problem_at(ctx, tmpl->problem, value, &p));
     MPL_TRY(mpl_new(ctx, member, p->n));
     MPL_TRY(mpl_lower_bound(ctx, p, 0, bound, member));
     if (memchr(member, 1, p->n) == NULL)
         heaviest_set(p, member);
-    MPL_TRY(add_load(ctx, t, member));
+    MPL_TRY(add_load(ctx, tmpl, member));
 out:
     mpl_problem_free(ctx, p);
     mpl_free(ctx, member);
     return st;
 }
 
-mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *t)
+mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *tmpl)
 {
-    const mpl_exprs *x = t->problem->x;
-    uint32_t n = mpl_exprs_n_symbols(x);
+    const mpl_exprs *exprs = tmpl->problem->x;
+    uint32_t n = mpl_exprs_n_symbols(exprs);
     int64_t value[MPL_MAX_SYMBOLS];
     uint64_t bound;
     mpl_rng rng;
@@ -166,14 +166,14 @@ mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *t)
     mpl_rng_init(&rng, 1);
     for (uint32_t corner = 0; corner < (n < 6 ? 1U << n : 64); corner++) {
         for (uint32_t i = 0; i < n; i++)
-            value[i] = (corner >> (i % 6) & 1) != 0 ? mpl_exprs_symbol(x, i)->last
-                                                    : mpl_exprs_symbol(x, i)->first;
-        if (mpl_point_allowed(x, value))
-            MPL_PASS(load_at(ctx, t, value, &bound));
+            value[i] = (corner >> (i % 6) & 1) != 0 ? mpl_exprs_symbol(exprs, i)->last
+                                                    : mpl_exprs_symbol(exprs, i)->first;
+        if (mpl_point_allowed(exprs, value))
+            MPL_PASS(load_at(ctx, tmpl, value, &bound));
     }
     for (uint32_t i = 0; i < DRAWN; i++) {
-        MPL_PASS(mpl_shape_draw(ctx, x, NULL, i % 2 == 0, &rng, value));
-        MPL_PASS(load_at(ctx, t, value, &bound));
+        MPL_PASS(mpl_shape_draw(ctx, exprs, NULL, i % 2 == 0, &rng, value));
+        MPL_PASS(load_at(ctx, tmpl, value, &bound));
     }
     return MPL_OK;
 }
@@ -181,10 +181,10 @@ mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *t)
 /* ---- one box ---- */
 
 /* Finds what divides the ends of buffers, and which bodies the alignment may move. */
-static void find_grains(prover *v)
+static void find_grains(prover *self)
 {
-    const mpl_template_code *code = v->cell->code;
-    const mpl_exprs *x = v->t->problem->x;
+    const mpl_template_code *code = self->cell->code;
+    const mpl_exprs *exprs = self->t->problem->x;
 
     for (uint32_t k = 0; k < code->n_bodies; k++) {
         uint64_t start = 0;
@@ -192,32 +192,33 @@ static void find_grains(prover *v)
         for (uint32_t i = code->rule_begin[k]; i < code->rule_begin[k + 1]; i++) {
             mpl_expr away = code->value_of[code->distance[code->upper[i]]];
 
-            start = mpl_divisor(start,
-                                mpl_divisor(v->grain[code->lower[i]], mpl_expr_divisor(x, away)));
+            start = mpl_divisor(
+                start, mpl_divisor(self->grain[code->lower[i]], mpl_expr_divisor(exprs, away)));
         }
-        v->loose[k] = start % code->align[k] != 0;
-        start = v->loose[k] ? code->align[k] : start;
+        self->loose[k] = start % code->align[k] != 0;
+        start = self->loose[k] ? code->align[k] : start;
         for (uint32_t i = code->body_begin[k]; i < code->body_begin[k + 1]; i++) {
             mpl_buffer b = code->member[i];
 
-            start = mpl_divisor(start, mpl_expr_divisor(x, code->value_of[code->distance[b]]));
-            v->grain[b] = mpl_divisor(start, mpl_expr_divisor(x, code->value_of[code->bytes[b]]));
+            start = mpl_divisor(start, mpl_expr_divisor(exprs, code->value_of[code->distance[b]]));
+            self->grain[b] =
+                mpl_divisor(start, mpl_expr_divisor(exprs, code->value_of[code->bytes[b]]));
         }
     }
 }
 
 /* The height of pool 0 at a control point, times the scale, at least; -1: overflow. */
-static int64_t height_at(prover *v, uint32_t point, bool exact)
+static int64_t height_at(prover *self, uint32_t point, bool exact)
 {
-    const mpl_template_code *code = v->cell->code;
-    const int64_t *low = v->low + point, *high = v->high + point;
-    uint32_t n_points = v->n_points;
+    const mpl_template_code *code = self->cell->code;
+    const int64_t *low = self->low + point, *high = self->high + point;
+    uint32_t n_points = self->n_points;
     int64_t top = 0;
 
-    if (v->cell->arena != NULL)
-        return v->cell->arena[0] > (uint64_t)(MOST_SUM / v->scale)
+    if (self->cell->arena != NULL)
+        return self->cell->arena[0] > (uint64_t)(MOST_SUM / self->scale)
                    ? -1
-                   : (int64_t)v->cell->arena[0] * v->scale;
+                   : (int64_t)self->cell->arena[0] * self->scale;
     for (uint32_t k = 0; k < code->n_bodies; k++) {
         int64_t start = 0, align = code->align[k], up = 0;
         uint32_t begin = code->body_begin[k], end = code->body_begin[k + 1];
@@ -225,73 +226,75 @@ static int64_t height_at(prover *v, uint32_t point, bool exact)
         for (uint32_t i = begin; i < end; i++) {
             mpl_buffer b = code->member[i], on = code->parent[b];
 
-            v->offset[b] = (on == b ? 0 : v->offset[on]) + low[code->distance[b] * n_points];
+            self->offset[b] = (on == b ? 0 : self->offset[on]) + low[code->distance[b] * n_points];
         }
         for (uint32_t i = code->rule_begin[k]; i < code->rule_begin[k + 1]; i++) {
             mpl_buffer b = code->lower[i];
             int64_t from =
-                v->offset[b] + high[code->bytes[b] * n_points] - v->offset[code->upper[i]];
+                self->offset[b] + high[code->bytes[b] * n_points] - self->offset[code->upper[i]];
 
             start = from > start ? from : start;
         }
         if (exact)
-            start = (start / v->scale + align - 1) / align * align * v->scale;
-        else if (v->loose[k] && start > 0)
-            start += (align - 1) * v->scale;
+            start = (start / self->scale + align - 1) / align * align * self->scale;
+        else if (self->loose[k] && start > 0)
+            start += (align - 1) * self->scale;
         for (uint32_t i = begin; i < end; i++) {
             mpl_buffer b = code->member[i], on = code->parent[b];
 
             /* from here on the end counts: distances at their largest */
-            up = on == b ? 0 : v->offset[on] - start;
-            v->offset[b] = start + up + high[code->distance[b] * n_points];
-            up = v->offset[b] + high[code->bytes[b] * n_points];
+            up = on == b ? 0 : self->offset[on] - start;
+            self->offset[b] = start + up + high[code->distance[b] * n_points];
+            up = self->offset[b] + high[code->bytes[b] * n_points];
             if (up < 0 || up > MOST_SUM)
                 return -1;
-            top = v->p->pool[b] == 0 && up > top ? up : top;
+            top = self->p->pool[b] == 0 && up > top ? up : top;
         }
     }
     return top;
 }
 
 /* A load at a control point: sums of sizes; of one shape, rounded as the house's bound is. */
-static int64_t load_of(const prover *v, uint32_t which, uint32_t point, bool exact, int64_t grain)
+static int64_t load_of(const prover *self, uint32_t which, uint32_t point, bool exact,
+                       int64_t grain)
 {
-    const mpl_template *t = v->t;
+    const mpl_template *tmpl = self->t;
     int64_t sum = 0, most = 0;
 
-    for (uint32_t i = t->load_begin[which]; i < t->load_begin[which + 1]; i++) {
-        int64_t size = v->low[(size_t)v->cell->code->bytes[t->load[i]] * v->n_points + point];
+    for (uint32_t i = tmpl->load_begin[which]; i < tmpl->load_begin[which + 1]; i++) {
+        int64_t size =
+            self->low[(size_t)self->cell->code->bytes[tmpl->load[i]] * self->n_points + point];
 
         if (exact) {
-            int64_t bytes = size / v->scale, round = (bytes + grain - 1) / grain * grain;
+            int64_t bytes = size / self->scale, round = (bytes + grain - 1) / grain * grain;
 
             most = round - bytes > most ? round - bytes : most;
-            size = round * v->scale;
+            size = round * self->scale;
         }
         sum = sum + size > MOST_SUM ? MOST_SUM : sum + size; /* less is a bound, too */
     }
-    return sum - most * v->scale;
+    return sum - most * self->scale;
 }
 
 /* The largest arena over the mean of loads by weight; *point: where. */
-static uint64_t worst_point(const prover *v, uint32_t *point)
+static uint64_t worst_point(const prover *self, uint32_t *point)
 {
     uint64_t worst = 0;
     int64_t total = 0;
 
-    for (uint32_t k = 0; k < v->t->n_loads; k++)
-        total += v->weight[k];
-    for (uint32_t j = 0; j < v->n_points; j++) {
+    for (uint32_t k = 0; k < self->t->n_loads; k++)
+        total += self->weight[k];
+    for (uint32_t j = 0; j < self->n_points; j++) {
         wide sum = 0, parts;
 
-        for (uint32_t k = 0; k < v->t->n_loads; k++)
-            if (v->weight[k] != 0)
-                sum += (wide)v->load[(size_t)k * v->n_points + j] * v->weight[k];
+        for (uint32_t k = 0; k < self->t->n_loads; k++)
+            if (self->weight[k] != 0)
+                sum += (wide)self->load[(size_t)k * self->n_points + j] * self->weight[k];
         if (sum <= 0) {
             *point = j;
             return UINT64_MAX;
         }
-        parts = ((wide)v->arena[j] * total * (int64_t)MPL_REGRET_ONE + sum - 1) / sum;
+        parts = ((wide)self->arena[j] * total * (int64_t)MPL_REGRET_ONE + sum - 1) / sum;
         if (parts > MPL_REGRET_MOST)
             return UINT64_MAX;
         if ((uint64_t)parts >= worst)
@@ -301,85 +304,86 @@ static uint64_t worst_point(const prover *v, uint32_t *point)
 }
 
 /* A regret that no shape of the box exceeds; mixes loads while it is above `enough`. */
-static uint64_t most_of(prover *v, const mpl_box *box, uint64_t enough)
+static uint64_t most_of(prover *self, const mpl_box *box, uint64_t enough)
 {
-    uint32_t n_loads = v->t->n_loads, point = 0, best_load = 0;
+    uint32_t n_loads = self->t->n_loads, point = 0, best_load = 0;
     uint64_t best = UINT64_MAX;
     bool exact = true;
 
     for (uint32_t s = 0; s < box->n; s++)
-        exact = exact && (!mpl_controls_use(v->controls, s) || box->low[s] == box->high[s]);
-    if (!mpl_controls_of(v->controls, box, v->low, v->high))
+        exact = exact && (!mpl_controls_use(self->controls, s) || box->low[s] == box->high[s]);
+    if (!mpl_controls_of(self->controls, box, self->low, self->high))
         return UINT64_MAX;
-    for (uint32_t j = 0; j < v->n_points; j++) {
-        v->arena[j] = exact && j > 0 ? v->arena[0] : height_at(v, j, exact);
-        if (v->arena[j] < 0)
+    for (uint32_t j = 0; j < self->n_points; j++) {
+        self->arena[j] = exact && j > 0 ? self->arena[0] : height_at(self, j, exact);
+        if (self->arena[j] < 0)
             return UINT64_MAX;
         for (uint32_t k = 0; k < n_loads; k++)
-            v->load[(size_t)k * v->n_points + j] = load_of(v, k, j, exact, v->pool_grain);
+            self->load[(size_t)k * self->n_points + j] =
+                load_of(self, k, j, exact, self->pool_grain);
     }
-    memset(v->weight, 0, n_loads * sizeof *v->weight);
+    memset(self->weight, 0, n_loads * sizeof *self->weight);
     for (uint32_t k = 0; k < n_loads; k++) {
         uint64_t most;
 
-        v->weight[k] = 1;
-        most = worst_point(v, &point);
-        v->weight[k] = 0;
+        self->weight[k] = 1;
+        most = worst_point(self, &point);
+        self->weight[k] = 0;
         if (most < best)
             best = most, best_load = k;
     }
-    v->weight[best_load] = 1;
+    self->weight[best_load] = 1;
     for (uint32_t round = 0; !exact && round < ROUNDS && best > enough; round++) {
         uint32_t best_there = 0;
-        uint64_t most = worst_point(v, &point);
+        uint64_t most = worst_point(self, &point);
 
         best = most < best ? most : best;
         for (uint32_t k = 1; k < n_loads; k++)
-            if (v->load[(size_t)k * v->n_points + point] >
-                v->load[(size_t)best_there * v->n_points + point])
+            if (self->load[(size_t)k * self->n_points + point] >
+                self->load[(size_t)best_there * self->n_points + point])
                 best_there = k;
-        v->weight[best_there]++;
+        self->weight[best_there]++;
     }
     return best;
 }
 
 /* ---- shapes that attain it ---- */
 
-static mpl_status try_shape(prover *v, const int64_t *count)
+static mpl_status try_shape(prover *self, const int64_t *count)
 {
     mpl_status st = MPL_OK;
-    const mpl_exprs *x = v->t->problem->x;
+    const mpl_exprs *exprs = self->t->problem->x;
     int64_t value[MPL_MAX_SYMBOLS];
-    mpl_box box = {v->cell->box.n, NULL, NULL};
+    mpl_box box = {self->cell->box.n, NULL, NULL};
     mpl_ratio now;
     uint64_t quick;
 
     for (uint32_t i = 0; i < box.n; i++) {
-        const mpl_symbol *s = mpl_exprs_symbol(x, i);
+        const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
 
-        value[i] = s->first + count[i] * s->step;
+        value[i] = symbol->first + count[i] * symbol->step;
     }
-    if (!mpl_point_allowed(x, value))
+    if (!mpl_point_allowed(exprs, value))
         return MPL_OK;
-    MPL_TRY(mpl_new_each(v->ctx, box.n, box.low, box.high));
+    MPL_TRY(mpl_new_each(self->ctx, box.n, box.low, box.high));
     memcpy(box.low, count, box.n * sizeof *count);
     memcpy(box.high, count, box.n * sizeof *count);
-    quick = most_of(v, &box, 0);
-    if (v->attained.bound > 0 && quick <= mpl_ratio_parts(v->attained))
+    quick = most_of(self, &box, 0);
+    if (self->attained.bound > 0 && quick <= mpl_ratio_parts(self->attained))
         goto out;
-    now.arena = (uint64_t)(v->arena[0] / v->scale);
-    MPL_TRY(load_at(v->ctx, v->t, value, &now.bound));
-    if (v->attained.bound == 0 || mpl_ratio_less(v->attained, now)) {
-        v->attained = now;
-        memcpy(v->cell->regret.at, value, box.n * sizeof *value);
+    now.arena = (uint64_t)(self->arena[0] / self->scale);
+    MPL_TRY(load_at(self->ctx, self->t, value, &now.bound));
+    if (self->attained.bound == 0 || mpl_ratio_less(self->attained, now)) {
+        self->attained = now;
+        memcpy(self->cell->regret.at, value, box.n * sizeof *value);
     }
 out:
-    mpl_box_free(v->ctx, &box);
+    mpl_box_free(self->ctx, &box);
     return st;
 }
 
 /* The corners and the middle of a box. */
-static mpl_status try_corners(prover *v, const mpl_box *box)
+static mpl_status try_corners(prover *self, const mpl_box *box)
 {
     int64_t count[MPL_MAX_SYMBOLS];
     uint32_t n = box->n < 4 ? box->n : 4;
@@ -389,7 +393,7 @@ static mpl_status try_corners(prover *v, const mpl_box *box)
             count[i] = corner == 1U << n ? box->low[i] + (box->high[i] - box->low[i]) / 2
                        : (corner >> (i % 4) & 1) != 0 ? box->high[i]
                                                       : box->low[i];
-        MPL_PASS(try_shape(v, count));
+        MPL_PASS(try_shape(self, count));
     }
     return MPL_OK;
 }
@@ -401,60 +405,60 @@ static bool worse(const part *a, const part *b)
     return a->most > b->most;
 }
 
-static void sift_down(prover *v, size_t i)
+static void sift_down(prover *self, size_t i)
 {
-    for (size_t child; (child = 2 * i + 1) < v->n; i = child) {
-        part moved = v->heap[i];
+    for (size_t child; (child = 2 * i + 1) < self->n; i = child) {
+        part moved = self->heap[i];
 
-        child += child + 1 < v->n && worse(&v->heap[child + 1], &v->heap[child]);
-        if (!worse(&v->heap[child], &moved))
+        child += child + 1 < self->n && worse(&self->heap[child + 1], &self->heap[child]);
+        if (!worse(&self->heap[child], &moved))
             return;
-        v->heap[i] = v->heap[child], v->heap[child] = moved;
+        self->heap[i] = self->heap[child], self->heap[child] = moved;
     }
 }
 
-static mpl_status push(prover *v, const mpl_box *box, uint64_t slack)
+static mpl_status push(prover *self, const mpl_box *box, uint64_t slack)
 {
     part one = {0, NULL};
-    uint64_t reached = v->attained.bound > 0 ? mpl_ratio_parts(v->attained) : 0;
+    uint64_t reached = self->attained.bound > 0 ? mpl_ratio_parts(self->attained) : 0;
     mpl_box kept = *box;
     size_t i;
 
-    MPL_PASS(mpl_reserve(v->ctx, v->heap, v->cap, v->n + 1));
-    MPL_PASS(mpl_new(v->ctx, one.end, 2 * (size_t)box->n));
+    MPL_PASS(mpl_reserve(self->ctx, self->heap, self->cap, self->n + 1));
+    MPL_PASS(mpl_new(self->ctx, one.end, 2 * (size_t)box->n));
     kept.low = one.end, kept.high = one.end + box->n;
     memcpy(kept.low, box->low, box->n * sizeof *one.end);
     memcpy(kept.high, box->high, box->n * sizeof *one.end);
-    if (!mpl_box_narrow(v->t->problem->x, &kept)) {
-        mpl_free(v->ctx, one.end);
+    if (!mpl_box_narrow(self->t->problem->x, &kept)) {
+        mpl_free(self->ctx, one.end);
         return MPL_OK;
     }
-    one.most = most_of(v, &kept, reached + slack);
-    for (i = v->n++; i > 0 && worse(&one, &v->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        v->heap[i] = v->heap[(i - 1) / 2];
-    v->heap[i] = one;
+    one.most = most_of(self, &kept, reached + slack);
+    for (i = self->n++; i > 0 && worse(&one, &self->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        self->heap[i] = self->heap[(i - 1) / 2];
+    self->heap[i] = one;
     return MPL_OK;
 }
 
 /* The symbol whose values range over the largest ratio, and the count at which to halve it. */
-static uint32_t widest(const prover *v, const mpl_box *box, int64_t *middle)
+static uint32_t widest(const prover *self, const mpl_box *box, int64_t *middle)
 {
     uint32_t best = MPL_NONE;
     double most = 0;
 
     for (uint32_t i = 0; i < box->n; i++) {
-        const mpl_symbol *s = mpl_exprs_symbol(v->t->problem->x, i);
-        double low = (double)(s->first + box->low[i] * s->step),
-               high = (double)(s->first + box->high[i] * s->step);
+        const mpl_symbol *symbol = mpl_exprs_symbol(self->t->problem->x, i);
+        double low = (double)(symbol->first + box->low[i] * symbol->step),
+               high = (double)(symbol->first + box->high[i] * symbol->step);
 
-        if (mpl_controls_use(v->controls, i) && box->high[i] > box->low[i] &&
+        if (mpl_controls_use(self->controls, i) && box->high[i] > box->low[i] &&
             (best == MPL_NONE || high / low > most)) {
             int64_t at = box->low[i];
 
             best = i, most = high / low;
             /* the largest count whose value is at most the geometric mean */
             for (int64_t step = INT64_C(1) << 31; step > 0; step /= 2) {
-                double value = (double)(s->first + (at + step) * s->step);
+                double value = (double)(symbol->first + (at + step) * symbol->step);
 
                 if (at + step < box->high[i] && value * value <= low * high)
                     at += step;
@@ -465,57 +469,57 @@ static uint32_t widest(const prover *v, const mpl_box *box, int64_t *middle)
     return best;
 }
 
-static mpl_status halve(prover *v, const part *one, uint64_t slack)
+static mpl_status halve(prover *self, const part *one, uint64_t slack)
 {
     mpl_status st = MPL_OK;
-    uint32_t n = v->cell->box.n, s;
+    uint32_t n = self->cell->box.n, s;
     int64_t room[MPL_MAX_SYMBOLS], middle = 0;
     mpl_box box = {n, one->end, one->end + n}, half = box;
 
-    s = widest(v, &box, &middle);
+    s = widest(self, &box, &middle);
     mpl_assert(s != MPL_NONE);
     memcpy(room, box.high, n * sizeof *room);
     half.high = room, room[s] = middle;
-    MPL_TRY(try_corners(v, &half));
-    MPL_TRY(push(v, &half, slack));
+    MPL_TRY(try_corners(self, &half));
+    MPL_TRY(push(self, &half, slack));
     half.high = box.high, half.low = room;
     memcpy(room, box.low, n * sizeof *room);
     room[s] = middle + 1;
-    MPL_TRY(try_corners(v, &half));
-    MPL_TRY(push(v, &half, slack));
+    MPL_TRY(try_corners(self, &half));
+    MPL_TRY(push(self, &half, slack));
 out:
     return st;
 }
 
-static mpl_status open_prover(prover *v)
+static mpl_status open_prover(prover *self)
 {
-    const mpl_template_code *code = v->cell->code;
+    const mpl_template_code *code = self->cell->code;
     size_t n_values;
 
-    MPL_PASS(
-        mpl_controls_new(v->ctx, v->t->problem->x, code->n_values, code->value_of, &v->controls));
-    v->n_points = mpl_controls_points(v->controls);
-    v->scale = mpl_controls_scale(v->controls);
-    n_values = (size_t)code->n_values * v->n_points;
-    MPL_PASS(mpl_new_each(v->ctx, n_values, v->low, v->high));
-    MPL_PASS(mpl_new(v->ctx, v->arena, v->n_points));
-    MPL_PASS(mpl_new(v->ctx, v->load, (size_t)MOST_LOADS * v->n_points));
-    MPL_PASS(mpl_new(v->ctx, v->weight, MOST_LOADS));
-    MPL_PASS(mpl_new_each(v->ctx, v->p->n + 1, v->offset, v->grain, v->loose));
-    if (v->cell->regret.at == NULL)
-        MPL_PASS(mpl_new(v->ctx, v->cell->regret.at, v->cell->box.n + 1));
-    v->pool_grain = (int64_t)mpl_pool_grain(v->p, 0);
-    find_grains(v);
+    MPL_PASS(mpl_controls_new(self->ctx, self->t->problem->x, code->n_values, code->value_of,
+                              &self->controls));
+    self->n_points = mpl_controls_points(self->controls);
+    self->scale = mpl_controls_scale(self->controls);
+    n_values = (size_t)code->n_values * self->n_points;
+    MPL_PASS(mpl_new_each(self->ctx, n_values, self->low, self->high));
+    MPL_PASS(mpl_new(self->ctx, self->arena, self->n_points));
+    MPL_PASS(mpl_new(self->ctx, self->load, (size_t)MOST_LOADS * self->n_points));
+    MPL_PASS(mpl_new(self->ctx, self->weight, MOST_LOADS));
+    MPL_PASS(mpl_new_each(self->ctx, self->p->n + 1, self->offset, self->grain, self->loose));
+    if (self->cell->regret.at == NULL)
+        MPL_PASS(mpl_new(self->ctx, self->cell->regret.at, self->cell->box.n + 1));
+    self->pool_grain = (int64_t)mpl_pool_grain(self->p, 0);
+    find_grains(self);
     return MPL_OK;
 }
 
-mpl_status mpl_regret_of(const mpl_run *run, mpl_template *t, uint32_t k, uint64_t slack,
+mpl_status mpl_regret_of(const mpl_run *run, mpl_template *tmpl, uint32_t k, uint64_t slack,
                          uint32_t most_boxes)
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = run->ctx;
-    prover v = {.ctx = ctx, .t = t, .p = t->problem->at, .cell = &t->cell[k]};
-    mpl_regret *r = &v.cell->regret;
+    prover v = {.ctx = ctx, .t = tmpl, .p = tmpl->problem->at, .cell = &tmpl->cell[k]};
+    mpl_regret *regret = &v.cell->regret;
     uint64_t most = 0; /* of single shapes */
 
     MPL_TRY(open_prover(&v));
@@ -539,8 +543,8 @@ mpl_status mpl_regret_of(const mpl_run *run, mpl_template *t, uint32_t k, uint64
         mpl_free(ctx, worst.end);
         MPL_TRY(st);
     }
-    r->arena = v.attained.arena, r->bound = v.attained.bound;
-    r->most = v.n > 0 ? mpl_max_u64(most, v.heap[0].most) : most;
+    regret->arena = v.attained.arena, regret->bound = v.attained.bound;
+    regret->most = v.n > 0 ? mpl_max_u64(most, v.heap[0].most) : most;
 out:
     for (size_t i = 0; i < v.n; i++)
         mpl_free(ctx, v.heap[i].end);

@@ -35,17 +35,17 @@ out:
 }
 
 /* The layout of the plan of a scene. */
-mpl_status mpl_layout_at(mpl_draft *m, const mpl_scene *scene, mpl_layout *l)
+mpl_status mpl_layout_at(mpl_draft *draft, const mpl_scene *scene, mpl_layout *layout)
 {
     mpl_status st = MPL_OK;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
 
-    MPL_TRY(mpl_sym_problem_at(m->ctx, m->sp, scene->value, &p));
-    MPL_TRY(mpl_plan_shape(m->run, p, &plan));
-    MPL_TRY(mpl_layout_of_plan(m, scene, plan->offset, l));
+    MPL_TRY(mpl_sym_problem_at(draft->ctx, draft->sp, scene->value, &p));
+    MPL_TRY(mpl_plan_shape(draft->run, p, &plan));
+    MPL_TRY(mpl_layout_of_plan(draft, scene, plan->offset, layout));
 out:
-    mpl_problem_free(m->ctx, p);
-    mpl_plan_free(m->ctx, plan);
+    mpl_problem_free(draft->ctx, p);
+    mpl_plan_free(draft->ctx, plan);
     return st;
 }

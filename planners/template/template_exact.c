@@ -20,146 +20,146 @@ typedef struct exact {
 } exact;
 
 /* Whether a buffer of one body conflicts with one of the other. */
-static bool related(const exact *e, mpl_buffer r, mpl_buffer s)
+static bool related(const exact *self, mpl_buffer r, mpl_buffer s)
 {
-    for (mpl_buffer a = 0; a < e->m->p->n; a++)
-        for (uint32_t i = e->m->rival_begin[a]; e->root[a] == r && i < e->m->rival_begin[a + 1];
-             i++)
-            if (e->root[e->m->rival[i]] == s)
+    for (mpl_buffer a = 0; a < self->m->p->n; a++)
+        for (uint32_t i = self->m->rival_begin[a];
+             self->root[a] == r && i < self->m->rival_begin[a + 1]; i++)
+            if (self->root[self->m->rival[i]] == s)
                 return true;
     return false;
 }
 
 /* Places the body at `r` above what is placed. Returns the worst ratio it makes. */
-static mpl_ratio place(exact *e, mpl_buffer r)
+static mpl_ratio place(exact *self, mpl_buffer r)
 {
-    const mpl_draft *m = e->m;
-    const mpl_problem *p = m->p;
+    const mpl_draft *draft = self->m;
+    const mpl_problem *p = draft->p;
     mpl_ratio worst = {0, 1};
 
-    for (uint32_t k = 0; k < m->n_scenes; k++) {
-        uint64_t *offset = e->offset + (size_t)k * p->n, *away = e->distance + (size_t)k * p->n,
-                 start = 0, align = 1;
+    for (uint32_t k = 0; k < draft->n_scenes; k++) {
+        uint64_t *offset = self->offset + (size_t)k * p->n,
+                 *away = self->distance + (size_t)k * p->n, start = 0, align = 1;
 
         for (mpl_buffer b = 0; b < p->n; b++) {
-            if (e->root[b] != r)
+            if (self->root[b] != r)
                 continue;
             align = mpl_max_u64(align, p->align[b]);
-            for (uint32_t i = m->rival_begin[b]; i < m->rival_begin[b + 1]; i++) {
-                mpl_buffer a = m->rival[i];
-                uint64_t end = offset[a] + m->scene[k].bytes[a];
+            for (uint32_t i = draft->rival_begin[b]; i < draft->rival_begin[b + 1]; i++) {
+                mpl_buffer a = draft->rival[i];
+                uint64_t end = offset[a] + draft->scene[k].bytes[a];
 
-                if (e->root[a] != r && e->l.rank[a] != MPL_NONE && end > away[b] + start)
+                if (self->root[a] != r && self->l.rank[a] != MPL_NONE && end > away[b] + start)
                     start = end - away[b];
             }
         }
         start = mpl_align_up(start, align);
         for (mpl_buffer b = 0; b < p->n; b++)
-            if (e->root[b] == r) {
+            if (self->root[b] == r) {
                 mpl_ratio now;
 
                 offset[b] = start + away[b];
-                now = (mpl_ratio){offset[b] + m->scene[k].bytes[b], m->scene[k].bound};
+                now = (mpl_ratio){offset[b] + draft->scene[k].bytes[b], draft->scene[k].bound};
                 if (p->pool[b] == 0 && mpl_ratio_less(worst, now))
                     worst = now;
             }
     }
-    e->m->ticks += (uint64_t)m->n_scenes * p->n;
+    self->m->ticks += (uint64_t)draft->n_scenes * p->n;
     return worst;
 }
 
-static void set_rank(exact *e, mpl_buffer r, uint32_t rank)
+static void set_rank(exact *self, mpl_buffer r, uint32_t rank)
 {
-    for (mpl_buffer b = 0; b < e->m->p->n; b++)
-        if (e->root[b] == r)
-            e->l.rank[b] = rank;
+    for (mpl_buffer b = 0; b < self->m->p->n; b++)
+        if (self->root[b] == r)
+            self->l.rank[b] = rank;
 }
 
 /* Continues an order of n bodies whose last is `last`. */
-static void extend(exact *e, uint32_t n, mpl_buffer last, mpl_ratio worst)
+static void extend(exact *self, uint32_t n, mpl_buffer last, mpl_ratio worst)
 {
     bool complete = true;
 
-    for (mpl_buffer r = 0; r < e->m->p->n && e->m->ticks < e->limit; r++) {
+    for (mpl_buffer r = 0; r < self->m->p->n && self->m->ticks < self->limit; r++) {
         mpl_ratio now;
 
-        if (e->root[r] != r || e->l.rank[r] != MPL_NONE)
+        if (self->root[r] != r || self->l.rank[r] != MPL_NONE)
             continue;
         complete = false;
-        if (last != MPL_NONE && r < last && !related(e, r, last))
+        if (last != MPL_NONE && r < last && !related(self, r, last))
             continue;
-        now = place(e, r);
+        now = place(self, r);
         now = mpl_ratio_less(now, worst) ? worst : now;
-        if (!mpl_ratio_less(now, e->least))
+        if (!mpl_ratio_less(now, self->least))
             continue;
-        set_rank(e, r, n);
-        extend(e, n + 1, r, now);
-        set_rank(e, r, MPL_NONE);
+        set_rank(self, r, n);
+        extend(self, n + 1, r, now);
+        set_rank(self, r, MPL_NONE);
     }
-    if (complete && mpl_ratio_less(worst, e->least)) {
-        e->least = worst;
-        mpl_layout_copy(e->m, e->best, &e->l);
+    if (complete && mpl_ratio_less(worst, self->least)) {
+        self->least = worst;
+        mpl_layout_copy(self->m, self->best, &self->l);
     }
 }
 
 /* Tries all orders with the pairs taken so far. */
-static void try_orders(exact *e)
+static void try_orders(exact *self)
 {
-    const mpl_problem *p = e->m->p;
+    const mpl_problem *p = self->m->p;
 
-    mpl_layout_roots(e->m, &e->l);
-    memcpy(e->root, e->m->root, p->n * sizeof *e->root);
-    for (uint32_t k = 0; k < e->m->n_scenes; k++) {
-        mpl_layout_height(e->m, &e->l, &e->m->scene[k]); /* for the distances alone */
-        memcpy(e->distance + (size_t)k * p->n, e->m->distance, p->n * sizeof *e->distance);
+    mpl_layout_roots(self->m, &self->l);
+    memcpy(self->root, self->m->root, p->n * sizeof *self->root);
+    for (uint32_t k = 0; k < self->m->n_scenes; k++) {
+        mpl_layout_height(self->m, &self->l, &self->m->scene[k]); /* for the distances alone */
+        memcpy(self->distance + (size_t)k * p->n, self->m->distance, p->n * sizeof *self->distance);
     }
-    memset(e->l.rank, 0xff, p->n * sizeof *e->l.rank);
-    extend(e, 0, MPL_NONE, (mpl_ratio){0, 1});
-    memset(e->l.rank, 0, p->n * sizeof *e->l.rank);
+    memset(self->l.rank, 0xff, p->n * sizeof *self->l.rank);
+    extend(self, 0, MPL_NONE, (mpl_ratio){0, 1});
+    memset(self->l.rank, 0, p->n * sizeof *self->l.rank);
 }
 
 /* Takes or leaves each in-place pair from the i-th on. */
-static mpl_status try_pairs(exact *e, uint32_t i)
+static mpl_status try_pairs(exact *self, uint32_t i)
 {
-    const mpl_problem *p = e->m->p;
+    const mpl_problem *p = self->m->p;
     mpl_layout before = {0};
     mpl_status st = MPL_OK;
     bool taken;
 
     if (i == p->n_in_place) {
-        try_orders(e);
+        try_orders(self);
         return MPL_OK;
     }
-    MPL_TRY(mpl_layout_new(e->m, &before));
-    mpl_layout_copy(e->m, &before, &e->l);
-    MPL_TRY(mpl_layout_take_pair(e->m, &e->l, i, &taken));
+    MPL_TRY(mpl_layout_new(self->m, &before));
+    mpl_layout_copy(self->m, &before, &self->l);
+    MPL_TRY(mpl_layout_take_pair(self->m, &self->l, i, &taken));
     if (taken)
-        MPL_TRY(try_pairs(e, i + 1));
-    mpl_layout_copy(e->m, &e->l, &before);
-    MPL_TRY(try_pairs(e, i + 1));
+        MPL_TRY(try_pairs(self, i + 1));
+    mpl_layout_copy(self->m, &self->l, &before);
+    MPL_TRY(try_pairs(self, i + 1));
 out:
-    mpl_layout_free(e->m->ctx, &before);
+    mpl_layout_free(self->m->ctx, &before);
     return st;
 }
 
-mpl_status mpl_template_exact(mpl_draft *m, mpl_layout *best, mpl_ratio *worst)
+mpl_status mpl_template_exact(mpl_draft *draft, mpl_layout *best, mpl_ratio *worst)
 {
     mpl_status st = MPL_OK;
-    exact e = {.m = m, .best = best, .least = {UINT64_MAX, 1}};
-    size_t n = (size_t)m->n_scenes * m->p->n;
+    exact e = {.m = draft, .best = best, .least = {UINT64_MAX, 1}};
+    size_t n = (size_t)draft->n_scenes * draft->p->n;
 
-    e.limit = m->run->budget_ticks != UINT64_MAX ? m->run->budget_ticks : DEFAULT_TICKS;
-    e.limit += m->ticks < UINT64_MAX - e.limit ? m->ticks : 0;
-    MPL_TRY(mpl_layout_new(m, &e.l));
-    MPL_TRY(mpl_new_each(m->ctx, n, e.offset, e.distance));
-    MPL_TRY(mpl_new(m->ctx, e.root, m->p->n));
+    e.limit = draft->run->budget_ticks != UINT64_MAX ? draft->run->budget_ticks : DEFAULT_TICKS;
+    e.limit += draft->ticks < UINT64_MAX - e.limit ? draft->ticks : 0;
+    MPL_TRY(mpl_layout_new(draft, &e.l));
+    MPL_TRY(mpl_new_each(draft->ctx, n, e.offset, e.distance));
+    MPL_TRY(mpl_new(draft->ctx, e.root, draft->p->n));
     MPL_TRY(try_pairs(&e, 0));
-    if (m->ticks >= e.limit)
-        MPL_FAIL(m->ctx, MPL_ELIMIT, "the effort ended before all orders of %u buffers were tried",
-                 m->p->n);
+    if (draft->ticks >= e.limit)
+        MPL_FAIL(draft->ctx, MPL_ELIMIT,
+                 "the effort ended before all orders of %u buffers were tried", draft->p->n);
     *worst = e.least;
 out:
-    mpl_layout_free(m->ctx, &e.l);
-    mpl_free_each(m->ctx, e.offset, e.distance, e.root);
+    mpl_layout_free(draft->ctx, &e.l);
+    mpl_free_each(draft->ctx, e.offset, e.distance, e.root);
     return st;
 }

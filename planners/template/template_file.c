@@ -29,26 +29,27 @@ static json_t *shape_of(uint32_t n, const int64_t *value)
     return list;
 }
 
-static json_t *symbols_of(const mpl_exprs *x)
+static json_t *symbols_of(const mpl_exprs *exprs)
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++) {
-        const mpl_symbol *s = mpl_exprs_symbol(x, i);
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++) {
+        const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
 
-        list = mpl_json_push(list, json_pack("{s:s, s:I, s:I, s:I}", "name", s->name, "first",
-                                             (json_int_t)s->first, "last", (json_int_t)s->last,
-                                             "step", (json_int_t)s->step));
+        list = mpl_json_push(list,
+                             json_pack("{s:s, s:I, s:I, s:I}", "name", symbol->name, "first",
+                                       (json_int_t)symbol->first, "last", (json_int_t)symbol->last,
+                                       "step", (json_int_t)symbol->step));
     }
     return list;
 }
 
 /* Adds an expression's text to *list; NULL memory is left to the end, as in plan_json.h. */
-static mpl_status push_text(mpl_ctx *ctx, const mpl_exprs *x, mpl_expr e, json_t **list)
+static mpl_status push_text(mpl_ctx *ctx, const mpl_exprs *exprs, mpl_expr e, json_t **list)
 {
     char *text = NULL;
 
-    MPL_PASS(mpl_expr_write(ctx, x, e, &text));
+    MPL_PASS(mpl_expr_write(ctx, exprs, e, &text));
     *list = mpl_json_push(*list, mpl_json_text(text));
     mpl_free(ctx, text);
     return MPL_OK;
@@ -73,10 +74,10 @@ static json_t *on_of(uint32_t n, const mpl_template_cell *cell)
     return list;
 }
 
-static json_t *cell_of(const mpl_template *t, const mpl_template_cell *cell)
+static json_t *cell_of(const mpl_template *tmpl, const mpl_template_cell *cell)
 {
-    uint32_t n = t->problem->at->n, n_symbols = cell->box.n;
-    const mpl_regret *r = &cell->regret;
+    uint32_t n = tmpl->problem->at->n, n_symbols = cell->box.n;
+    const mpl_regret *regret = &cell->regret;
     json_t *one = json_pack("{s:o, s:o, s:o, s:o}", "low", shape_of(n_symbols, cell->box.low),
                             "high", shape_of(n_symbols, cell->box.high), "on", on_of(n, cell),
                             "relations", relations_of(cell));
@@ -84,39 +85,41 @@ static json_t *cell_of(const mpl_template *t, const mpl_template_cell *cell)
     one = mpl_json_put(one, "offsets",
                        cell->offset != NULL ? mpl_json_row(n, cell->offset) : json_null());
     one = mpl_json_put(one, "arenas",
-                       cell->arena != NULL ? mpl_json_row(t->problem->at->n_pools, cell->arena)
+                       cell->arena != NULL ? mpl_json_row(tmpl->problem->at->n_pools, cell->arena)
                                            : json_null());
-    return mpl_json_put(one, "regret",
-                        json_pack("{s:o, s:o, s:o, s:o}", "arena_bytes", mpl_json_number(r->arena),
-                                  "bound_bytes", mpl_json_number(r->bound), "shape",
-                                  shape_of(n_symbols, r->at), "most", mpl_json_number(r->most)));
+    return mpl_json_put(
+        one, "regret",
+        json_pack("{s:o, s:o, s:o, s:o}", "arena_bytes", mpl_json_number(regret->arena),
+                  "bound_bytes", mpl_json_number(regret->bound), "shape",
+                  shape_of(n_symbols, regret->at), "most", mpl_json_number(regret->most)));
 }
 
 /* A shape that the template holds: the lowest of a cell, else a drawn one. */
-static mpl_status some_shape(mpl_ctx *ctx, const mpl_template *t, int64_t *value)
+static mpl_status some_shape(mpl_ctx *ctx, const mpl_template *tmpl, int64_t *value)
 {
-    const mpl_exprs *x = t->problem->x;
+    const mpl_exprs *exprs = tmpl->problem->x;
     mpl_rng rng;
 
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(x); i++)
-        value[i] = mpl_exprs_symbol(x, i)->first;
-    if (mpl_point_allowed(x, value))
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++)
+        value[i] = mpl_exprs_symbol(exprs, i)->first;
+    if (mpl_point_allowed(exprs, value))
         return MPL_OK;
     mpl_rng_init(&rng, 1);
-    return mpl_shape_draw(ctx, x, NULL, true, &rng, value);
+    return mpl_shape_draw(ctx, exprs, NULL, true, &rng, value);
 }
 
 /* The verified plan at one shape, as the object of a plan file. */
-static mpl_status plan_at(mpl_ctx *ctx, const mpl_template *t, const int64_t *value, json_t **out)
+static mpl_status plan_at(mpl_ctx *ctx, const mpl_template *tmpl, const int64_t *value,
+                          json_t **out)
 {
     mpl_status st = MPL_OK;
     mpl_problem *p = NULL;
     mpl_plan *plan = NULL;
     char *text = NULL;
 
-    MPL_TRY(mpl_sym_problem_at(ctx, t->problem, value, &p));
+    MPL_TRY(mpl_sym_problem_at(ctx, tmpl->problem, value, &p));
     MPL_TRY(mpl_plan_new(ctx, p, &plan));
-    MPL_TRY(mpl_template_offsets(ctx, t, value, plan->offset, NULL, NULL));
+    MPL_TRY(mpl_template_offsets(ctx, tmpl, value, plan->offset, NULL, NULL));
     plan->claim = MPL_FEASIBLE;
     MPL_TRY(mpl_verify(ctx, p, plan));
     MPL_TRY(mpl_plan_text(ctx, p, plan, NULL, &text));
@@ -147,25 +150,26 @@ static mpl_status put_texts(mpl_ctx *ctx, const mpl_sym_problem *sp, json_t **ro
     return st;
 }
 
-static mpl_status build(mpl_ctx *ctx, const mpl_template *t, const char *fields_json, json_t **out)
+static mpl_status build(mpl_ctx *ctx, const mpl_template *tmpl, const char *fields_json,
+                        json_t **out)
 {
     mpl_status st = MPL_OK;
     json_t *root = NULL, *plan = NULL, *list = json_array();
     int64_t value[MPL_MAX_SYMBOLS];
 
     MPL_TRY(mpl_json_begin(ctx, "template", fields_json, &root));
-    MPL_TRY(some_shape(ctx, t, value));
-    MPL_TRY(plan_at(ctx, t, value, &plan));
-    root = mpl_json_put(root, "symbols", symbols_of(t->problem->x));
-    MPL_TRY(put_texts(ctx, t->problem, &root));
-    for (uint32_t i = 0; i < t->n_loads; i++)
-        list = mpl_json_push(
-            list, ids_of(t->load_begin[i + 1] - t->load_begin[i], t->load + t->load_begin[i]));
+    MPL_TRY(some_shape(ctx, tmpl, value));
+    MPL_TRY(plan_at(ctx, tmpl, value, &plan));
+    root = mpl_json_put(root, "symbols", symbols_of(tmpl->problem->x));
+    MPL_TRY(put_texts(ctx, tmpl->problem, &root));
+    for (uint32_t i = 0; i < tmpl->n_loads; i++)
+        list = mpl_json_push(list, ids_of(tmpl->load_begin[i + 1] - tmpl->load_begin[i],
+                                          tmpl->load + tmpl->load_begin[i]));
     root = mpl_json_put(root, "loads", list), list = json_array();
-    for (uint32_t i = 0; i < t->n_cells; i++)
-        list = mpl_json_push(list, cell_of(t, &t->cell[i]));
+    for (uint32_t i = 0; i < tmpl->n_cells; i++)
+        list = mpl_json_push(list, cell_of(tmpl, &tmpl->cell[i]));
     root = mpl_json_put(root, "cells", list), list = NULL;
-    root = mpl_json_put(root, "shape", shape_of(mpl_exprs_n_symbols(t->problem->x), value));
+    root = mpl_json_put(root, "shape", shape_of(mpl_exprs_n_symbols(tmpl->problem->x), value));
     root = mpl_json_put(root, "plan", plan), plan = NULL;
     MPL_TRY(root != NULL ? MPL_OK : mpl_json_no_memory(ctx));
     *out = root, root = NULL;
@@ -174,11 +178,11 @@ out:
     return st;
 }
 
-mpl_status mpl_template_write(mpl_ctx *ctx, const char *path, const mpl_template *t,
+mpl_status mpl_template_write(mpl_ctx *ctx, const char *path, const mpl_template *tmpl,
                               const char *fields_json)
 {
     json_t *root = NULL;
-    mpl_status st = build(ctx, t, fields_json, &root);
+    mpl_status st = build(ctx, tmpl, fields_json, &root);
 
     if (st == MPL_OK)
         st = mpl_json_write(ctx, path, root);
@@ -199,28 +203,28 @@ typedef struct reader {
 #define REFUSE(r, ...) MPL_REFUSE((r)->ctx, __VA_ARGS__)
 
 /* Passes a failure on with the file's name before its message. */
-static mpl_status name_file(const reader *r, mpl_status st)
+static mpl_status name_file(const reader *in, mpl_status st)
 {
-    if (st != MPL_EINPUT || strncmp(r->ctx->message, r->path, strlen(r->path)) == 0)
+    if (st != MPL_EINPUT || strncmp(in->ctx->message, in->path, strlen(in->path)) == 0)
         return st;
-    return REFUSE(r, "%.150s: %s", r->path, r->ctx->message);
+    return REFUSE(in, "%.150s: %s", in->path, in->ctx->message);
 }
 
 /* The list `key` of an object; n: its length, or SIZE_MAX for any below 2^30. */
-static mpl_status get_list(const reader *r, const json_t *object, const char *key, size_t n,
+static mpl_status get_list(const reader *in, const json_t *object, const char *key, size_t n,
                            const json_t **out)
 {
     const json_t *list = json_object_get(object, key);
 
     if (!json_is_array(list) || json_array_size(list) >= MPL_NONE / 4 ||
         (n != SIZE_MAX && json_array_size(list) != n))
-        return REFUSE(r, "%s: '%s' is missing or no list of the right length", r->path, key);
+        return REFUSE(in, "%s: '%s' is missing or no list of the right length", in->path, key);
     *out = list;
     return MPL_OK;
 }
 
 /* A whole number of at least 0; null is `otherwise` where that is not 0. */
-static mpl_status get_number(const reader *r, const json_t *value, const char *what,
+static mpl_status get_number(const reader *in, const json_t *value, const char *what,
                              uint64_t otherwise, uint64_t most, uint64_t *out)
 {
     if (otherwise != 0 && json_is_null(value)) {
@@ -229,240 +233,241 @@ static mpl_status get_number(const reader *r, const json_t *value, const char *w
     }
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
         (uint64_t)json_integer_value(value) > most)
-        return REFUSE(r, "%s: '%s' is missing or holds no number from 0 to %" PRIu64, r->path, what,
-                      most);
+        return REFUSE(in, "%s: '%s' is missing or holds no number from 0 to %" PRIu64, in->path,
+                      what, most);
     *out = (uint64_t)json_integer_value(value);
     return MPL_OK;
 }
 
 /* Numbers of a list, which has n. */
-static mpl_status get_row(const reader *r, const json_t *object, const char *key, size_t n,
+static mpl_status get_row(const reader *in, const json_t *object, const char *key, size_t n,
                           uint64_t most, int64_t *out)
 {
     const json_t *list = NULL;
 
-    MPL_PASS(get_list(r, object, key, n, &list));
+    MPL_PASS(get_list(in, object, key, n, &list));
     for (size_t i = 0; i < n; i++) {
         uint64_t number = 0;
 
-        MPL_PASS(get_number(r, json_array_get(list, i), key, 0, most, &number));
+        MPL_PASS(get_number(in, json_array_get(list, i), key, 0, most, &number));
         out[i] = (int64_t)number;
     }
     return MPL_OK;
 }
 
-static mpl_status read_symbols(reader *r)
+static mpl_status read_symbols(reader *in)
 {
     const json_t *list = NULL;
 
-    MPL_PASS(mpl_exprs_new(r->ctx, &r->sp->x));
-    MPL_PASS(get_list(r, r->root, "symbols", SIZE_MAX, &list));
+    MPL_PASS(mpl_exprs_new(in->ctx, &in->sp->x));
+    MPL_PASS(get_list(in, in->root, "symbols", SIZE_MAX, &list));
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *one = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(one, "name"));
         uint64_t first = 0, last = 0, step = 0;
         mpl_expr e;
 
-        MPL_PASS(get_number(r, json_object_get(one, "first"), "first", 0, INT32_MAX, &first));
-        MPL_PASS(get_number(r, json_object_get(one, "last"), "last", 0, INT32_MAX, &last));
-        MPL_PASS(get_number(r, json_object_get(one, "step"), "step", 0, INT32_MAX, &step));
-        MPL_PASS(mpl_expr_symbol(r->ctx, r->sp->x, name != NULL ? name : "", (int64_t)first,
+        MPL_PASS(get_number(in, json_object_get(one, "first"), "first", 0, INT32_MAX, &first));
+        MPL_PASS(get_number(in, json_object_get(one, "last"), "last", 0, INT32_MAX, &last));
+        MPL_PASS(get_number(in, json_object_get(one, "step"), "step", 0, INT32_MAX, &step));
+        MPL_PASS(mpl_expr_symbol(in->ctx, in->sp->x, name != NULL ? name : "", (int64_t)first,
                                  (int64_t)last, (int64_t)step, &e));
     }
     return MPL_OK;
 }
 
 /* Entry i of a list of expressions. */
-static mpl_status read_expr(const reader *r, const json_t *list, size_t i, mpl_expr *out)
+static mpl_status read_expr(const reader *in, const json_t *list, size_t i, mpl_expr *out)
 {
     const char *text = json_string_value(json_array_get(list, i));
 
     if (text == NULL)
-        return REFUSE(r, "%s: a size is no text", r->path);
-    return mpl_expr_read(r->ctx, r->sp->x, text, out);
+        return REFUSE(in, "%s: a size is no text", in->path);
+    return mpl_expr_read(in->ctx, in->sp->x, text, out);
 }
 
 /* Whether an expression has the value that the plan of the shape has for it. */
-static mpl_status check_value(const reader *r, mpl_buffer b, mpl_expr e, const int64_t *shape,
+static mpl_status check_value(const reader *in, mpl_buffer b, mpl_expr e, const int64_t *shape,
                               uint64_t want)
 {
     int64_t value = 0;
 
-    if (!mpl_expr_eval(r->sp->x, e, shape, &value) || value < 0 || (uint64_t)value != want)
-        return REFUSE(r,
+    if (!mpl_expr_eval(in->sp->x, e, shape, &value) || value < 0 || (uint64_t)value != want)
+        return REFUSE(in,
                       "%s: the size or place of buffer %u is %" PRId64
                       " at the shape of the plan inside, which has %" PRIu64,
-                      r->path, b, value, want);
+                      in->path, b, value, want);
     return MPL_OK;
 }
 
-static mpl_status read_sizes(reader *r)
+static mpl_status read_sizes(reader *in)
 {
-    const mpl_problem *p = r->sp->at;
-    uint32_t n_symbols = mpl_exprs_n_symbols(r->sp->x);
+    const mpl_problem *p = in->sp->at;
+    uint32_t n_symbols = mpl_exprs_n_symbols(in->sp->x);
     int64_t shape[MPL_MAX_SYMBOLS];
     const json_t *bytes = NULL, *inside = NULL, *rules = NULL;
 
-    MPL_PASS(get_list(r, r->root, "at_most_0", SIZE_MAX, &rules));
-    MPL_PASS(get_list(r, r->root, "bytes", p->n, &bytes));
-    MPL_PASS(get_list(r, r->root, "inside_at", p->inside != NULL ? p->n : 0, &inside));
-    MPL_PASS(get_row(r, r->root, "shape", n_symbols, INT32_MAX, shape));
-    MPL_PASS(mpl_new_each(r->ctx, p->n, r->sp->bytes, r->sp->inside_at));
+    MPL_PASS(get_list(in, in->root, "at_most_0", SIZE_MAX, &rules));
+    MPL_PASS(get_list(in, in->root, "bytes", p->n, &bytes));
+    MPL_PASS(get_list(in, in->root, "inside_at", p->inside != NULL ? p->n : 0, &inside));
+    MPL_PASS(get_row(in, in->root, "shape", n_symbols, INT32_MAX, shape));
+    MPL_PASS(mpl_new_each(in->ctx, p->n, in->sp->bytes, in->sp->inside_at));
     for (size_t i = 0; i < json_array_size(rules); i++) {
         mpl_expr e;
 
-        MPL_PASS(read_expr(r, rules, i, &e));
-        MPL_PASS(mpl_exprs_relation(r->ctx, r->sp->x, e));
+        MPL_PASS(read_expr(in, rules, i, &e));
+        MPL_PASS(mpl_exprs_relation(in->ctx, in->sp->x, e));
     }
-    if (!mpl_point_allowed(r->sp->x, shape))
-        return REFUSE(r, "%s: the shape of the plan inside is not in the range", r->path);
+    if (!mpl_point_allowed(in->sp->x, shape))
+        return REFUSE(in, "%s: the shape of the plan inside is not in the range", in->path);
     for (mpl_buffer b = 0; b < p->n; b++) {
-        MPL_PASS(read_expr(r, bytes, b, &r->sp->bytes[b]));
-        MPL_PASS(check_value(r, b, r->sp->bytes[b], shape, p->bytes[b]));
+        MPL_PASS(read_expr(in, bytes, b, &in->sp->bytes[b]));
+        MPL_PASS(check_value(in, b, in->sp->bytes[b], shape, p->bytes[b]));
         if (p->inside == NULL)
             continue;
-        MPL_PASS(read_expr(r, inside, b, &r->sp->inside_at[b]));
-        MPL_PASS(check_value(r, b, r->sp->inside_at[b], shape, p->inside_at[b]));
+        MPL_PASS(read_expr(in, inside, b, &in->sp->inside_at[b]));
+        MPL_PASS(check_value(in, b, in->sp->inside_at[b], shape, p->inside_at[b]));
     }
     return MPL_OK;
 }
 
 /* The problem of the plan inside. */
-static mpl_status read_problem(reader *r)
+static mpl_status read_problem(reader *in)
 {
-    json_t *plan = json_object_get(r->root, "plan");
+    json_t *plan = json_object_get(in->root, "plan");
     mpl_plan_file file = {0};
 
     if (!json_is_object(plan))
-        return REFUSE(r, "%s: 'plan' is missing or no object", r->path);
-    MPL_PASS(mpl_plan_from_json(r->ctx, r->path, plan, &file));
-    r->sp->at = file.problem, file.problem = NULL;
-    mpl_plan_file_fini(r->ctx, &file);
+        return REFUSE(in, "%s: 'plan' is missing or no object", in->path);
+    MPL_PASS(mpl_plan_from_json(in->ctx, in->path, plan, &file));
+    in->sp->at = file.problem, file.problem = NULL;
+    mpl_plan_file_fini(in->ctx, &file);
     return MPL_OK;
 }
 
 /* Pairs of buffers: the n-th one. */
-static mpl_status get_pair(const reader *r, const json_t *list, size_t i, const char *what,
+static mpl_status get_pair(const reader *in, const json_t *list, size_t i, const char *what,
                            uint64_t pair[2])
 {
     const json_t *row = json_array_get(list, i);
 
     if (json_array_size(row) != 2)
-        return REFUSE(r, "%s: '%s' holds something else than pairs", r->path, what);
+        return REFUSE(in, "%s: '%s' holds something else than pairs", in->path, what);
     for (size_t k = 0; k < 2; k++)
-        MPL_PASS(get_number(r, json_array_get(row, k), what, 0, r->sp->at->n - 1, &pair[k]));
+        MPL_PASS(get_number(in, json_array_get(row, k), what, 0, in->sp->at->n - 1, &pair[k]));
     return MPL_OK;
 }
 
-static mpl_status read_regret(const reader *r, const json_t *one, mpl_template_cell *cell)
+static mpl_status read_regret(const reader *in, const json_t *one, mpl_template_cell *cell)
 {
-    mpl_regret *g = &cell->regret;
+    mpl_regret *regret = &cell->regret;
 
-    MPL_PASS(
-        get_number(r, json_object_get(one, "arena_bytes"), "arena_bytes", 0, INT64_MAX, &g->arena));
-    MPL_PASS(
-        get_number(r, json_object_get(one, "bound_bytes"), "bound_bytes", 0, INT64_MAX, &g->bound));
-    MPL_PASS(
-        get_number(r, json_object_get(one, "most"), "most", UINT64_MAX, MPL_REGRET_MOST, &g->most));
+    MPL_PASS(get_number(in, json_object_get(one, "arena_bytes"), "arena_bytes", 0, INT64_MAX,
+                        &regret->arena));
+    MPL_PASS(get_number(in, json_object_get(one, "bound_bytes"), "bound_bytes", 0, INT64_MAX,
+                        &regret->bound));
+    MPL_PASS(get_number(in, json_object_get(one, "most"), "most", UINT64_MAX, MPL_REGRET_MOST,
+                        &regret->most));
     if (json_is_null(json_object_get(one, "shape")))
         return MPL_OK;
-    MPL_PASS(mpl_new(r->ctx, g->at, cell->box.n));
-    return get_row(r, one, "shape", cell->box.n, INT32_MAX, g->at);
+    MPL_PASS(mpl_new(in->ctx, regret->at, cell->box.n));
+    return get_row(in, one, "shape", cell->box.n, INT32_MAX, regret->at);
 }
 
-static mpl_status read_cell(const reader *r, const json_t *one, mpl_template_cell *cell)
+static mpl_status read_cell(const reader *in, const json_t *one, mpl_template_cell *cell)
 {
     const json_t *list = NULL;
     uint64_t pair[2];
 
-    MPL_PASS(get_row(r, one, "low", cell->box.n, INT32_MAX, cell->box.low));
-    MPL_PASS(get_row(r, one, "high", cell->box.n, INT32_MAX, cell->box.high));
-    MPL_PASS(get_list(r, one, "on", SIZE_MAX, &list));
+    MPL_PASS(get_row(in, one, "low", cell->box.n, INT32_MAX, cell->box.low));
+    MPL_PASS(get_row(in, one, "high", cell->box.n, INT32_MAX, cell->box.high));
+    MPL_PASS(get_list(in, one, "on", SIZE_MAX, &list));
     for (size_t i = 0; i < json_array_size(list); i++) {
-        MPL_PASS(get_pair(r, list, i, "on", pair));
+        MPL_PASS(get_pair(in, list, i, "on", pair));
         cell->on[pair[0]] = (mpl_buffer)pair[1];
     }
-    MPL_PASS(get_list(r, one, "relations", SIZE_MAX, &list));
+    MPL_PASS(get_list(in, one, "relations", SIZE_MAX, &list));
     cell->n_relations = (uint32_t)json_array_size(list);
-    MPL_PASS(mpl_new_each(r->ctx, cell->n_relations, cell->below, cell->above));
+    MPL_PASS(mpl_new_each(in->ctx, cell->n_relations, cell->below, cell->above));
     for (uint32_t i = 0; i < cell->n_relations; i++) {
-        MPL_PASS(get_pair(r, list, i, "relations", pair));
+        MPL_PASS(get_pair(in, list, i, "relations", pair));
         cell->below[i] = (mpl_buffer)pair[0], cell->above[i] = (mpl_buffer)pair[1];
     }
     if (!json_is_null(json_object_get(one, "offsets"))) {
-        MPL_PASS(mpl_new(r->ctx, cell->offset, r->sp->at->n));
-        MPL_PASS(mpl_new(r->ctx, cell->arena, r->sp->at->n_pools));
-        MPL_PASS(get_row(r, one, "offsets", r->sp->at->n, INT64_MAX / 4, (int64_t *)cell->offset));
+        MPL_PASS(mpl_new(in->ctx, cell->offset, in->sp->at->n));
+        MPL_PASS(mpl_new(in->ctx, cell->arena, in->sp->at->n_pools));
         MPL_PASS(
-            get_row(r, one, "arenas", r->sp->at->n_pools, INT64_MAX / 4, (int64_t *)cell->arena));
+            get_row(in, one, "offsets", in->sp->at->n, INT64_MAX / 4, (int64_t *)cell->offset));
+        MPL_PASS(
+            get_row(in, one, "arenas", in->sp->at->n_pools, INT64_MAX / 4, (int64_t *)cell->arena));
     }
-    return read_regret(r, json_object_get(one, "regret"), cell);
+    return read_regret(in, json_object_get(one, "regret"), cell);
 }
 
-static mpl_status read_loads(const reader *r)
+static mpl_status read_loads(const reader *in)
 {
-    mpl_template *t = r->t;
+    mpl_template *tmpl = in->t;
     const json_t *list = NULL;
     size_t n = 0;
 
-    MPL_PASS(get_list(r, r->root, "loads", SIZE_MAX, &list));
+    MPL_PASS(get_list(in, in->root, "loads", SIZE_MAX, &list));
     for (size_t i = 0; i < json_array_size(list); i++)
         n += json_array_size(json_array_get(list, i));
-    mpl_free(r->ctx, t->load_begin);
-    MPL_PASS(mpl_new(r->ctx, t->load_begin, json_array_size(list) + 1));
-    MPL_PASS(mpl_new(r->ctx, t->load, n));
+    mpl_free(in->ctx, tmpl->load_begin);
+    MPL_PASS(mpl_new(in->ctx, tmpl->load_begin, json_array_size(list) + 1));
+    MPL_PASS(mpl_new(in->ctx, tmpl->load, n));
     for (size_t i = 0, at = 0; i < json_array_size(list); i++) {
         const json_t *one = json_array_get(list, i);
 
         for (size_t k = 0; k < json_array_size(one); k++) {
             uint64_t id = 0;
 
-            MPL_PASS(get_number(r, json_array_get(one, k), "loads", 0, r->sp->at->n - 1, &id));
-            t->load[at++] = (mpl_buffer)id;
+            MPL_PASS(get_number(in, json_array_get(one, k), "loads", 0, in->sp->at->n - 1, &id));
+            tmpl->load[at++] = (mpl_buffer)id;
         }
-        t->load_begin[++t->n_loads] = (uint32_t)at;
+        tmpl->load_begin[++tmpl->n_loads] = (uint32_t)at;
     }
     return MPL_OK;
 }
 
-static mpl_status read_all(reader *r)
+static mpl_status read_all(reader *in)
 {
-    const char *kind = json_string_value(json_object_get(r->root, "kind"));
+    const char *kind = json_string_value(json_object_get(in->root, "kind"));
     const json_t *cells = NULL;
 
     if (kind == NULL || strcmp(kind, "template") != 0)
-        return REFUSE(r, "%s: no template file: 'kind' is not \"template\"", r->path);
-    if (json_integer_value(json_object_get(r->root, "schema")) != SCHEMA)
-        return REFUSE(r, "%s: 'schema' is not %d, which this memplan reads", r->path, SCHEMA);
-    MPL_PASS(mpl_new(r->ctx, r->sp, 1));
-    MPL_PASS(read_symbols(r));
-    MPL_PASS(read_problem(r));
-    if (r->sp->at->n == 0)
-        return REFUSE(r, "%s: the template has no buffers", r->path);
-    MPL_PASS(read_sizes(r));
-    MPL_PASS(get_list(r, r->root, "cells", SIZE_MAX, &cells));
+        return REFUSE(in, "%s: no template file: 'kind' is not \"template\"", in->path);
+    if (json_integer_value(json_object_get(in->root, "schema")) != SCHEMA)
+        return REFUSE(in, "%s: 'schema' is not %d, which this memplan reads", in->path, SCHEMA);
+    MPL_PASS(mpl_new(in->ctx, in->sp, 1));
+    MPL_PASS(read_symbols(in));
+    MPL_PASS(read_problem(in));
+    if (in->sp->at->n == 0)
+        return REFUSE(in, "%s: the template has no buffers", in->path);
+    MPL_PASS(read_sizes(in));
+    MPL_PASS(get_list(in, in->root, "cells", SIZE_MAX, &cells));
     if (json_array_size(cells) == 0)
-        return REFUSE(r, "%s: the template has no cells", r->path);
-    MPL_PASS(mpl_template_new(r->ctx, r->sp, (uint32_t)json_array_size(cells), &r->t));
-    for (uint32_t i = 0; i < r->t->n_cells; i++)
-        MPL_PASS(read_cell(r, json_array_get(cells, i), &r->t->cell[i]));
-    MPL_PASS(read_loads(r));
-    return mpl_template_ready(r->ctx, r->t);
+        return REFUSE(in, "%s: the template has no cells", in->path);
+    MPL_PASS(mpl_template_new(in->ctx, in->sp, (uint32_t)json_array_size(cells), &in->t));
+    for (uint32_t i = 0; i < in->t->n_cells; i++)
+        MPL_PASS(read_cell(in, json_array_get(cells, i), &in->t->cell[i]));
+    MPL_PASS(read_loads(in));
+    return mpl_template_ready(in->ctx, in->t);
 }
 
 /* The fields of the object that are not the template's own, as text. */
-static mpl_status keep_fields(const reader *r, char **out)
+static mpl_status keep_fields(const reader *in, char **out)
 {
     static const char *const own[] = {"schema",    "kind",  "symbols", "at_most_0", "bytes",
                                       "inside_at", "loads", "cells",   "shape",     "plan"};
     char *text;
 
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        json_object_del(r->root, own[i]);
-    text = json_dumps(r->root, JSON_COMPACT);
+        json_object_del(in->root, own[i]);
+    text = json_dumps(in->root, JSON_COMPACT);
     if (text == NULL)
-        return mpl_json_no_memory(r->ctx);
-    *out = mpl_strdup(r->ctx, text);
+        return mpl_json_no_memory(in->ctx);
+    *out = mpl_strdup(in->ctx, text);
     free(text);
     return *out != NULL ? MPL_OK : MPL_EMEM;
 }

@@ -43,16 +43,16 @@ mpl_status mpl_template_bound(mpl_ctx *ctx, const mpl_sym_problem *sp, const int
 
 /* Draws an allowed shape of the box (NULL: the whole range), each symbol uniform in the logarithm
  * of its count + 1 where `log`, else uniform. MPL_EINPUT: none found in 10000 draws. */
-mpl_status mpl_shape_draw(mpl_ctx *ctx, const mpl_exprs *x, const mpl_box *box, bool log,
+mpl_status mpl_shape_draw(mpl_ctx *ctx, const mpl_exprs *exprs, const mpl_box *box, bool log,
                           mpl_rng *rng, int64_t *value);
 
 /* The largest regret of all cells from both sides: *worst names the cell that attains it. */
-uint64_t mpl_template_most(const mpl_template *t, uint32_t *worst);
+uint64_t mpl_template_most(const mpl_template *tmpl, uint32_t *worst);
 
 /* Writes one self-contained JSON object: kind `template`, the caller's fields, symbols, sizes as
  * text, cells with relations and regret, and the plan of one shape (planners/template/README.md).
  * Equal templates give equal bytes. */
-mpl_status mpl_template_write(mpl_ctx *ctx, const char *path, const mpl_template *t,
+mpl_status mpl_template_write(mpl_ctx *ctx, const char *path, const mpl_template *tmpl,
                               const char *fields_json);
 /* Reads one, believing nothing: mpl_verify_template judges it. The caller frees *out and
  * *fields_json (may be NULL). MPL_EINPUT: one line that names the file. */

@@ -49,39 +49,40 @@ typedef struct mpl_draft {
 
 /* mpl_draft_fini follows, also after a failure. */
 mpl_status mpl_draft_init(mpl_run *run, const mpl_sym_problem *sp, const mpl_box *box,
-                          mpl_draft *m);
-void mpl_draft_fini(mpl_draft *m);
+                          mpl_draft *draft);
+void mpl_draft_fini(mpl_draft *draft);
 /* Adds the scene of an allowed shape unless it is there. */
-mpl_status mpl_draft_add(mpl_draft *m, const int64_t *value);
-mpl_status mpl_layout_new(mpl_draft *m, mpl_layout *out);
-void mpl_layout_free(mpl_ctx *ctx, mpl_layout *l);
-void mpl_layout_copy(const mpl_draft *m, mpl_layout *to, const mpl_layout *from);
+mpl_status mpl_draft_add(mpl_draft *draft, const int64_t *value);
+mpl_status mpl_layout_new(mpl_draft *draft, mpl_layout *out);
+void mpl_layout_free(mpl_ctx *ctx, mpl_layout *layout);
+void mpl_layout_copy(const mpl_draft *draft, mpl_layout *to, const mpl_layout *from);
 /* The layout that a plan's offsets at a scene show. */
-mpl_status mpl_layout_of_plan(mpl_draft *m, const mpl_scene *scene, const uint64_t *offset,
+mpl_status mpl_layout_of_plan(mpl_draft *draft, const mpl_scene *scene, const uint64_t *offset,
                               mpl_layout *out);
 /* Puts the buffers of in-place pair i at one offset, if that is right for every shape. */
-mpl_status mpl_layout_take_pair(mpl_draft *m, mpl_layout *l, uint32_t i, bool *taken);
-/* Pool 0 of the layout at a scene; m->offset[n] receives the offsets. [byte] */
-uint64_t mpl_layout_height(mpl_draft *m, const mpl_layout *l, const mpl_scene *scene);
+mpl_status mpl_layout_take_pair(mpl_draft *draft, mpl_layout *layout, uint32_t i, bool *taken);
+/* Pool 0 of the layout at a scene; draft->offset[n] receives the offsets. [byte] */
+uint64_t mpl_layout_height(mpl_draft *draft, const mpl_layout *layout, const mpl_scene *scene);
 /* The worst ratio over all scenes; *worst: which. Ticks are counted. */
-mpl_ratio mpl_layout_worst(mpl_draft *m, const mpl_layout *l, uint32_t *worst);
+mpl_ratio mpl_layout_worst(mpl_draft *draft, const mpl_layout *layout, uint32_t *worst);
 /* Writes the layout's relations, transitively reduced, into a cell. */
-mpl_status mpl_layout_relations(mpl_draft *m, const mpl_layout *l, mpl_template_cell *cell);
-/* The root of each buffer under a layout, in m->root. */
-void mpl_layout_roots(mpl_draft *m, const mpl_layout *l);
+mpl_status mpl_layout_relations(mpl_draft *draft, const mpl_layout *layout,
+                                mpl_template_cell *cell);
+/* The root of each buffer under a layout, in draft->root. */
+void mpl_layout_roots(mpl_draft *draft, const mpl_layout *layout);
 
 /* States the regret of cell k: halves its box, the worst part first, until both sides are within
  * `slack` millionths, most_boxes are used up or the run is late; the interval is true even then.
  * Adds loads that it needs. */
-mpl_status mpl_regret_of(const mpl_run *run, mpl_template *t, uint32_t k, uint64_t slack,
+mpl_status mpl_regret_of(const mpl_run *run, mpl_template *tmpl, uint32_t k, uint64_t slack,
                          uint32_t most_boxes);
 /* The loads of the range: those of drawn shapes and corners. */
-mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *t);
+mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *tmpl);
 
 /* The layout of the least worst ratio over the scenes. MPL_ELIMIT: the ticks do not suffice. */
-mpl_status mpl_template_exact(mpl_draft *m, mpl_layout *best, mpl_ratio *worst);
+mpl_status mpl_template_exact(mpl_draft *draft, mpl_layout *best, mpl_ratio *worst);
 /* The relations or offsets of a method that others use, in the template's one cell. */
-mpl_status mpl_template_baseline(mpl_draft *m, const mpl_template_ask *ask, mpl_template *t);
+mpl_status mpl_template_baseline(mpl_draft *draft, const mpl_template_ask *ask, mpl_template *tmpl);
 /* The layout of the portfolio's plan of a scene. */
-mpl_status mpl_layout_at(mpl_draft *m, const mpl_scene *scene, mpl_layout *l);
+mpl_status mpl_layout_at(mpl_draft *draft, const mpl_scene *scene, mpl_layout *layout);
 mpl_status mpl_plan_shape(mpl_run *run, const mpl_problem *p, mpl_plan **out);

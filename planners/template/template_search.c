@@ -18,10 +18,10 @@ const char *const mpl_template_method_name[MPL_TEMPLATE_METHODS] = {"search", "e
 /* ---- improvement ---- */
 
 /* Gives the body of rank `from` the rank `to`; those between move by one. */
-static void move_body(const mpl_draft *m, mpl_layout *l, uint32_t from, uint32_t to)
+static void move_body(const mpl_draft *draft, mpl_layout *layout, uint32_t from, uint32_t to)
 {
-    for (mpl_buffer b = 0; b < m->p->n; b++) {
-        uint32_t *rank = &l->rank[b];
+    for (mpl_buffer b = 0; b < draft->p->n; b++) {
+        uint32_t *rank = &layout->rank[b];
 
         if (*rank == from)
             *rank = to;
@@ -32,75 +32,77 @@ static void move_body(const mpl_draft *m, mpl_layout *l, uint32_t from, uint32_t
     }
 }
 
-/* The buffer below b's body that decides where that begins, at m->offset; MPL_NONE: none does. */
-static mpl_buffer support_of(const mpl_draft *m, const mpl_layout *l, const mpl_scene *scene,
-                             mpl_buffer b, uint64_t *most)
+/* The buffer below b's body that decides where that begins, at draft->offset; MPL_NONE: none does.
+ */
+static mpl_buffer support_of(const mpl_draft *draft, const mpl_layout *layout,
+                             const mpl_scene *scene, mpl_buffer b, uint64_t *most)
 {
     mpl_buffer best = MPL_NONE;
 
     *most = 0;
-    for (mpl_buffer c = 0; c < m->p->n; c++)
-        for (uint32_t i = m->rival_begin[c]; l->rank[c] == l->rank[b] && i < m->rival_begin[c + 1];
-             i++) {
-            mpl_buffer a = m->rival[i];
-            uint64_t end = m->offset[a] + scene->bytes[a];
+    for (mpl_buffer c = 0; c < draft->p->n; c++)
+        for (uint32_t i = draft->rival_begin[c];
+             layout->rank[c] == layout->rank[b] && i < draft->rival_begin[c + 1]; i++) {
+            mpl_buffer a = draft->rival[i];
+            uint64_t end = draft->offset[a] + scene->bytes[a];
 
-            if (l->rank[a] < l->rank[b] && end > m->distance[c] && end - m->distance[c] > *most)
-                *most = end - m->distance[c], best = a;
+            if (layout->rank[a] < layout->rank[b] && end > draft->distance[c] &&
+                end - draft->distance[c] > *most)
+                *most = end - draft->distance[c], best = a;
         }
     return best;
 }
 
-/* The ranks of the bodies that make the height of a scene, falling, in m->chain. */
-static uint32_t find_chain(mpl_draft *m, const mpl_layout *l, const mpl_scene *scene)
+/* The ranks of the bodies that make the height of a scene, falling, in draft->chain. */
+static uint32_t find_chain(mpl_draft *draft, const mpl_layout *layout, const mpl_scene *scene)
 {
-    uint64_t top = mpl_layout_height(m, l, scene), most;
+    uint64_t top = mpl_layout_height(draft, layout, scene), most;
     mpl_buffer b = 0;
     uint32_t n = 0;
 
-    while (m->p->pool[b] != 0 || m->offset[b] + scene->bytes[b] != top)
+    while (draft->p->pool[b] != 0 || draft->offset[b] + scene->bytes[b] != top)
         b++;
-    for (; b != MPL_NONE; b = support_of(m, l, scene, b, &most))
-        m->chain[n++] = l->rank[b];
+    for (; b != MPL_NONE; b = support_of(draft, layout, scene, b, &most))
+        draft->chain[n++] = layout->rank[b];
     return n;
 }
 
 /* Moves one body of the worst scene's chain beyond its neighbour. False: no such move is better. */
-static bool improve_once(mpl_draft *m, mpl_layout *l, mpl_layout *trial, mpl_ratio *worst)
+static bool improve_once(mpl_draft *draft, mpl_layout *layout, mpl_layout *trial, mpl_ratio *worst)
 {
     uint32_t at = 0, n;
 
-    mpl_layout_worst(m, l, &at);
-    n = find_chain(m, l, &m->scene[at]);
+    mpl_layout_worst(draft, layout, &at);
+    n = find_chain(draft, layout, &draft->scene[at]);
     for (uint32_t i = 0; i + 1 < n; i++)
         for (uint32_t up = 0; up < 2; up++) {
             mpl_ratio now;
 
-            mpl_layout_copy(m, trial, l);
-            move_body(m, trial, m->chain[i + (up == 0)], m->chain[i + (up != 0)]);
-            now = mpl_layout_worst(m, trial, NULL);
+            mpl_layout_copy(draft, trial, layout);
+            move_body(draft, trial, draft->chain[i + (up == 0)], draft->chain[i + (up != 0)]);
+            now = mpl_layout_worst(draft, trial, NULL);
             if (mpl_ratio_less(now, *worst)) {
                 *worst = now;
-                mpl_layout_copy(m, l, trial);
+                mpl_layout_copy(draft, layout, trial);
                 return true;
             }
         }
     return false;
 }
 
-static mpl_status improve(mpl_draft *m, mpl_layout *l)
+static mpl_status improve(mpl_draft *draft, mpl_layout *layout)
 {
     mpl_status st = MPL_OK;
     mpl_layout trial = {0};
-    mpl_ratio worst = mpl_layout_worst(m, l, NULL);
-    uint64_t until = m->ticks + mpl_min_u64(FLIP_TICKS, m->run->budget_ticks);
+    mpl_ratio worst = mpl_layout_worst(draft, layout, NULL);
+    uint64_t until = draft->ticks + mpl_min_u64(FLIP_TICKS, draft->run->budget_ticks);
 
-    MPL_TRY(mpl_layout_new(m, &trial));
-    while (worst.arena > worst.bound && m->ticks < until && !mpl_run_late(m->run) &&
-           improve_once(m, l, &trial, &worst))
+    MPL_TRY(mpl_layout_new(draft, &trial));
+    while (worst.arena > worst.bound && draft->ticks < until && !mpl_run_late(draft->run) &&
+           improve_once(draft, layout, &trial, &worst))
         ;
 out:
-    mpl_layout_free(m->ctx, &trial);
+    mpl_layout_free(draft->ctx, &trial);
     return st;
 }
 
@@ -118,11 +120,11 @@ typedef struct cell_search {
     mpl_ratio least; /* attained by the best */
 } cell_search;
 
-static bool in_box(const mpl_exprs *x, const mpl_box *box, const int64_t *value)
+static bool in_box(const mpl_exprs *exprs, const mpl_box *box, const int64_t *value)
 {
     for (uint32_t i = 0; i < box->n; i++) {
-        const mpl_symbol *s = mpl_exprs_symbol(x, i);
-        int64_t count = (value[i] - s->first) / s->step;
+        const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
+        int64_t count = (value[i] - symbol->first) / symbol->step;
 
         if (count < box->low[i] || count > box->high[i])
             return false;
@@ -131,178 +133,180 @@ static bool in_box(const mpl_exprs *x, const mpl_box *box, const int64_t *value)
 }
 
 /* Scenes at the corners of the box, its middle, and drawn. */
-static mpl_status add_scenes(mpl_draft *m)
+static mpl_status add_scenes(mpl_draft *draft)
 {
-    const mpl_exprs *x = m->sp->x;
+    const mpl_exprs *exprs = draft->sp->x;
     int64_t value[MPL_MAX_SYMBOLS];
-    uint32_t n = m->box.n < 3 ? m->box.n : 3;
+    uint32_t n = draft->box.n < 3 ? draft->box.n : 3;
     mpl_rng rng;
 
     for (uint32_t corner = 0; corner <= 1U << n; corner++) {
-        for (uint32_t i = 0; i < m->box.n; i++) {
-            const mpl_symbol *s = mpl_exprs_symbol(x, i);
-            int64_t count = corner == 1U << n              ? (m->box.low[i] + m->box.high[i]) / 2
-                            : (corner >> (i % 3) & 1) != 0 ? m->box.high[i]
-                                                           : m->box.low[i];
+        for (uint32_t i = 0; i < draft->box.n; i++) {
+            const mpl_symbol *symbol = mpl_exprs_symbol(exprs, i);
+            int64_t count = corner == 1U << n ? (draft->box.low[i] + draft->box.high[i]) / 2
+                            : (corner >> (i % 3) & 1) != 0 ? draft->box.high[i]
+                                                           : draft->box.low[i];
 
-            value[i] = s->first + count * s->step;
+            value[i] = symbol->first + count * symbol->step;
         }
-        if (mpl_point_allowed(x, value))
-            MPL_PASS(mpl_draft_add(m, value));
+        if (mpl_point_allowed(exprs, value))
+            MPL_PASS(mpl_draft_add(draft, value));
     }
     for (uint64_t corner = 1; corner < 1U << n; corner++) {
-        MPL_PASS(mpl_point_corner(m->ctx, x, corner, value));
-        if (in_box(x, &m->box, value))
-            MPL_PASS(mpl_draft_add(m, value));
+        MPL_PASS(mpl_point_corner(draft->ctx, exprs, corner, value));
+        if (in_box(exprs, &draft->box, value))
+            MPL_PASS(mpl_draft_add(draft, value));
     }
-    mpl_rng_init(&rng, m->run->seed);
+    mpl_rng_init(&rng, draft->run->seed);
     for (uint32_t i = 0; i < DRAWN; i++)
-        if (mpl_shape_draw(m->ctx, x, &m->box, true, &rng, value) == MPL_OK)
-            MPL_PASS(mpl_draft_add(m, value));
+        if (mpl_shape_draw(draft->ctx, exprs, &draft->box, true, &rng, value) == MPL_OK)
+            MPL_PASS(mpl_draft_add(draft, value));
     return MPL_OK;
 }
 
-static mpl_status add_layout(cell_search *s, const mpl_layout *l)
+static mpl_status add_layout(cell_search *search, const mpl_layout *layout)
 {
     mpl_layout copy = {0};
 
-    MPL_PASS(mpl_reserve(s->m->ctx, s->candidate, s->cap, s->n + 1));
-    MPL_PASS(mpl_layout_new(s->m, &copy));
-    if (l != NULL)
-        mpl_layout_copy(s->m, &copy, l);
-    s->candidate[s->n++] = copy;
+    MPL_PASS(mpl_reserve(search->m->ctx, search->candidate, search->cap, search->n + 1));
+    MPL_PASS(mpl_layout_new(search->m, &copy));
+    if (layout != NULL)
+        mpl_layout_copy(search->m, &copy, layout);
+    search->candidate[search->n++] = copy;
     return MPL_OK;
 }
 
 /* Plans scene i: one candidate more, and one improved over all scenes. */
-static mpl_status add_candidate(cell_search *s, uint32_t i)
+static mpl_status add_candidate(cell_search *search, uint32_t i)
 {
     mpl_layout at_scene;
 
-    MPL_PASS(add_layout(s, NULL));
-    MPL_PASS(mpl_layout_at(s->m, &s->m->scene[i], &s->candidate[s->n - 1]));
-    at_scene = s->candidate[s->n - 1]; /* the list may move as it grows */
-    MPL_PASS(add_layout(s, &at_scene));
-    return improve(s->m, &s->candidate[s->n - 1]);
+    MPL_PASS(add_layout(search, NULL));
+    MPL_PASS(mpl_layout_at(search->m, &search->m->scene[i], &search->candidate[search->n - 1]));
+    at_scene = search->candidate[search->n - 1]; /* the list may move as it grows */
+    MPL_PASS(add_layout(search, &at_scene));
+    return improve(search->m, &search->candidate[search->n - 1]);
 }
 
-/* The candidate of the least worst ratio over all scenes, into s->trial. */
-static mpl_ratio choose(cell_search *s)
+/* The candidate of the least worst ratio over all scenes, into search->trial. */
+static mpl_ratio choose(cell_search *search)
 {
     mpl_ratio best = {UINT64_MAX, 1};
 
-    for (uint32_t i = 0; i < s->n; i++) {
-        mpl_ratio r = mpl_layout_worst(s->m, &s->candidate[i], NULL);
+    for (uint32_t i = 0; i < search->n; i++) {
+        mpl_ratio r = mpl_layout_worst(search->m, &search->candidate[i], NULL);
 
         if (mpl_ratio_less(r, best)) {
             best = r;
-            mpl_layout_copy(s->m, &s->trial, &s->candidate[i]);
+            mpl_layout_copy(search->m, &search->trial, &search->candidate[i]);
         }
     }
     return best;
 }
 
 /* Gives the cell a layout, and its regret. */
-static mpl_status settle(cell_search *s, const mpl_layout *l, uint64_t slack, uint32_t most_boxes)
+static mpl_status settle(cell_search *search, const mpl_layout *layout, uint64_t slack,
+                         uint32_t most_boxes)
 {
-    mpl_template_cell *cell = &s->t->cell[s->k];
+    mpl_template_cell *cell = &search->t->cell[search->k];
 
-    mpl_free_each(s->m->ctx, cell->below, cell->above);
+    mpl_free_each(search->m->ctx, cell->below, cell->above);
     cell->below = cell->above = NULL, cell->n_relations = 0;
-    MPL_PASS(mpl_layout_relations(s->m, l, cell));
-    MPL_PASS(mpl_template_ready_cell(s->m->ctx, s->t, s->k));
-    return mpl_regret_of(s->m->run, s->t, s->k, slack, most_boxes);
+    MPL_PASS(mpl_layout_relations(search->m, layout, cell));
+    MPL_PASS(mpl_template_ready_cell(search->m->ctx, search->t, search->k));
+    return mpl_regret_of(search->m->run, search->t, search->k, slack, most_boxes);
 }
 
 /* Whether the cell's worst known shape is no worse than the shapes of the scenes. */
-static bool is_covered(const cell_search *s, mpl_ratio seen)
+static bool is_covered(const cell_search *search, mpl_ratio seen)
 {
-    const mpl_regret *r = &s->t->cell[s->k].regret;
+    const mpl_regret *regret = &search->t->cell[search->k].regret;
 
-    return r->bound == 0 ||
-           mpl_ratio_parts((mpl_ratio){r->arena, r->bound}) <= mpl_ratio_parts(seen) + SLACK;
+    return regret->bound == 0 || mpl_ratio_parts((mpl_ratio){regret->arena, regret->bound}) <=
+                                     mpl_ratio_parts(seen) + SLACK;
 }
 
-/* Settles on s->trial for now; keeps it if no layout before had less regret. */
-static mpl_status judge_layout(cell_search *s)
+/* Settles on search->trial for now; keeps it if no layout before had less regret. */
+static mpl_status judge_layout(cell_search *search)
 {
-    const mpl_regret *r = &s->t->cell[s->k].regret;
+    const mpl_regret *regret = &search->t->cell[search->k].regret;
     mpl_ratio now;
 
-    MPL_PASS(settle(s, &s->trial, SLACK, SEARCH_BOXES));
-    now = (mpl_ratio){r->arena, mpl_max_u64(r->bound, 1)};
-    if (mpl_ratio_less(now, s->least)) {
-        s->least = now;
-        mpl_layout_copy(s->m, &s->best, &s->trial);
+    MPL_PASS(settle(search, &search->trial, SLACK, SEARCH_BOXES));
+    now = (mpl_ratio){regret->arena, mpl_max_u64(regret->bound, 1)};
+    if (mpl_ratio_less(now, search->least)) {
+        search->least = now;
+        mpl_layout_copy(search->m, &search->best, &search->trial);
     }
     return MPL_OK;
 }
 
-static mpl_status search_cell(cell_search *s)
+static mpl_status search_cell(cell_search *search)
 {
     uint32_t corners;
     mpl_ratio seen;
 
-    if (s->n > 0) { /* what the whole had */
-        mpl_layout_copy(s->m, &s->trial, &s->candidate[0]);
-        MPL_PASS(judge_layout(s));
+    if (search->n > 0) { /* what the whole had */
+        mpl_layout_copy(search->m, &search->trial, &search->candidate[0]);
+        MPL_PASS(judge_layout(search));
     }
-    MPL_PASS(add_scenes(s->m));
-    corners = s->m->n_scenes < PLANNED ? s->m->n_scenes : PLANNED;
+    MPL_PASS(add_scenes(search->m));
+    corners = search->m->n_scenes < PLANNED ? search->m->n_scenes : PLANNED;
     for (uint32_t i = 0; i < corners; i++) {
-        MPL_PASS(add_candidate(s, i));
-        seen = choose(s);
-        if (seen.arena <= seen.bound || mpl_run_late(s->m->run))
+        MPL_PASS(add_candidate(search, i));
+        seen = choose(search);
+        if (seen.arena <= seen.bound || mpl_run_late(search->m->run))
             break;
     }
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        seen = choose(s);
-        MPL_PASS(judge_layout(s));
-        if (is_covered(s, seen) || mpl_run_late(s->m->run))
+        seen = choose(search);
+        MPL_PASS(judge_layout(search));
+        if (is_covered(search, seen) || mpl_run_late(search->m->run))
             break;
-        MPL_PASS(mpl_draft_add(s->m, s->t->cell[s->k].regret.at));
-        MPL_PASS(add_candidate(s, s->m->n_scenes - 1));
+        MPL_PASS(mpl_draft_add(search->m, search->t->cell[search->k].regret.at));
+        MPL_PASS(add_candidate(search, search->m->n_scenes - 1));
     }
-    return settle(s, &s->best, SLACK, s->most_boxes);
+    return settle(search, &search->best, SLACK, search->most_boxes);
 }
 
 /* The least worst ratio over some shapes bounds that over all; the worst one is added until the
  * two are equal. */
-static mpl_status exact_cell(cell_search *s)
+static mpl_status exact_cell(cell_search *search)
 {
-    mpl_regret *r = &s->t->cell[s->k].regret;
+    mpl_regret *regret = &search->t->cell[search->k].regret;
 
-    MPL_PASS(add_scenes(s->m));
+    MPL_PASS(add_scenes(search->m));
     for (;;) {
-        uint32_t n = s->m->n_scenes;
+        uint32_t n = search->m->n_scenes;
         mpl_ratio seen;
 
-        MPL_PASS(mpl_template_exact(s->m, &s->best, &seen));
-        MPL_PASS(settle(s, &s->best, 0, s->most_boxes));
-        if (r->bound == 0 || !mpl_ratio_less(seen, (mpl_ratio){r->arena, r->bound}))
+        MPL_PASS(mpl_template_exact(search->m, &search->best, &seen));
+        MPL_PASS(settle(search, &search->best, 0, search->most_boxes));
+        if (regret->bound == 0 || !mpl_ratio_less(seen, (mpl_ratio){regret->arena, regret->bound}))
             return MPL_OK;
-        MPL_PASS(mpl_draft_add(s->m, r->at));
-        mpl_assert(s->m->n_scenes > n);
+        MPL_PASS(mpl_draft_add(search->m, regret->at));
+        mpl_assert(search->m->n_scenes > n);
     }
 }
 
 /* ---- cells ---- */
 
 /* The worst ratio over the scenes on one side of a cut by the best candidate for that side. */
-static mpl_ratio side_of(cell_search *s, uint32_t symbol, int64_t most, bool left)
+static mpl_ratio side_of(cell_search *search, uint32_t symbol, int64_t most, bool left)
 {
     mpl_ratio best = {UINT64_MAX, 1};
 
-    for (uint32_t c = 0; c < s->n; c++) {
+    for (uint32_t c = 0; c < search->n; c++) {
         mpl_ratio worst = {0, 1};
 
-        for (uint32_t i = 0; i < s->m->n_scenes; i++) {
-            const mpl_scene *scene = &s->m->scene[i];
+        for (uint32_t i = 0; i < search->m->n_scenes; i++) {
+            const mpl_scene *scene = &search->m->scene[i];
             mpl_ratio r;
 
             if ((scene->value[symbol] <= most) != left)
                 continue;
-            r = (mpl_ratio){mpl_layout_height(s->m, &s->candidate[c], scene), scene->bound};
+            r = (mpl_ratio){mpl_layout_height(search->m, &search->candidate[c], scene),
+                            scene->bound};
             worst = mpl_ratio_less(worst, r) ? r : worst;
         }
         best = mpl_ratio_less(worst, best) ? worst : best;
@@ -311,21 +315,21 @@ static mpl_ratio side_of(cell_search *s, uint32_t symbol, int64_t most, bool lef
 }
 
 /* Where to cut the cell: the last count of the left side; MPL_NONE: it is one point. */
-static uint32_t find_cut(cell_search *s, int64_t *last)
+static uint32_t find_cut(cell_search *search, int64_t *last)
 {
     mpl_ratio best = {UINT64_MAX, 1};
     uint32_t symbol = MPL_NONE;
 
-    for (uint32_t i = 0; i < s->m->box.n; i++) {
-        const mpl_symbol *name = mpl_exprs_symbol(s->m->sp->x, i);
+    for (uint32_t i = 0; i < search->m->box.n; i++) {
+        const mpl_symbol *name = mpl_exprs_symbol(search->m->sp->x, i);
 
-        for (uint32_t k = 0; k < s->m->n_scenes; k++) {
-            int64_t value = s->m->scene[k].value[i];
+        for (uint32_t k = 0; k < search->m->n_scenes; k++) {
+            int64_t value = search->m->scene[k].value[i];
             mpl_ratio left, right;
 
-            if ((value - name->first) / name->step >= s->m->box.high[i])
+            if ((value - name->first) / name->step >= search->m->box.high[i])
                 continue;
-            left = side_of(s, i, value, true), right = side_of(s, i, value, false);
+            left = side_of(search, i, value, true), right = side_of(search, i, value, false);
             left = mpl_ratio_less(left, right) ? right : left;
             if (mpl_ratio_less(left, best)) {
                 best = left, symbol = i;
@@ -336,16 +340,16 @@ static uint32_t find_cut(cell_search *s, int64_t *last)
     return symbol;
 }
 
-static void close_search(cell_search *s)
+static void close_search(cell_search *search)
 {
-    mpl_ctx *ctx = s->m->ctx;
+    mpl_ctx *ctx = search->m->ctx;
 
-    for (uint32_t i = 0; i < s->n; i++)
-        mpl_layout_free(ctx, &s->candidate[i]);
-    mpl_layout_free(ctx, &s->trial);
-    mpl_layout_free(ctx, &s->best);
-    mpl_free(ctx, s->candidate);
-    mpl_draft_fini(s->m);
+    for (uint32_t i = 0; i < search->n; i++)
+        mpl_layout_free(ctx, &search->candidate[i]);
+    mpl_layout_free(ctx, &search->trial);
+    mpl_layout_free(ctx, &search->best);
+    mpl_free(ctx, search->candidate);
+    mpl_draft_fini(search->m);
 }
 
 /* A planned cell: its layout, and the best place to cut it. */
@@ -356,14 +360,16 @@ typedef struct planned {
 } planned;
 
 /* Plans cell k, from the layout of the cell that it was part of. */
-static mpl_status plan_cell(mpl_run *run, mpl_template *t, uint32_t k, mpl_template_method method,
-                            uint32_t most_boxes, planned *own, const planned *whole)
+static mpl_status plan_cell(mpl_run *run, mpl_template *tmpl, uint32_t k,
+                            mpl_template_method method, uint32_t most_boxes, planned *own,
+                            const planned *whole)
 {
     mpl_status st = MPL_OK;
     mpl_draft m = {0};
-    cell_search s = {.m = &m, .t = t, .k = k, .most_boxes = most_boxes, .least = {UINT64_MAX, 1}};
+    cell_search s = {
+        .m = &m, .t = tmpl, .k = k, .most_boxes = most_boxes, .least = {UINT64_MAX, 1}};
 
-    MPL_TRY(mpl_draft_init(run, t->problem, &t->cell[k].box, &m));
+    MPL_TRY(mpl_draft_init(run, tmpl->problem, &tmpl->cell[k].box, &m));
     MPL_TRY(mpl_layout_new(&m, &s.trial));
     MPL_TRY(mpl_layout_new(&m, &s.best));
     if (whole->best.on != NULL)
@@ -380,55 +386,57 @@ out:
 }
 
 /* Makes cell k end at `last` of a symbol, and the last cell begin after it. */
-static mpl_status cut_cell(mpl_ctx *ctx, mpl_template *t, uint32_t k, uint32_t symbol, int64_t last)
+static mpl_status cut_cell(mpl_ctx *ctx, mpl_template *tmpl, uint32_t k, uint32_t symbol,
+                           int64_t last)
 {
     mpl_template_cell *cell;
 
-    MPL_PASS(
-        mpl_realloc_bytes(ctx, (void **)&t->cell, t->n_cells, t->n_cells + 1, sizeof *t->cell));
-    cell = &t->cell[t->n_cells++];
+    MPL_PASS(mpl_realloc_bytes(ctx, (void **)&tmpl->cell, tmpl->n_cells, tmpl->n_cells + 1,
+                               sizeof *tmpl->cell));
+    cell = &tmpl->cell[tmpl->n_cells++];
     cell->regret.most = UINT64_MAX;
-    MPL_PASS(mpl_box_new(ctx, t->problem->x, &cell->box));
-    MPL_PASS(mpl_new(ctx, cell->on, t->problem->at->n));
-    for (mpl_buffer b = 0; b < t->problem->at->n; b++)
+    MPL_PASS(mpl_box_new(ctx, tmpl->problem->x, &cell->box));
+    MPL_PASS(mpl_new(ctx, cell->on, tmpl->problem->at->n));
+    for (mpl_buffer b = 0; b < tmpl->problem->at->n; b++)
         cell->on[b] = b;
-    memcpy(cell->box.low, t->cell[k].box.low, cell->box.n * sizeof(int64_t));
-    memcpy(cell->box.high, t->cell[k].box.high, cell->box.n * sizeof(int64_t));
+    memcpy(cell->box.low, tmpl->cell[k].box.low, cell->box.n * sizeof(int64_t));
+    memcpy(cell->box.high, tmpl->cell[k].box.high, cell->box.n * sizeof(int64_t));
     cell->box.low[symbol] = last + 1;
-    t->cell[k].box.high[symbol] = last;
+    tmpl->cell[k].box.high[symbol] = last;
     return MPL_OK;
 }
 
-uint64_t mpl_template_most(const mpl_template *t, uint32_t *worst)
+uint64_t mpl_template_most(const mpl_template *tmpl, uint32_t *worst)
 {
     uint32_t k = 0;
 
-    for (uint32_t i = 1; i < t->n_cells; i++)
-        if (t->cell[i].regret.most > t->cell[k].regret.most)
+    for (uint32_t i = 1; i < tmpl->n_cells; i++)
+        if (tmpl->cell[i].regret.most > tmpl->cell[k].regret.most)
             k = i;
     if (worst != NULL)
         *worst = k;
-    return t->cell[k].regret.most;
+    return tmpl->cell[k].regret.most;
 }
 
 enum { MOST_CELLS = 64 };
 
-static mpl_status plan_cells(mpl_run *run, mpl_template *t, const mpl_template_ask *ask,
+static mpl_status plan_cells(mpl_run *run, mpl_template *tmpl, const mpl_template_ask *ask,
                              uint32_t most_boxes)
 {
     mpl_status st = MPL_OK;
     planned known[MOST_CELLS] = {{{0}, 0, 0}};
     uint32_t worst = 0;
 
-    MPL_TRY(plan_cell(run, t, 0, ask->method, most_boxes, &known[0], &known[0]));
-    while (t->n_cells < ask->cells && t->n_cells < MOST_CELLS &&
-           mpl_template_most(t, &worst) > MPL_REGRET_ONE + SLACK && known[worst].cut != MPL_NONE) {
-        uint32_t n = t->n_cells;
+    MPL_TRY(plan_cell(run, tmpl, 0, ask->method, most_boxes, &known[0], &known[0]));
+    while (tmpl->n_cells < ask->cells && tmpl->n_cells < MOST_CELLS &&
+           mpl_template_most(tmpl, &worst) > MPL_REGRET_ONE + SLACK &&
+           known[worst].cut != MPL_NONE) {
+        uint32_t n = tmpl->n_cells;
         planned *whole = &known[worst];
 
-        MPL_TRY(cut_cell(run->ctx, t, worst, whole->cut, whole->last));
-        MPL_TRY(plan_cell(run, t, n, ask->method, most_boxes, &known[n], whole));
-        MPL_TRY(plan_cell(run, t, worst, ask->method, most_boxes, whole, whole));
+        MPL_TRY(cut_cell(run->ctx, tmpl, worst, whole->cut, whole->last));
+        MPL_TRY(plan_cell(run, tmpl, n, ask->method, most_boxes, &known[n], whole));
+        MPL_TRY(plan_cell(run, tmpl, worst, ask->method, most_boxes, whole, whole));
     }
 out:
     for (uint32_t k = 0; k < MOST_CELLS; k++)
@@ -460,16 +468,16 @@ static mpl_status refuse_problem(mpl_ctx *ctx, const mpl_sym_problem *sp)
 }
 
 /* One cell of a method that others use. */
-static mpl_status plan_baseline(mpl_run *run, mpl_template *t, const mpl_template_ask *ask,
+static mpl_status plan_baseline(mpl_run *run, mpl_template *tmpl, const mpl_template_ask *ask,
                                 uint32_t most_boxes)
 {
     mpl_status st = MPL_OK;
     mpl_draft m = {0};
 
-    MPL_TRY(mpl_draft_init(run, t->problem, NULL, &m));
-    MPL_TRY(mpl_template_baseline(&m, ask, t));
-    MPL_TRY(mpl_template_ready(run->ctx, t));
-    MPL_TRY(mpl_regret_of(run, t, 0, SLACK, most_boxes));
+    MPL_TRY(mpl_draft_init(run, tmpl->problem, NULL, &m));
+    MPL_TRY(mpl_template_baseline(&m, ask, tmpl));
+    MPL_TRY(mpl_template_ready(run->ctx, tmpl));
+    MPL_TRY(mpl_regret_of(run, tmpl, 0, SLACK, most_boxes));
 out:
     run->ticks += m.ticks;
     mpl_draft_fini(&m);
@@ -480,19 +488,19 @@ enum { MOST_WIDENED = 6 };
 
 /* Checks the template. Regrets that the checker does not prove within its boxes are stated wider,
  * at last not at all: the template is right for every shape without them. */
-static mpl_status check(mpl_run *run, mpl_template *t, uint32_t most_boxes)
+static mpl_status check(mpl_run *run, mpl_template *tmpl, uint32_t most_boxes)
 {
-    mpl_status st = mpl_verify_template(run->ctx, t, most_boxes);
+    mpl_status st = mpl_verify_template(run->ctx, tmpl, most_boxes);
 
     for (uint32_t widened = 0; st == MPL_ELIMIT && widened < MOST_WIDENED; widened++) {
-        for (uint32_t k = 0; k < t->n_cells; k++) {
-            uint64_t *most = &t->cell[k].regret.most;
+        for (uint32_t k = 0; k < tmpl->n_cells; k++) {
+            uint64_t *most = &tmpl->cell[k].regret.most;
 
             *most = widened + 1 == MOST_WIDENED || *most > MPL_REGRET_MOST / 2
                         ? UINT64_MAX
                         : *most + *most / 16 + (*most - MPL_REGRET_ONE) / 2;
         }
-        st = mpl_verify_template(run->ctx, t, most_boxes);
+        st = mpl_verify_template(run->ctx, tmpl, most_boxes);
     }
     return st;
 }
@@ -501,19 +509,19 @@ mpl_status mpl_template_plan(mpl_run *run, const mpl_sym_problem *sp, const mpl_
                              mpl_template **out)
 {
     mpl_status st = MPL_OK;
-    mpl_template *t = NULL;
+    mpl_template *tmpl = NULL;
     uint32_t most_boxes = ask->most_boxes != 0 ? ask->most_boxes : 20000;
 
     MPL_TRY(refuse_problem(run->ctx, sp));
-    MPL_TRY(mpl_template_new(run->ctx, sp, 1, &t));
-    MPL_TRY(mpl_regret_loads(run->ctx, t));
+    MPL_TRY(mpl_template_new(run->ctx, sp, 1, &tmpl));
+    MPL_TRY(mpl_regret_loads(run->ctx, tmpl));
     if (ask->method == MPL_TEMPLATE_SEARCH || ask->method == MPL_TEMPLATE_EXACT)
-        MPL_TRY(plan_cells(run, t, ask, most_boxes));
+        MPL_TRY(plan_cells(run, tmpl, ask, most_boxes));
     else
-        MPL_TRY(plan_baseline(run, t, ask, most_boxes));
-    MPL_TRY(check(run, t, 8 * most_boxes));
-    *out = t, t = NULL;
+        MPL_TRY(plan_baseline(run, tmpl, ask, most_boxes));
+    MPL_TRY(check(run, tmpl, 8 * most_boxes));
+    *out = tmpl, tmpl = NULL;
 out:
-    mpl_template_free(run->ctx, t);
+    mpl_template_free(run->ctx, tmpl);
     return st;
 }

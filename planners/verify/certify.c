@@ -65,37 +65,37 @@ typedef struct checker {
 } checker;
 
 /* Keeps the first fault: the reason, and the number it is about. */
-static void refuse(checker *c, const char *why, int64_t about)
+static void refuse(checker *self, const char *why, int64_t about)
 {
-    if (c->st == MPL_OK)
-        c->st = MPL_ERROR(c->ctx, MPL_EINVALID,
-                          "the refutation is wrong at record %" PRIu64 ": %s %" PRId64, c->n_read,
-                          why, about);
+    if (self->st == MPL_OK)
+        self->st = MPL_ERROR(self->ctx, MPL_EINVALID,
+                             "the refutation is wrong at record %" PRIu64 ": %s %" PRId64,
+                             self->n_read, why, about);
 }
 
 /* Counts work, which the size of the text limits. */
-static item *spend(checker *c, uint64_t steps)
+static item *spend(checker *self, uint64_t steps)
 {
-    if (steps > c->steps_left)
-        refuse(c, "more work than its size allows; characters left", (int64_t)strlen(c->at));
-    c->steps_left -= steps < c->steps_left ? steps : c->steps_left;
-    return c->item;
+    if (steps > self->steps_left)
+        refuse(self, "more work than its size allows; characters left", (int64_t)strlen(self->at));
+    self->steps_left -= steps < self->steps_left ? steps : self->steps_left;
+    return self->item;
 }
 
 #define DIGIT(letter) ((letter) >= '0' && (letter) <= '9')
 #define foreach(c, i)                                                                              \
     for (item *i = spend(c, (c)->p->n); (c)->st == MPL_OK && i < (c)->item + (c)->p->n; i++)
 
-static partner *find_partner(const checker *c, mpl_buffer a, mpl_buffer b)
+static partner *find_partner(const checker *self, mpl_buffer a, mpl_buffer b)
 {
-    uint32_t low = c->partner_begin[a], high = c->partner_begin[a + 1];
+    uint32_t low = self->partner_begin[a], high = self->partner_begin[a + 1];
 
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
 
-        if (c->partner[mid].with == b)
-            return &c->partner[mid];
-        if (c->partner[mid].with < b)
+        if (self->partner[mid].with == b)
+            return &self->partner[mid];
+        if (self->partner[mid].with < b)
             low = mid + 1;
         else
             high = mid;
@@ -104,134 +104,138 @@ static partner *find_partner(const checker *c, mpl_buffer a, mpl_buffer b)
 }
 
 /* Whether a and b must not overlap: in conflict, and no in-place pair unless it was split apart. */
-static bool rivals(checker *c, const item *i, const item *j)
+static bool rivals(checker *self, const item *i, const item *j)
 {
-    const uint32_t *gaps = c->p->gap_begin;
+    const uint32_t *gaps = self->p->gap_begin;
     mpl_buffer a = i->id, b = j->id;
     const partner *pair;
 
-    spend(c, 1 + (gaps != NULL ? gaps[a + 1] - gaps[a] + gaps[b + 1] - gaps[b] : 0));
-    if (!mpl_verify_conflict(c->p, a, b))
+    spend(self, 1 + (gaps != NULL ? gaps[a + 1] - gaps[a] + gaps[b + 1] - gaps[b] : 0));
+    if (!mpl_verify_conflict(self->p, a, b))
         return false;
-    pair = find_partner(c, a, b);
+    pair = find_partner(self, a, b);
     return pair == NULL || pair->apart > 0;
 }
 
-static bool in_set(const checker *c, mpl_buffer id, int64_t set)
+static bool in_set(const checker *self, mpl_buffer id, int64_t set)
 {
-    return set < (int64_t)c->n_sets && mpl_bit_has(c->set + (size_t)set * c->n_words, id);
+    return set < (int64_t)self->n_sets && mpl_bit_has(self->set + (size_t)set * self->n_words, id);
 }
 
 /* member[] = the active members of a set. */
-static void find_members(checker *c, int64_t set)
+static void find_members(checker *self, int64_t set)
 {
-    c->n_members = 0;
-    spend(c, c->n_words);
-    for (size_t w = 0; set < (int64_t)c->n_sets && w < c->n_words; w++)
-        for (uint64_t rest = c->set[(size_t)set * c->n_words + w]; rest != 0; rest &= rest - 1) {
-            item *i = &c->item[w * 64 + (size_t)__builtin_ctzll(rest)];
+    self->n_members = 0;
+    spend(self, self->n_words);
+    for (size_t w = 0; set < (int64_t)self->n_sets && w < self->n_words; w++)
+        for (uint64_t rest = self->set[(size_t)set * self->n_words + w]; rest != 0;
+             rest &= rest - 1) {
+            item *i = &self->item[w * 64 + (size_t)__builtin_ctzll(rest)];
 
             if (i->active)
-                c->member[c->n_members++] = i;
+                self->member[self->n_members++] = i;
         }
-    spend(c, c->n_members);
+    spend(self, self->n_members);
 }
 
 /* Distance that an upper body keeps from a lower one: the largest lower buffer with a conflict in
  * the upper body; 0: none. */
-static int64_t distance(checker *c, const item *lower, const item *upper)
+static int64_t distance(checker *self, const item *lower, const item *upper)
 {
     int64_t most = 0;
     const item *i = lower, *j = upper;
 
     do {
         do {
-            if (i->active && j->active && i->size > most && rivals(c, i, j))
+            if (i->active && j->active && i->size > most && rivals(self, i, j))
                 most = i->size;
-            j = &c->item[j->next];
+            j = &self->item[j->next];
         } while (j != upper);
-        i = &c->item[i->next];
-    } while (i != lower && c->st == MPL_OK);
+        i = &self->item[i->next];
+    } while (i != lower && self->st == MPL_OK);
     return most;
 }
 
 /* Raises the est of all of i's body. */
-static void raise_est(checker *c, item *i, int64_t est)
+static void raise_est(checker *self, item *i, int64_t est)
 {
     item *j = i;
 
     est = est > BEYOND ? BEYOND : (est + i->align - 1) / i->align * i->align;
     do {
         j->est = est > j->est ? est : j->est;
-        j = &c->item[j->next];
+        j = &self->item[j->next];
     } while (j != i);
 }
 
 /* Appends the current state to a list. */
-static void keep(checker *c, list *l, kept k)
+static void keep(checker *self, list *l, kept k)
 {
-    if ((c->open.n + c->numbered.n) * c->p->n > MOST_KEPT)
-        refuse(c, "too many states to keep:", (int64_t)(c->open.n + c->numbered.n));
-    if (c->st == MPL_OK && (c->st = mpl_reserve(c->ctx, l->at, l->room, l->n + 1)) == MPL_OK &&
-        (c->st = mpl_new(c->ctx, k.item, c->p->n)) == MPL_OK) {
-        foreach (c, i)
+    if ((self->open.n + self->numbered.n) * self->p->n > MOST_KEPT)
+        refuse(self, "too many states to keep:", (int64_t)(self->open.n + self->numbered.n));
+    if (self->st == MPL_OK &&
+        (self->st = mpl_reserve(self->ctx, l->at, l->room, l->n + 1)) == MPL_OK &&
+        (self->st = mpl_new(self->ctx, k.item, self->p->n)) == MPL_OK) {
+        foreach (self, i)
             k.item[i->id] = *i, k.item[i->id].marked = false;
         l->at[l->n++] = k;
     }
 }
 
-static void rule_drop(checker *c)
+static void rule_drop(checker *self)
 {
-    c->item[c->number[0]].active = false;
+    self->item[self->number[0]].active = false;
 }
 
-static void rule_connected(checker *c)
+static void rule_connected(checker *self)
 {
-    item *queue = c->scratch;
+    item *queue = self->scratch;
     int64_t grain = BEYOND;
     uint32_t n = 0;
 
-    queue[n++] = c->item[c->number[0]];
-    c->item[c->number[0]].active = false;
+    queue[n++] = self->item[self->number[0]];
+    self->item[self->number[0]].active = false;
     for (uint32_t k = 0; k < n; k++) {
-        if (c->p->align[queue[k].id] < grain)
-            grain = c->p->align[queue[k].id]; /* a power of two, so it divides the others */
-        foreach (c, i)
-            if (i->active && (i->body == queue[k].body || rivals(c, i, &queue[k]))) {
+        if (self->p->align[queue[k].id] < grain)
+            grain = self->p->align[queue[k].id]; /* a power of two, so it divides the others */
+        foreach (self, i)
+            if (i->active && (i->body == queue[k].body || rivals(self, i, &queue[k]))) {
                 queue[n++] = *i;
                 i->active = false;
             }
     }
-    foreach (c, i)
+    foreach (self, i)
         i->active = false;
     while (n-- > 0) {
-        queue[n].size = c->moved ? queue[n].size : (queue[n].size + grain - 1) / grain * grain;
-        c->item[queue[n].id] = queue[n];
+        queue[n].size = self->moved ? queue[n].size : (queue[n].size + grain - 1) / grain * grain;
+        self->item[queue[n].id] = queue[n];
     }
 }
 
-static void rule_set(checker *c)
+static void rule_set(checker *self)
 {
-    int64_t set = c->number[1];
-    const item *i = &c->item[c->number[0]];
+    int64_t set = self->number[1];
+    const item *i = &self->item[self->number[0]];
 
-    if (set > (int64_t)c->n_sets) {
-        refuse(c, "out of turn: set", set);
+    if (set > (int64_t)self->n_sets) {
+        refuse(self, "out of turn: set", set);
         return;
     }
-    if (set == (int64_t)c->n_sets &&
-        (c->st = mpl_reserve(c->ctx, c->set, c->set_room, (c->n_sets + 1) * c->n_words)) == MPL_OK)
-        memset(c->set + c->n_sets++ * c->n_words, 0, c->n_words * sizeof *c->set);
-    if (c->st != MPL_OK ||
-        (c->st = mpl_reserve(c->ctx, c->joined, c->joined_room, c->n_joined + 1)) != MPL_OK)
+    if (set == (int64_t)self->n_sets &&
+        (self->st = mpl_reserve(self->ctx, self->set, self->set_room,
+                                (self->n_sets + 1) * self->n_words)) == MPL_OK)
+        memset(self->set + self->n_sets++ * self->n_words, 0, self->n_words * sizeof *self->set);
+    if (self->st != MPL_OK || (self->st = mpl_reserve(self->ctx, self->joined, self->joined_room,
+                                                      self->n_joined + 1)) != MPL_OK)
         return;
-    spend(c, c->n_words);
-    for (size_t w = 0; w < c->n_words; w++)
-        for (uint64_t rest = c->set[(size_t)set * c->n_words + w]; rest != 0; rest &= rest - 1)
-            if (!rivals(c, i, &c->item[w * 64 + (size_t)__builtin_ctzll(rest)]))
-                refuse(c, "no rival of all of its set: buffer", i->id);
-    mpl_bit_add(c->set + (size_t)set * c->n_words, i->id);
-    c->joined[c->n_joined++] = (uint64_t)set * c->p->n + i->id;
+    spend(self, self->n_words);
+    for (size_t w = 0; w < self->n_words; w++)
+        for (uint64_t rest = self->set[(size_t)set * self->n_words + w]; rest != 0;
+             rest &= rest - 1)
+            if (!rivals(self, i, &self->item[w * 64 + (size_t)__builtin_ctzll(rest)]))
+                refuse(self, "no rival of all of its set: buffer", i->id);
+    mpl_bit_add(self->set + (size_t)set * self->n_words, i->id);
+    self->joined[self->n_joined++] = (uint64_t)set * self->p->n + i->id;
 }
 
 static int64_t divisor(int64_t a, int64_t b)
@@ -240,25 +244,25 @@ static int64_t divisor(int64_t a, int64_t b)
 }
 
 /* Adds a buffer of `by` units to the n sums. */
-static void add_sums(checker *c, int64_t by, int64_t n)
+static void add_sums(checker *self, int64_t by, int64_t n)
 {
     int64_t skip = by / 64, last = (n - 1) / 64;
     unsigned shift = (unsigned)(by % 64);
 
-    spend(c, (uint64_t)last + 1);
+    spend(self, (uint64_t)last + 1);
     for (int64_t w = last; w >= skip; w--) {
-        c->sum[w] |= c->sum[w - skip] << shift;
+        self->sum[w] |= self->sum[w - skip] << shift;
         if (shift > 0 && w > skip)
-            c->sum[w] |= c->sum[w - skip - 1] >> (64 - shift);
+            self->sum[w] |= self->sum[w - skip - 1] >> (64 - shift);
     }
 }
 
 /* Whether a sum lies in [from, to]. */
-static bool has_sum(checker *c, int64_t from, int64_t to)
+static bool has_sum(checker *self, int64_t from, int64_t to)
 {
-    spend(c, from <= to ? (uint64_t)(to - from) / 64 + 1 : 0);
+    spend(self, from <= to ? (uint64_t)(to - from) / 64 + 1 : 0);
     for (int64_t s = from; s <= to; s = (s / 64 + 1) * 64) {
-        uint64_t word = c->sum[s / 64] >> (s % 64) << (s % 64);
+        uint64_t word = self->sum[s / 64] >> (s % 64) << (s % 64);
 
         if (to / 64 == s / 64 && to % 64 < 63)
             word &= (UINT64_C(1) << (to % 64 + 1)) - 1;
@@ -276,182 +280,183 @@ static int by_end(const void *a, const void *b)
     return x != y ? (x > y) - (x < y) : (i->id > j->id) - (i->id < j->id);
 }
 
-static void rule_fill(checker *c)
+static void rule_fill(checker *self)
 {
-    item *x = &c->item[c->number[0]];
-    int64_t est = c->number[2], floor = BEYOND, rest = 0, highest = 0, unit = 0, n_sums, high;
+    item *x = &self->item[self->number[0]];
+    int64_t est = self->number[2], floor = BEYOND, rest = 0, highest = 0, unit = 0, n_sums, high;
     uint32_t n = 0;
 
-    find_members(c, c->number[1]);
-    for (uint32_t k = 0; k < c->n_members; k++) {
-        item *i = c->member[k];
+    find_members(self, self->number[1]);
+    for (uint32_t k = 0; k < self->n_members; k++) {
+        item *i = self->member[k];
 
         rest += i->size;
         floor = i->est < floor ? i->est : floor;
         highest = i->top + i->size > highest ? i->top + i->size : highest;
         if (i != x && i->est + i->size < est) {
             unit = divisor(i->size, unit);
-            c->member[n++] = i;
+            self->member[n++] = i;
         }
     }
     unit = unit > 0 ? unit : (int64_t)MOST; /* no buffer fits below: 0 is the only sum */
     n_sums = est > floor ? (est - 1 - floor) / unit + 1 : 1;
-    if (!in_set(c, x->id, c->number[1]) || n_sums > MOST_SUMS) {
-        refuse(c, "not there, or too many sums: buffer", x->id);
+    if (!in_set(self, x->id, self->number[1]) || n_sums > MOST_SUMS) {
+        refuse(self, "not there, or too many sums: buffer", x->id);
         return;
     }
-    qsort(c->member, n, sizeof *c->member, by_end);
-    memset(c->sum, 0, (size_t)(n_sums + 63) / 64 * sizeof *c->sum);
-    c->sum[0] = 1;
+    qsort(self->member, n, sizeof *self->member, by_end);
+    memset(self->sum, 0, (size_t)(n_sums + 63) / 64 * sizeof *self->sum);
+    self->sum[0] = 1;
     /* For offsets in [low, high) the same buffers fit below. */
-    for (int64_t low = x->est, k = 0; low < est && c->st == MPL_OK; low = high) {
+    for (int64_t low = x->est, k = 0; low < est && self->st == MPL_OK; low = high) {
         int64_t from = low + rest - highest;
 
-        for (; k < n && c->member[k]->est + c->member[k]->size <= low; k++)
-            add_sums(c, c->member[k]->size / unit, n_sums);
-        high = k < n ? c->member[k]->est + c->member[k]->size : est;
-        if (has_sum(c, from > 0 ? (from + unit - 1) / unit : 0, (high - 1 - floor) / unit))
-            refuse(c, "there is room lower for buffer", x->id);
+        for (; k < n && self->member[k]->est + self->member[k]->size <= low; k++)
+            add_sums(self, self->member[k]->size / unit, n_sums);
+        high = k < n ? self->member[k]->est + self->member[k]->size : est;
+        if (has_sum(self, from > 0 ? (from + unit - 1) / unit : 0, (high - 1 - floor) / unit))
+            refuse(self, "there is room lower for buffer", x->id);
     }
-    raise_est(c, x, est);
+    raise_est(self, x, est);
 }
 
-static void rule_top(checker *c)
+static void rule_top(checker *self)
 {
-    item u = c->item[c->number[0]];
+    item u = self->item[self->number[0]];
 
-    c->moved = true;
-    foreach (c, i) {
-        i->active = i->active && rivals(c, &u, i);
+    self->moved = true;
+    foreach (self, i) {
+        i->active = i->active && rivals(self, &u, i);
         if (i->active && (i->est > u.est || u.size % i->align != 0))
-            refuse(c, "the top is not for buffer", u.id);
+            refuse(self, "the top is not for buffer", u.id);
         i->top = i->top > u.top - i->size + u.size ? i->top - u.size
                                                    : u.top - i->size; /* above u, or below */
     }
 }
 
-static void rule_number(checker *c)
+static void rule_number(checker *self)
 {
-    kept k = {.kind = NUMBER, .number = c->numbered.n};
+    kept k = {.kind = NUMBER, .number = self->numbered.n};
 
-    keep(c, &c->numbered, k);
-    keep(c, &c->open, k);
+    keep(self, &self->numbered, k);
+    keep(self, &self->open, k);
 }
 
-static void rule_split(checker *c)
+static void rule_split(checker *self)
 {
-    kept k = {.kind = SPLIT, .set = c->number[0], .n_left = c->number[1]};
+    kept k = {.kind = SPLIT, .set = self->number[0], .n_left = self->number[1]};
     int64_t floor = BEYOND;
 
-    find_members(c, k.set);
-    for (uint32_t m = 0; m < c->n_members; m++)
-        floor = c->member[m]->est < floor ? c->member[m]->est : floor;
-    foreach (c, i)
+    find_members(self, k.set);
+    for (uint32_t m = 0; m < self->n_members; m++)
+        floor = self->member[m]->est < floor ? self->member[m]->est : floor;
+    foreach (self, i)
         i->candidate = false;
-    for (uint32_t m = 0; m < c->n_members; m++)
-        c->member[m]->candidate = c->member[m]->est == floor;
-    keep(c, &c->open, k);
-    c->waiting = c->moved = true;
+    for (uint32_t m = 0; m < self->n_members; m++)
+        self->member[m]->candidate = self->member[m]->est == floor;
+    keep(self, &self->open, k);
+    self->waiting = self->moved = true;
 }
 
-static void rule_pair(checker *c)
+static void rule_pair(checker *self)
 {
-    item *a = &c->item[c->number[0]], *b = &c->item[c->number[1]], was = *b;
+    item *a = &self->item[self->number[0]], *b = &self->item[self->number[1]], was = *b;
     kept k = {PAIR,
               .n_left = 2,
               .a = a->id,
               .b = b->id,
-              .n_joined = c->n_joined,
-              .number = c->numbered.n};
+              .n_joined = self->n_joined,
+              .number = self->numbered.n};
     mpl_buffer next = a->next;
 
-    if (c->moved)
-        refuse(c, "too late for a word on the pair of buffer", k.a);
-    keep(c, &c->open, k);
+    if (self->moved)
+        refuse(self, "too late for a word on the pair of buffer", k.a);
+    keep(self, &self->open, k);
     was.top = a->top < b->top ? a->top : b->top;
     was.align = a->align > b->align ? a->align : b->align;
     if (a->body != b->body)
         a->next = b->next, b->next = next; /* joins two rings */
-    foreach (c, i)
+    foreach (self, i)
         if (i->body == a->body || i->body == was.body) {
             i->body = a->body;
             i->top = was.top;
             i->align = was.align;
         }
-    raise_est(c, a, was.est > a->est ? was.est : a->est);
+    raise_est(self, a, was.est > a->est ? was.est : a->est);
 }
 
-static void rule_place(checker *c)
+static void rule_place(checker *self)
 {
-    item *i = &c->item[c->number[0]];
+    item *i = &self->item[self->number[0]];
 
-    c->open.at[c->open.n - 1].a = i->id;
-    c->waiting = false;
-    foreach (c, j)
-        if (j->active && j->body != i->body && j->est + distance(c, j, i) > i->est)
-            raise_est(c, j, i->est + distance(c, i, j));
-    foreach (c, j)
+    self->open.at[self->open.n - 1].a = i->id;
+    self->waiting = false;
+    foreach (self, j)
+        if (j->active && j->body != i->body && j->est + distance(self, j, i) > i->est)
+            raise_est(self, j, i->est + distance(self, i, j));
+    foreach (self, j)
         j->active = j->active && j->body != i->body;
 }
 
-static void rule_nobody(checker *c)
+static void rule_nobody(checker *self)
 {
-    kept *split = &c->open.at[c->open.n - 1];
+    kept *split = &self->open.at[self->open.n - 1];
     /* the items' own est; est of candidates becomes their outside */
-    item *own = memcpy(c->scratch, c->item, c->p->n * sizeof *c->item);
+    item *own = memcpy(self->scratch, self->item, self->p->n * sizeof *self->item);
 
     for (int inside = 0; inside < 2; inside++)
-        foreach (c, i) {
+        foreach (self, i) {
             int64_t least = inside ? own[i->id].est : BEYOND;
 
             if (!i->candidate)
                 continue;
-            foreach (c, j) {
-                bool counts = j->active && in_set(c, j->id, split->set) == inside;
-                int64_t end = own[j->id].est + (counts ? distance(c, j, i) : 0);
+            foreach (self, j) {
+                bool counts = j->active && in_set(self, j->id, split->set) == inside;
+                int64_t end = own[j->id].est + (counts ? distance(self, j, i) : 0);
 
                 least = end > own[j->id].est && end < least ? end : least;
             }
             if (inside)
-                raise_est(c, i, least);
+                raise_est(self, i, least);
             else
                 own[i->id].est = least;
         }
     split->a = MPL_NONE;
-    c->waiting = false;
+    self->waiting = false;
 }
 
 /* Whether i and j, at one est, are interchangeable. */
-static bool twins(checker *c, const item *i, const item *j)
+static bool twins(checker *self, const item *i, const item *j)
 {
     if (i->next != i->id || j->next != j->id || i->size != j->size || i->align != j->align ||
         i->est != j->est || i->top != j->top)
         return false;
-    foreach (c, k)
-        if (k->id != i->id && k->id != j->id && k->active && rivals(c, i, k) != rivals(c, j, k))
+    foreach (self, k)
+        if (k->id != i->id && k->id != j->id && k->active &&
+            rivals(self, i, k) != rivals(self, j, k))
             return false;
     return true;
 }
 
 /* Drops what was derived while a pair shared its offset or lay apart: it may not hold otherwise. */
-static void forget_since(checker *c, const kept *pair)
+static void forget_since(checker *self, const kept *pair)
 {
-    while (c->n_joined > pair->n_joined) {
-        uint64_t at = c->joined[--c->n_joined];
+    while (self->n_joined > pair->n_joined) {
+        uint64_t at = self->joined[--self->n_joined];
 
-        mpl_bit_drop(c->set + at / c->p->n * c->n_words, (uint32_t)(at % c->p->n));
+        mpl_bit_drop(self->set + at / self->p->n * self->n_words, (uint32_t)(at % self->p->n));
     }
-    for (size_t i = pair->number; i < c->numbered.n; i++)
-        c->numbered.at[i].refuted = false;
+    for (size_t i = pair->number; i < self->numbered.n; i++)
+        self->numbered.at[i].refuted = false;
 }
 
 /* From the first child of s to the second; after the second, out of the split. */
-static void next_of_pair(checker *c, kept *k)
+static void next_of_pair(checker *self, kept *k)
 {
-    partner *there = find_partner(c, k->a, k->b), *back = find_partner(c, k->b, k->a);
+    partner *there = find_partner(self, k->a, k->b), *back = find_partner(self, k->b, k->a);
 
-    c->moved = false;
-    forget_since(c, k);
+    self->moved = false;
+    forget_since(self, k);
     if (there != NULL && k->n_left > 0)
         there->apart++, back->apart++;
     else if (there != NULL)
@@ -459,77 +464,79 @@ static void next_of_pair(checker *c, kept *k)
 }
 
 /* Goes to the next child of a split, or ends it. */
-static void next_child(checker *c, kept *k)
+static void next_child(checker *self, kept *k)
 {
-    c->waiting = --k->n_left > 0 && k->kind == SPLIT;
+    self->waiting = --k->n_left > 0 && k->kind == SPLIT;
     if (k->kind == PAIR) {
-        next_of_pair(c, k);
+        next_of_pair(self, k);
         return;
     }
     k->refuted = k->refuted || k->a == MPL_NONE;
-    foreach (c, i) {
+    foreach (self, i) {
         item *seen = &k->item[i->id];
 
         if (i->candidate && !seen->marked && k->a != MPL_NONE)
-            seen->marked = i->body == c->item[k->a].body || twins(c, i, &c->item[k->a]);
+            seen->marked = i->body == self->item[k->a].body || twins(self, i, &self->item[k->a]);
         if (k->n_left <= 0 && (!k->refuted || (i->candidate && !seen->marked)))
-            refuse(c, "a child is missing in the split of set", k->set);
+            refuse(self, "a child is missing in the split of set", k->set);
     }
 }
 
 /* Refutes the current state and those it came from, up to the first split with children left. */
-static void close_state(checker *c)
+static void close_state(checker *self)
 {
-    for (; c->st == MPL_OK && c->open.n > 0; mpl_free(c->ctx, c->open.at[--c->open.n].item)) {
-        kept *k = &c->open.at[c->open.n - 1];
+    for (; self->st == MPL_OK && self->open.n > 0;
+         mpl_free(self->ctx, self->open.at[--self->open.n].item)) {
+        kept *k = &self->open.at[self->open.n - 1];
 
-        memcpy(spend(c, c->p->n), k->item, c->p->n * sizeof *k->item);
+        memcpy(spend(self, self->p->n), k->item, self->p->n * sizeof *k->item);
         if (k->kind == NUMBER)
-            c->numbered.at[k->number].refuted = true;
+            self->numbered.at[k->number].refuted = true;
         else
-            next_child(c, k);
+            next_child(self, k);
         if (k->n_left > 0)
             return;
     }
 }
 
-static void rule_load(checker *c)
+static void rule_load(checker *self)
 {
-    int64_t sum = 0, least = c->item[c->number[0]].est, set = c->number[1];
+    int64_t sum = 0, least = self->item[self->number[0]].est, set = self->number[1];
 
-    find_members(c, set);
-    for (uint32_t k = 0; k < c->n_members; k++)
-        sum += c->member[k]->est >= least ? c->member[k]->size : 0;
-    for (uint32_t k = 0; k < c->n_members; k++)
-        if (c->member[k]->est >= least && least + sum - c->member[k]->size <= c->member[k]->top)
-            refuse(c, "there is room in set", set);
+    find_members(self, set);
+    for (uint32_t k = 0; k < self->n_members; k++)
+        sum += self->member[k]->est >= least ? self->member[k]->size : 0;
+    for (uint32_t k = 0; k < self->n_members; k++)
+        if (self->member[k]->est >= least &&
+            least + sum - self->member[k]->size <= self->member[k]->top)
+            refuse(self, "there is room in set", set);
     if (sum == 0)
-        refuse(c, "nobody is in set", set);
+        refuse(self, "nobody is in set", set);
 }
 
-static void rule_passed(checker *c)
+static void rule_passed(checker *self)
 {
-    const item *i = &c->item[c->number[0]], *j = i;
+    const item *i = &self->item[self->number[0]], *j = i;
 
     do {
-        if (j->active && rivals(c, i, j))
+        if (j->active && rivals(self, i, j))
             return;
-        j = &c->item[j->next];
+        j = &self->item[j->next];
     } while (j != i);
     if (i->est <= i->top)
-        refuse(c, "there is room for buffer", c->number[0]);
+        refuse(self, "there is room for buffer", self->number[0]);
 }
 
-static void rule_same(checker *c)
+static void rule_same(checker *self)
 {
-    size_t number = (size_t)c->number[0];
-    bool known = number < c->numbered.n && c->numbered.at[number].refuted;
+    size_t number = (size_t)self->number[0];
+    bool known = number < self->numbered.n && self->numbered.at[number].refuted;
 
-    foreach (c, i) {
-        const item *then = known ? &c->numbered.at[number].item[i->id] : i;
+    foreach (self, i) {
+        const item *then = known ? &self->numbered.at[number].item[i->id] : i;
 
         if (!known || (then->active && (!i->active || i->est < then->est || i->top > then->top)))
-            refuse(c, "not refuted yet, or with less room for a buffer: state", c->number[0]);
+            refuse(self, "not refuted yet, or with less room for a buffer: state", self->number[0]);
     }
 }
 static const struct rule {
@@ -548,39 +555,39 @@ static const struct rule {
 };
 
 /* Checks a record. Returns whether it is the last. */
-static bool check_record(checker *c)
+static bool check_record(checker *self)
 {
     const struct rule *rule = rules;
     int n = 0;
 
-    c->n_read++;
-    while (rule->kind != '\0' && rule->kind != *c->at)
+    self->n_read++;
+    while (rule->kind != '\0' && rule->kind != *self->at)
         rule++;
-    c->at += rule->kind != '\0';
-    for (; n < rule->n_numbers && (n == 0 || *c->at == ',') && DIGIT(c->at[n > 0]); n++)
-        for (c->number[n] = 0, c->at += n > 0; DIGIT(*c->at) && c->number[n] < (int64_t)MOST / 16;
-             c->at++)
-            c->number[n] = 10 * c->number[n] + (*c->at - '0');
-    if (rule->kind == '\0' || n < rule->n_numbers || (*c->at != ' ' && *c->at != '\0'))
-        refuse(c, "no letter with its numbers; characters left", (int64_t)strlen(c->at));
-    else if ((rule->place == CHILD) != c->waiting)
-        refuse(c, "children, all, come behind their split; states open", (int64_t)c->open.n);
-    c->at += *c->at == ' ';
-    for (n = 0; n < rule->n_buffers && c->st == MPL_OK; n++)
-        if (c->number[n] >= c->p->n || !c->item[c->number[n]].active)
-            refuse(c, "not there: buffer", c->number[n]);
-    if (c->st == MPL_OK)
-        rule->apply(c);
-    if (c->st == MPL_OK && rule->place == LEAF)
-        close_state(c);
-    return rule->place == LEAF && c->open.n == 0;
+    self->at += rule->kind != '\0';
+    for (; n < rule->n_numbers && (n == 0 || *self->at == ',') && DIGIT(self->at[n > 0]); n++)
+        for (self->number[n] = 0, self->at += n > 0;
+             DIGIT(*self->at) && self->number[n] < (int64_t)MOST / 16; self->at++)
+            self->number[n] = 10 * self->number[n] + (*self->at - '0');
+    if (rule->kind == '\0' || n < rule->n_numbers || (*self->at != ' ' && *self->at != '\0'))
+        refuse(self, "no letter with its numbers; characters left", (int64_t)strlen(self->at));
+    else if ((rule->place == CHILD) != self->waiting)
+        refuse(self, "children, all, come behind their split; states open", (int64_t)self->open.n);
+    self->at += *self->at == ' ';
+    for (n = 0; n < rule->n_buffers && self->st == MPL_OK; n++)
+        if (self->number[n] >= self->p->n || !self->item[self->number[n]].active)
+            refuse(self, "not there: buffer", self->number[n]);
+    if (self->st == MPL_OK)
+        rule->apply(self);
+    if (self->st == MPL_OK && rule->place == LEAF)
+        close_state(self);
+    return rule->place == LEAF && self->open.n == 0;
 }
 
 /* The initial state: all buffers of the pool fit into that many bytes. *ample: a height in which
  * whatever fits at all does fit. */
-static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample)
+static void first_state(checker *self, const mpl_refutation *proof, uint64_t *ample)
 {
-    const mpl_problem *p = c->p;
+    const mpl_problem *p = self->p;
     bool countable = p->n > 0 && proof->pool < p->n_pools && proof->within < MOST;
     uint64_t sum = proof->within;
 
@@ -592,16 +599,17 @@ static void first_state(checker *c, const mpl_refutation *proof, uint64_t *ample
         countable =
             p->bytes[b] < MOST && est < MOST && (sum += p->bytes[b] + est + p->align[b]) < MOST;
         top = fixed && (int64_t)est < top ? (int64_t)est : top;
-        c->item[b] = (item){.id = b,
-                            .body = b,
-                            .next = b,
-                            .active = p->pool[b] == proof->pool,
-                            .align = p->align[b]};
-        c->item[b].size = (int64_t)p->bytes[b], c->item[b].est = (int64_t)est, c->item[b].top = top;
+        self->item[b] = (item){.id = b,
+                               .body = b,
+                               .next = b,
+                               .active = p->pool[b] == proof->pool,
+                               .align = p->align[b]};
+        self->item[b].size = (int64_t)p->bytes[b], self->item[b].est = (int64_t)est,
+        self->item[b].top = top;
     }
     *ample = sum - proof->within;
     if (!countable)
-        refuse(c, "it needs buffers, and less than 2^60 bytes, in pool", proof->pool);
+        refuse(self, "it needs buffers, and less than 2^60 bytes, in pool", proof->pool);
 }
 
 static int by_couple(const void *a, const void *b)
@@ -612,22 +620,22 @@ static int by_couple(const void *a, const void *b)
                           : (x->with > y->with) - (x->with < y->with);
 }
 
-static mpl_status find_partners(checker *c)
+static mpl_status find_partners(checker *self)
 {
-    const mpl_problem *p = c->p;
+    const mpl_problem *p = self->p;
 
-    MPL_PASS(mpl_new(c->ctx, c->partner, 2 * (size_t)p->n_in_place));
-    MPL_PASS(mpl_new(c->ctx, c->partner_begin, p->n + (size_t)1));
+    MPL_PASS(mpl_new(self->ctx, self->partner, 2 * (size_t)p->n_in_place));
+    MPL_PASS(mpl_new(self->ctx, self->partner_begin, p->n + (size_t)1));
     for (uint32_t k = 0; k < p->n_in_place; k++) {
-        c->partner[2 * k] = (partner){p->in_place_in[k], p->in_place_out[k], 0};
-        c->partner[2 * k + 1] = (partner){p->in_place_out[k], p->in_place_in[k], 0};
+        self->partner[2 * k] = (partner){p->in_place_in[k], p->in_place_out[k], 0};
+        self->partner[2 * k + 1] = (partner){p->in_place_out[k], p->in_place_in[k], 0};
     }
-    qsort(c->partner, 2 * (size_t)p->n_in_place, sizeof *c->partner, by_couple);
+    qsort(self->partner, 2 * (size_t)p->n_in_place, sizeof *self->partner, by_couple);
     for (uint32_t k = 0; k < 2 * p->n_in_place; k++)
-        c->partner_begin[c->partner[k].of + 1] = k + 1;
+        self->partner_begin[self->partner[k].of + 1] = k + 1;
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (c->partner_begin[b + 1] < c->partner_begin[b])
-            c->partner_begin[b + 1] = c->partner_begin[b];
+        if (self->partner_begin[b + 1] < self->partner_begin[b])
+            self->partner_begin[b + 1] = self->partner_begin[b];
     return MPL_OK;
 }
 
@@ -651,15 +659,16 @@ static mpl_status open_checker(mpl_ctx *ctx, const mpl_problem *p, const char *s
     return find_partners(c);
 }
 
-static void close_checker(checker *c)
+static void close_checker(checker *self)
 {
-    list *lists[] = {&c->open, &c->numbered};
+    list *lists[] = {&self->open, &self->numbered};
 
     for (int k = 0; k < 2; k++)
         while (lists[k]->n > 0)
-            mpl_free(c->ctx, lists[k]->at[--lists[k]->n].item);
-    mpl_free_each(c->ctx, c->open.at, c->numbered.at, c->set, c->joined, c->partner,
-                  c->partner_begin, c->item, c->scratch, c->member, c->sum);
+            mpl_free(self->ctx, lists[k]->at[--lists[k]->n].item);
+    mpl_free_each(self->ctx, self->open.at, self->numbered.at, self->set, self->joined,
+                  self->partner, self->partner_begin, self->item, self->scratch, self->member,
+                  self->sum);
 }
 
 static mpl_status check_text(mpl_ctx *ctx, const mpl_problem *p, const mpl_refutation *proof,

@@ -125,15 +125,15 @@ static uint32_t bitset_below(const bitset *set, uint32_t i)
     return MPL_NONE;
 }
 
-static uint64_t end_of(const check *c, mpl_buffer b)
+static uint64_t end_of(const check *self, mpl_buffer b)
 {
-    return c->plan->offset[b] + c->p->bytes[b];
+    return self->plan->offset[b] + self->p->bytes[b];
 }
 
-static bool share_memory(const check *c, mpl_buffer a, mpl_buffer b)
+static bool share_memory(const check *self, mpl_buffer a, mpl_buffer b)
 {
-    return c->home[a] == c->home[b] && c->plan->offset[a] < end_of(c, b) &&
-           c->plan->offset[b] < end_of(c, a);
+    return self->home[a] == self->home[b] && self->plan->offset[a] < end_of(self, b) &&
+           self->plan->offset[b] < end_of(self, a);
 }
 
 /* Whether (in, out) is an in-place pair of the problem. With steps, pairs are sorted by (step, out,
@@ -161,11 +161,11 @@ static bool is_pair(const mpl_problem *p, mpl_buffer in, mpl_buffer out, uint32_
 }
 
 /* Whether `out` may overwrite `in` as placed: an in-place pair, same offset, `out` within `in`. */
-static bool in_place(const check *c, mpl_buffer in, mpl_buffer out, uint32_t step)
+static bool in_place(const check *self, mpl_buffer in, mpl_buffer out, uint32_t step)
 {
-    const mpl_problem *p = c->p;
+    const mpl_problem *p = self->p;
 
-    if (c->plan->offset[in] != c->plan->offset[out] || p->bytes[out] > p->bytes[in])
+    if (self->plan->offset[in] != self->plan->offset[out] || p->bytes[out] > p->bytes[in])
         return false;
     if (step != MPL_NONE &&
         (p->birth[out] != step || p->death[in] != step + 1 || p->birth[in] >= step))
@@ -173,114 +173,116 @@ static bool in_place(const check *c, mpl_buffer in, mpl_buffer out, uint32_t ste
     return is_pair(p, in, out, step);
 }
 
-static const char *home_label(const check *c, mpl_buffer b, char text[80])
+static const char *home_label(const check *self, mpl_buffer b, char text[80])
 {
-    if (c->plan->spread.n > 0 && c->p->pool[b] == 0)
-        snprintf(text, 80, "memory %u", c->home[b]);
+    if (self->plan->spread.n > 0 && self->p->pool[b] == 0)
+        snprintf(text, 80, "memory %u", self->home[b]);
     else
-        snprintf(text, 80, "pool '%.60s'", c->p->pool_name[c->p->pool[b]]);
+        snprintf(text, 80, "pool '%.60s'", self->p->pool_name[self->p->pool[b]]);
     return text;
 }
 
-static mpl_status refuse_pair(const check *c, mpl_buffer a, mpl_buffer b, uint32_t step)
+static mpl_status refuse_pair(const check *self, mpl_buffer a, mpl_buffer b, uint32_t step)
 {
     char text_a[24], text_b[24], text[80], when[32] = "";
-    const mpl_problem *p = c->p;
+    const mpl_problem *p = self->p;
 
     if (step != MPL_NONE)
         snprintf(when, sizeof when, " at step %u", step);
-    return MPL_ERROR(c->ctx, MPL_EINVALID,
+    return MPL_ERROR(self->ctx, MPL_EINVALID,
                      "buffers '%.100s' and '%.100s' overlap%s: bytes [%" PRIu64 ", %" PRIu64
                      ") and [%" PRIu64 ", %" PRIu64 ") of %s",
                      mpl_buffer_label(p, a, text_a), mpl_buffer_label(p, b, text_b), when,
-                     c->plan->offset[a], end_of(c, a), c->plan->offset[b], end_of(c, b),
-                     home_label(c, a, text));
+                     self->plan->offset[a], end_of(self, a), self->plan->offset[b], end_of(self, b),
+                     home_label(self, a, text));
 }
 
 /* ---- checks of each buffer alone ---- */
 
-static mpl_status check_place(check *c, mpl_buffer b)
+static mpl_status check_place(check *self, mpl_buffer b)
 {
-    const mpl_problem *p = c->p;
-    const mpl_spread *spread = &c->plan->spread;
-    uint64_t offset = c->plan->offset[b], end, capacity = p->pool_capacity[p->pool[b]];
+    const mpl_problem *p = self->p;
+    const mpl_spread *spread = &self->plan->spread;
+    uint64_t offset = self->plan->offset[b], end, capacity = p->pool_capacity[p->pool[b]];
     char text[24], other[24], home[80];
     const char *label = mpl_buffer_label(p, b, text);
 
     if (!mpl_add_bytes(offset, p->bytes[b], &end) || end > INT64_MAX)
-        return MPL_ERROR(c->ctx, MPL_EINVALID,
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "buffer '%.100s' at offset %" PRIu64 " ends beyond 2^63 - 1 bytes", label,
                          offset);
     if (offset % p->align[b] != 0)
-        return MPL_ERROR(c->ctx, MPL_EINVALID,
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "buffer '%.100s' at offset %" PRIu64 " is not aligned to %u bytes", label,
                          offset, p->align[b]);
     if (spread->n > 0 && p->pool[b] == 0)
         capacity = mpl_min_u64(capacity, spread->capacity[spread->memory[b]]);
     if (capacity != MPL_NO_CAPACITY && end > capacity)
-        return MPL_ERROR(c->ctx, MPL_EINVALID,
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "buffer '%.100s' ends at byte %" PRIu64 ", beyond the %" PRIu64
                          " bytes of %s",
-                         label, end, capacity, home_label(c, b, home));
+                         label, end, capacity, home_label(self, b, home));
     if (p->fixed != NULL && p->fixed[b] != MPL_UNFIXED && p->fixed[b] != offset)
-        return MPL_ERROR(c->ctx, MPL_EINVALID,
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "buffer '%.100s' is fixed at offset %" PRIu64
                          ", and the plan has it at %" PRIu64,
                          label, p->fixed[b], offset);
     if (p->inside != NULL &&
-        (offset < p->inside_at[b] || offset - p->inside_at[b] != c->plan->offset[p->inside[b]] ||
-         c->home[p->inside[b]] != c->home[b]))
-        return MPL_ERROR(c->ctx, MPL_EINVALID,
+        (offset < p->inside_at[b] || offset - p->inside_at[b] != self->plan->offset[p->inside[b]] ||
+         self->home[p->inside[b]] != self->home[b]))
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "buffer '%.100s' at offset %" PRIu64 " of %s does not lie %" PRIu64
                          " bytes behind buffer '%.100s', which is at offset %" PRIu64,
-                         label, offset, home_label(c, b, home), p->inside_at[b],
-                         mpl_buffer_label(p, p->inside[b], other), c->plan->offset[p->inside[b]]);
-    c->home_bytes[c->home[b]] = mpl_max_u64(c->home_bytes[c->home[b]], end);
+                         label, offset, home_label(self, b, home), p->inside_at[b],
+                         mpl_buffer_label(p, p->inside[b], other),
+                         self->plan->offset[p->inside[b]]);
+    self->home_bytes[self->home[b]] = mpl_max_u64(self->home_bytes[self->home[b]], end);
     return MPL_OK;
 }
 
 /* Finds the arena of each buffer. */
-static mpl_status find_homes(check *c)
+static mpl_status find_homes(check *self)
 {
-    const mpl_spread *spread = &c->plan->spread;
-    const uint32_t *pool = c->p->pool;
+    const mpl_spread *spread = &self->plan->spread;
+    const uint32_t *pool = self->p->pool;
     char text[24];
 
-    c->n_homes = spread->n > 0 ? spread->n + c->p->n_pools - 1 : c->p->n_pools;
-    MPL_PASS(mpl_new(c->ctx, c->home, c->p->n));
-    MPL_PASS(mpl_new(c->ctx, c->home_bytes, c->n_homes));
-    if (spread->n > 0 && c->plan->block != NULL)
-        return MPL_ERROR(c->ctx, MPL_EINVALID, "a plan has blocks or several memories, not both");
-    for (mpl_buffer b = 0; b < c->p->n; b++) {
+    self->n_homes = spread->n > 0 ? spread->n + self->p->n_pools - 1 : self->p->n_pools;
+    MPL_PASS(mpl_new(self->ctx, self->home, self->p->n));
+    MPL_PASS(mpl_new(self->ctx, self->home_bytes, self->n_homes));
+    if (spread->n > 0 && self->plan->block != NULL)
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
+                         "a plan has blocks or several memories, not both");
+    for (mpl_buffer b = 0; b < self->p->n; b++) {
         if (spread->n > 0 && spread->memory[b] >= (pool[b] == 0 ? spread->n : 1))
             return MPL_ERROR(
-                c->ctx, MPL_EINVALID, "buffer '%.100s' of pool %u is in memory %u of %u",
-                mpl_buffer_label(c->p, b, text), pool[b], spread->memory[b], spread->n);
+                self->ctx, MPL_EINVALID, "buffer '%.100s' of pool %u is in memory %u of %u",
+                mpl_buffer_label(self->p, b, text), pool[b], spread->memory[b], spread->n);
         if (spread->n == 0)
-            c->home[b] = pool[b];
+            self->home[b] = pool[b];
         else
-            c->home[b] = pool[b] == 0 ? spread->memory[b] : spread->n + pool[b] - 1;
+            self->home[b] = pool[b] == 0 ? spread->memory[b] : spread->n + pool[b] - 1;
     }
     return MPL_OK;
 }
 
-static mpl_status check_whole(check *c)
+static mpl_status check_whole(check *self)
 {
-    const mpl_plan *plan = c->plan;
+    const mpl_plan *plan = self->plan;
 
-    if (plan->n != c->p->n)
-        return MPL_ERROR(c->ctx, MPL_EINVALID, "the plan has %u buffers, the problem %u", plan->n,
-                         c->p->n);
-    if (plan->n_pools != c->p->n_pools)
-        return MPL_ERROR(c->ctx, MPL_EINVALID, "the plan has %u pools, the problem %u",
-                         plan->n_pools, c->p->n_pools);
+    if (plan->n != self->p->n)
+        return MPL_ERROR(self->ctx, MPL_EINVALID, "the plan has %u buffers, the problem %u",
+                         plan->n, self->p->n);
+    if (plan->n_pools != self->p->n_pools)
+        return MPL_ERROR(self->ctx, MPL_EINVALID, "the plan has %u pools, the problem %u",
+                         plan->n_pools, self->p->n_pools);
     if (plan->claim != MPL_FEASIBLE && plan->claim != MPL_OPTIMAL)
-        return MPL_ERROR(c->ctx, MPL_EINVALID,
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "the plan claims '%s': it places nothing that could be checked",
                          mpl_claim_name(plan->claim));
-    MPL_PASS(find_homes(c));
-    for (mpl_buffer b = 0; b < c->p->n; b++)
-        MPL_PASS(check_place(c, b));
+    MPL_PASS(find_homes(self));
+    for (mpl_buffer b = 0; b < self->p->n; b++)
+        MPL_PASS(check_place(self, b));
     return MPL_OK;
 }
 
@@ -288,24 +290,25 @@ static mpl_status check_whole(check *c)
 
 /* Names the first conflict at `step`. Only buffers that overlap a neighbour by offset can be the
  * lower id; each is compared with all live buffers. */
-static mpl_status name_conflict(check *c, uint32_t step)
+static mpl_status name_conflict(check *self, uint32_t step)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = c->p;
+    const mpl_problem *p = self->p;
     uint8_t *candidate = NULL;
     mpl_buffer *alive = NULL, reach = MPL_NONE;
     uint32_t n = 0;
 
-    MPL_TRY(mpl_new_each(c->ctx, p->n, candidate, alive));
+    MPL_TRY(mpl_new_each(self->ctx, p->n, candidate, alive));
     /* by offset; `reach` is the one with the highest end so far */
     for (uint32_t i = 0; i < p->n; i++) {
-        mpl_buffer b = c->by_offset[i].id;
+        mpl_buffer b = self->by_offset[i].id;
 
         if (!mpl_verify_needed(p, b, step))
             continue;
-        if (reach != MPL_NONE && share_memory(c, reach, b))
+        if (reach != MPL_NONE && share_memory(self, reach, b))
             candidate[reach] = candidate[b] = 1;
-        if (reach == MPL_NONE || c->home[reach] != c->home[b] || end_of(c, b) > end_of(c, reach))
+        if (reach == MPL_NONE || self->home[reach] != self->home[b] ||
+            end_of(self, b) > end_of(self, reach))
             reach = b;
     }
     for (mpl_buffer b = 0; b < p->n; b++)
@@ -313,61 +316,63 @@ static mpl_status name_conflict(check *c, uint32_t step)
             alive[n++] = b;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = i + 1; candidate[alive[i]] && j < n; j++)
-            if (share_memory(c, alive[i], alive[j]) && !in_place(c, alive[i], alive[j], step) &&
-                !in_place(c, alive[j], alive[i], step)) {
-                st = refuse_pair(c, alive[i], alive[j], step);
+            if (share_memory(self, alive[i], alive[j]) &&
+                !in_place(self, alive[i], alive[j], step) &&
+                !in_place(self, alive[j], alive[i], step)) {
+                st = refuse_pair(self, alive[i], alive[j], step);
                 goto out;
             }
-    MPL_FAIL(c->ctx, MPL_EINVALID, "buffers overlap at step %u", step); /* not reached */
+    MPL_FAIL(self->ctx, MPL_EINVALID, "buffers overlap at step %u", step); /* not reached */
 out:
-    mpl_free_each(c->ctx, candidate, alive);
+    mpl_free_each(self->ctx, candidate, alive);
     return st;
 }
 
 /* Makes a piece alive at `step`. False: it overlaps a live buffer that it may not overwrite. */
-static bool be_born(check *c, uint32_t id, uint32_t step)
+static bool be_born(check *self, uint32_t id, uint32_t step)
 {
-    mpl_buffer b = c->piece[id].b;
-    uint32_t below = bitset_below(&c->live, c->rank[b]), above = bitset_above(&c->live, c->rank[b]);
+    mpl_buffer b = self->piece[id].b;
+    uint32_t below = bitset_below(&self->live, self->rank[b]),
+             above = bitset_above(&self->live, self->rank[b]);
     mpl_buffer met = MPL_NONE;
 
-    if (below != MPL_NONE && share_memory(c, c->by_offset[below].id, b))
-        met = c->by_offset[below].id;
-    if (above != MPL_NONE && share_memory(c, c->by_offset[above].id, b)) {
+    if (below != MPL_NONE && share_memory(self, self->by_offset[below].id, b))
+        met = self->by_offset[below].id;
+    if (above != MPL_NONE && share_memory(self, self->by_offset[above].id, b)) {
         if (met != MPL_NONE)
             return false;
-        met = c->by_offset[above].id;
+        met = self->by_offset[above].id;
     }
     if (met == MPL_NONE) {
-        bitset_add(&c->live, c->rank[b]);
+        bitset_add(&self->live, self->rank[b]);
         return true;
     }
-    if (c->overwritten[met] || !in_place(c, met, b, step))
+    if (self->overwritten[met] || !in_place(self, met, b, step))
         return false;
-    c->overwritten[met] = 1;
-    c->waiting[c->n_waiting++] = id;
+    self->overwritten[met] = 1;
+    self->waiting[self->n_waiting++] = id;
     return true;
 }
 
-static mpl_status sweep_time(check *c)
+static mpl_status sweep_time(check *self)
 {
     mpl_status st = MPL_OK;
-    const piece *pieces = c->piece;
+    const piece *pieces = self->piece;
     uint32_t n_born = 0, n_dead = 0;
 
-    while (n_born < c->n_pieces) {
-        uint32_t step = (uint32_t)(c->by_birth[n_born].value / 2);
+    while (n_born < self->n_pieces) {
+        uint32_t step = (uint32_t)(self->by_birth[n_born].value / 2);
 
-        for (; n_dead < c->n_pieces && c->by_death[n_dead].value <= step; n_dead++)
-            bitset_remove(&c->live, c->rank[pieces[c->by_death[n_dead].id].b]);
+        for (; n_dead < self->n_pieces && self->by_death[n_dead].value <= step; n_dead++)
+            bitset_remove(&self->live, self->rank[pieces[self->by_death[n_dead].id].b]);
         /* The buffers that they overwrote died at or before this step. */
-        for (uint32_t i = 0; i < c->n_waiting; i++)
-            if (pieces[c->waiting[i]].to > step)
-                bitset_add(&c->live, c->rank[pieces[c->waiting[i]].b]);
-        c->n_waiting = 0;
-        for (; n_born < c->n_pieces && c->by_birth[n_born].value / 2 == step; n_born++)
-            if (!be_born(c, c->by_birth[n_born].id, step)) {
-                st = name_conflict(c, step);
+        for (uint32_t i = 0; i < self->n_waiting; i++)
+            if (pieces[self->waiting[i]].to > step)
+                bitset_add(&self->live, self->rank[pieces[self->waiting[i]].b]);
+        self->n_waiting = 0;
+        for (; n_born < self->n_pieces && self->by_birth[n_born].value / 2 == step; n_born++)
+            if (!be_born(self, self->by_birth[n_born].id, step)) {
+                st = name_conflict(self, step);
                 goto out;
             }
     }
@@ -375,63 +380,64 @@ out:
     return st;
 }
 
-static mpl_status cut_lifetimes(check *c)
+static mpl_status cut_lifetimes(check *self)
 {
-    const mpl_problem *p = c->p;
+    const mpl_problem *p = self->p;
 
-    MPL_PASS(
-        mpl_new(c->ctx, c->piece, p->n + (size_t)(p->gap_begin != NULL ? p->gap_begin[p->n] : 0)));
+    MPL_PASS(mpl_new(self->ctx, self->piece,
+                     p->n + (size_t)(p->gap_begin != NULL ? p->gap_begin[p->n] : 0)));
     for (mpl_buffer b = 0; b < p->n; b++) {
-        c->piece[c->n_pieces] = (piece){b, p->birth[b], p->death[b]};
+        self->piece[self->n_pieces] = (piece){b, p->birth[b], p->death[b]};
         for (uint32_t i = 0; i < mpl_verify_gaps(p, b); i++) {
-            c->piece[c->n_pieces++].to = p->gap_from[p->gap_begin[b] + i];
-            c->piece[c->n_pieces] = (piece){b, p->gap_to[p->gap_begin[b] + i], p->death[b]};
+            self->piece[self->n_pieces++].to = p->gap_from[p->gap_begin[b] + i];
+            self->piece[self->n_pieces] = (piece){b, p->gap_to[p->gap_begin[b] + i], p->death[b]};
         }
-        c->n_pieces++;
+        self->n_pieces++;
     }
     return MPL_OK;
 }
 
-static mpl_status check_serial(check *c)
+static mpl_status check_serial(check *self)
 {
-    MPL_PASS(cut_lifetimes(c));
-    MPL_PASS(mpl_new_each(c->ctx, c->n_pieces, c->by_birth, c->by_death));
-    MPL_PASS(mpl_new(c->ctx, c->overwritten, c->p->n));
-    MPL_PASS(mpl_new(c->ctx, c->waiting, c->n_pieces));
-    MPL_PASS(bitset_init(c->ctx, &c->live, c->p->n));
-    for (uint32_t i = 0; i < c->n_pieces; i++) {
+    MPL_PASS(cut_lifetimes(self));
+    MPL_PASS(mpl_new_each(self->ctx, self->n_pieces, self->by_birth, self->by_death));
+    MPL_PASS(mpl_new(self->ctx, self->overwritten, self->p->n));
+    MPL_PASS(mpl_new(self->ctx, self->waiting, self->n_pieces));
+    MPL_PASS(bitset_init(self->ctx, &self->live, self->p->n));
+    for (uint32_t i = 0; i < self->n_pieces; i++) {
         /* A buffer back from a gap goes first: a new one may overwrite it in place at this step. */
-        c->by_birth[i] = (key){
-            2 * (uint64_t)c->piece[i].from + (i == 0 || c->piece[i - 1].b != c->piece[i].b), 0, i};
-        c->by_death[i] = (key){c->piece[i].to, 0, i};
+        self->by_birth[i] = (key){2 * (uint64_t)self->piece[i].from +
+                                      (i == 0 || self->piece[i - 1].b != self->piece[i].b),
+                                  0, i};
+        self->by_death[i] = (key){self->piece[i].to, 0, i};
     }
-    qsort(c->by_birth, c->n_pieces, sizeof *c->by_birth, by_key);
-    qsort(c->by_death, c->n_pieces, sizeof *c->by_death, by_key);
-    return sweep_time(c);
+    qsort(self->by_birth, self->n_pieces, sizeof *self->by_birth, by_key);
+    qsort(self->by_death, self->n_pieces, sizeof *self->by_death, by_key);
+    return sweep_time(self);
 }
 
 /* ---- parallel: a sweep over offsets ---- */
 
-static mpl_status check_parallel(check *c)
+static mpl_status check_parallel(check *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = c->p;
+    const mpl_problem *p = self->p;
     mpl_buffer *open = NULL, low = MPL_NONE, high = MPL_NONE;
     uint32_t n_open = 0;
 
-    MPL_TRY(mpl_new(c->ctx, open, p->n));
+    MPL_TRY(mpl_new(self->ctx, open, p->n));
     for (uint32_t i = 0; i < p->n; i++) {
-        mpl_buffer b = c->by_offset[i].id;
+        mpl_buffer b = self->by_offset[i].id;
         uint32_t kept = 0;
 
         for (uint32_t j = 0; j < n_open; j++) {
             mpl_buffer a = open[j], first = a < b ? a : b, second = a < b ? b : a;
 
-            if (!share_memory(c, a, b))
+            if (!share_memory(self, a, b))
                 continue;
             open[kept++] = a;
             if (mpl_verify_before(p->before, a, b) || mpl_verify_before(p->before, b, a) ||
-                in_place(c, a, b, MPL_NONE) || in_place(c, b, a, MPL_NONE))
+                in_place(self, a, b, MPL_NONE) || in_place(self, b, a, MPL_NONE))
                 continue;
             if (low == MPL_NONE || first < low || (first == low && second < high))
                 low = first, high = second;
@@ -440,64 +446,64 @@ static mpl_status check_parallel(check *c)
         open[n_open++] = b;
     }
     if (low != MPL_NONE)
-        st = refuse_pair(c, low, high, MPL_NONE);
+        st = refuse_pair(self, low, high, MPL_NONE);
 out:
-    mpl_free(c->ctx, open);
+    mpl_free(self->ctx, open);
     return st;
 }
 
 /* ---- all checks ---- */
 
 /* Blocks are exclusive ranges: two of one pool never overlap, regardless of lifetimes. */
-static mpl_status check_blocks(check *c)
+static mpl_status check_blocks(check *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = c->p;
+    const mpl_problem *p = self->p;
     mpl_buffer reach = MPL_NONE;
     uint8_t *closed = NULL;
     char text_a[24], text_b[24];
 
-    MPL_TRY(mpl_new(c->ctx, closed, p->n));
+    MPL_TRY(mpl_new(self->ctx, closed, p->n));
     for (uint32_t i = 0; i < p->n; i++) {
-        mpl_buffer b = c->by_offset[i].id;
-        uint32_t block = c->plan->block[b];
+        mpl_buffer b = self->by_offset[i].id;
+        uint32_t block = self->plan->block[b];
         bool same =
-            reach != MPL_NONE && p->pool[reach] == p->pool[b] && c->plan->block[reach] == block;
+            reach != MPL_NONE && p->pool[reach] == p->pool[b] && self->plan->block[reach] == block;
 
         if (block >= p->n)
-            MPL_FAIL(c->ctx, MPL_EINVALID, "buffer '%.100s' is in block %u of at most %u",
+            MPL_FAIL(self->ctx, MPL_EINVALID, "buffer '%.100s' is in block %u of at most %u",
                      mpl_buffer_label(p, b, text_a), block, p->n);
         if (!same && closed[block])
-            MPL_FAIL(c->ctx, MPL_EINVALID, "block %u has buffer '%.100s' beyond another block",
+            MPL_FAIL(self->ctx, MPL_EINVALID, "block %u has buffer '%.100s' beyond another block",
                      block, mpl_buffer_label(p, b, text_a));
-        if (!same && reach != MPL_NONE && share_memory(c, reach, b))
-            MPL_FAIL(c->ctx, MPL_EINVALID,
+        if (!same && reach != MPL_NONE && share_memory(self, reach, b))
+            MPL_FAIL(self->ctx, MPL_EINVALID,
                      "blocks %u and %u overlap: buffers '%.100s' and '%.100s'",
-                     c->plan->block[reach], block, mpl_buffer_label(p, reach, text_a),
+                     self->plan->block[reach], block, mpl_buffer_label(p, reach, text_a),
                      mpl_buffer_label(p, b, text_b));
         closed[block] = 1;
-        if (!same || end_of(c, b) > end_of(c, reach))
+        if (!same || end_of(self, b) > end_of(self, reach))
             reach = b;
     }
 out:
-    mpl_free(c->ctx, closed);
+    mpl_free(self->ctx, closed);
     return st;
 }
 
 /* The only thing that the verifier writes. */
-static mpl_status put_bytes(const check *c, mpl_plan *plan)
+static mpl_status put_bytes(const check *self, mpl_plan *plan)
 {
     uint32_t n = plan->spread.n > 0 ? plan->spread.n : 1;
     uint64_t sum = 0;
 
     for (uint32_t k = 0; k < n; k++)
-        if (!mpl_add_bytes(sum, c->home_bytes[k], &sum) || sum > INT64_MAX)
-            return MPL_ERROR(c->ctx, MPL_EINVALID, "the memories together pass 2^63 - 1 bytes");
+        if (!mpl_add_bytes(sum, self->home_bytes[k], &sum) || sum > INT64_MAX)
+            return MPL_ERROR(self->ctx, MPL_EINVALID, "the memories together pass 2^63 - 1 bytes");
     if (plan->spread.n > 0)
-        memcpy(plan->spread.bytes, c->home_bytes, n * sizeof *plan->spread.bytes);
+        memcpy(plan->spread.bytes, self->home_bytes, n * sizeof *plan->spread.bytes);
     plan->peak_bytes = plan->pool_bytes[0] = sum;
-    for (uint32_t pool = 1; pool < c->p->n_pools; pool++)
-        plan->pool_bytes[pool] = c->home_bytes[n - 1 + pool];
+    for (uint32_t pool = 1; pool < self->p->n_pools; pool++)
+        plan->pool_bytes[pool] = self->home_bytes[n - 1 + pool];
     return MPL_OK;
 }
 

@@ -59,40 +59,42 @@ typedef struct mpl_flow_map {
 } mpl_flow_map;
 
 /* Checks that map->places is in range (MPL_EINVALID) and fills in n_first and period. */
-mpl_status mpl_flow_map_init(mpl_flow_map *m);
-void mpl_flow_map_fini(mpl_flow_map *m);
+mpl_status mpl_flow_map_init(mpl_flow_map *map);
+void mpl_flow_map_fini(mpl_flow_map *map);
 
-static inline uint32_t mpl_flow_classes(const mpl_flow_map *m, uint32_t block)
+static inline uint32_t mpl_flow_classes(const mpl_flow_map *map, uint32_t block)
 {
-    return m->n_first[block] + m->period[block];
+    return map->n_first[block] + map->period[block];
 }
 
-uint32_t mpl_flow_class(const mpl_flow_map *m, uint32_t block, uint64_t round);
+uint32_t mpl_flow_class(const mpl_flow_map *map, uint32_t block, uint64_t round);
 
 /* Whether `op` runs nothing because its outputs already lie where it would put them. */
-bool mpl_flow_idle(const mpl_flow_map *m, mpl_op op);
+bool mpl_flow_idle(const mpl_flow_map *map, mpl_op op);
 /* The value whose contents v shows: follows views and operations that run nothing to where v is
  * made. A concat that runs nothing still counts as making its result from parts made inside it. */
-mpl_value mpl_flow_holder(const mpl_flow_map *m, mpl_value v);
-mpl_where mpl_flow_where(const mpl_flow_map *m, mpl_value v);
-/* Moves w to another round of `block`. MPL_EINPUT: blocks nest too deep. */
-mpl_status mpl_where_in_round(const mpl_flow_map *m, mpl_where *w, uint32_t block, uint32_t round);
+mpl_value mpl_flow_holder(const mpl_flow_map *map, mpl_value v);
+mpl_where mpl_flow_where(const mpl_flow_map *map, mpl_value v);
+/* Moves where to another round of `block`. MPL_EINPUT: blocks nest too deep. */
+mpl_status mpl_where_in_round(const mpl_flow_map *map, mpl_where *where, uint32_t block,
+                              uint32_t round);
 
 /* Whether a and b have the same address, whatever control flow did before. */
-mpl_status mpl_where_same(mpl_flow_map *m, mpl_where a, mpl_where b, bool *same);
+mpl_status mpl_where_same(mpl_flow_map *map, mpl_where a, mpl_where b, bool *same);
 /* Whether a is part `round` of b, sliced in `block` into parts of `bytes`. */
-mpl_status mpl_where_slice(mpl_flow_map *m, mpl_where a, mpl_where b, uint32_t block,
+mpl_status mpl_where_slice(mpl_flow_map *map, mpl_where a, mpl_where b, uint32_t block,
                            uint64_t bytes, bool reversed, bool *is);
 /* Appends all ranges of `bytes` bytes where w may lie; for a slice, those of the whole value. */
-mpl_status mpl_where_spots(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_flow_spots *spots);
+mpl_status mpl_where_spots(mpl_flow_map *map, mpl_where w, uint64_t bytes, mpl_flow_spots *spots);
 /* Whether w may depend on what operation `op`, a while or case, does. */
-bool mpl_where_depends(const mpl_flow_map *m, mpl_where w, mpl_op op);
+bool mpl_where_depends(const mpl_flow_map *map, mpl_where w, mpl_op op);
 
 /* A loop or case that decides where w is and may not have run yet; MPL_NONE: all have run. Bit
  * `first` + op of ran[]: op has run. */
-mpl_op mpl_where_unsettled(const mpl_flow_map *m, mpl_where w, const uint64_t *ran, uint32_t first);
+mpl_op mpl_where_unsettled(const mpl_flow_map *map, mpl_where w, const uint64_t *ran,
+                           uint32_t first);
 /* The same for the places in which loop `op` leaves its values at the end of a round. */
-mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *m, mpl_op op, const uint64_t *ran,
+mpl_op mpl_flow_finals_unsettled(const mpl_flow_map *map, mpl_op op, const uint64_t *ran,
                                  uint32_t first);
 
 /* An output in which a loop stacks rows. */
@@ -106,8 +108,8 @@ typedef struct mpl_flow_row_info {
 /* False: `out` is not such an output. */
 bool mpl_flow_row(const mpl_graph *g, mpl_value out, mpl_flow_row_info *row);
 /* Whether w, of `bytes` bytes, lies in the row of stacked output v that this round writes. */
-mpl_status mpl_where_is_row(mpl_flow_map *m, mpl_where w, uint64_t bytes, mpl_value v, bool *is);
+mpl_status mpl_where_is_row(mpl_flow_map *map, mpl_where w, uint64_t bytes, mpl_value v, bool *is);
 
 /* verify_units.c: top-level operations, with their blocks, that are not ordered must not touch each
  * other's memory, unless both only read. The current point is before the run. MPL_EINVALID. */
-mpl_status mpl_flow_units_apart(mpl_flow_map *m);
+mpl_status mpl_flow_units_apart(mpl_flow_map *map);

@@ -27,9 +27,9 @@ typedef struct checker {
 
 #define UNDER_WAY UINT32_MAX /* the version of what has not come yet */
 
-static const char *label(const checker *c, mpl_buffer b)
+static const char *label(const checker *self, mpl_buffer b)
 {
-    return c->p->buffer_name[b] != NULL ? c->p->buffer_name[b] : "(no name)";
+    return self->p->buffer_name[b] != NULL ? self->p->buffer_name[b] : "(no name)";
 }
 
 #define BAD(c, step, b, what)                                                                      \
@@ -39,7 +39,7 @@ static const char *label(const checker *c, mpl_buffer b)
 /* ---- memories ---- */
 
 /* Removes [from, to) from what is known; a range around it becomes two. */
-static mpl_status forget(checker *c, memory *m, uint64_t from, uint64_t to)
+static mpl_status forget(checker *self, memory *m, uint64_t from, uint64_t to)
 {
     size_t n = m->n;
 
@@ -51,7 +51,7 @@ static mpl_status forget(checker *c, memory *m, uint64_t from, uint64_t to)
         m->item[i].to = old.from < from ? from : old.from; /* empty: removed below */
         if (old.to <= to)
             continue;
-        MPL_PASS(mpl_reserve(c->ctx, m->item, m->room, m->n + 1));
+        MPL_PASS(mpl_reserve(self->ctx, m->item, m->room, m->n + 1));
         m->item[m->n] = old;
         m->item[m->n++].from = to;
     }
@@ -62,16 +62,16 @@ static mpl_status forget(checker *c, memory *m, uint64_t from, uint64_t to)
     return MPL_OK;
 }
 
-static mpl_status store(checker *c, memory *m, uint64_t at, mpl_buffer b, uint32_t version)
+static mpl_status store(checker *self, memory *m, uint64_t at, mpl_buffer b, uint32_t version)
 {
-    MPL_PASS(forget(c, m, at, at + c->p->bytes[b]));
-    MPL_PASS(mpl_reserve(c->ctx, m->item, m->room, m->n + 1));
-    m->item[m->n++] = (range){at, at + c->p->bytes[b], b, at, version};
+    MPL_PASS(forget(self, m, at, at + self->p->bytes[b]));
+    MPL_PASS(mpl_reserve(self->ctx, m->item, m->room, m->n + 1));
+    m->item[m->n++] = (range){at, at + self->p->bytes[b], b, at, version};
     return MPL_OK;
 }
 
 /* Whether all bytes of b at `at` are of that version. */
-static bool holds(const checker *c, const memory *m, uint64_t at, mpl_buffer b, uint32_t version)
+static bool holds(const checker *self, const memory *m, uint64_t at, mpl_buffer b, uint32_t version)
 {
     uint64_t bytes = 0;
 
@@ -79,142 +79,149 @@ static bool holds(const checker *c, const memory *m, uint64_t at, mpl_buffer b, 
         if (m->item[i].buffer == b && m->item[i].base == at && m->item[i].version == version &&
             m->item[i].from >= at)
             bytes += m->item[i].to - m->item[i].from;
-    return bytes == c->p->bytes[b];
+    return bytes == self->p->bytes[b];
 }
 
 /* An aligned place that ends within its memory. */
-static bool is_place(const checker *c, bool fast, uint64_t at, mpl_buffer b)
+static bool is_place(const checker *self, bool fast, uint64_t at, mpl_buffer b)
 {
     uint64_t end;
 
-    return at % c->p->align == 0 && mpl_add_bytes(at, c->p->bytes[b], &end) &&
-           end <= (fast ? c->p->capacity : INT64_MAX) &&
-           end <= (fast ? c->plan->fast_bytes : c->plan->slow_arena);
+    return at % self->p->align == 0 && mpl_add_bytes(at, self->p->bytes[b], &end) &&
+           end <= (fast ? self->p->capacity : INT64_MAX) &&
+           end <= (fast ? self->plan->fast_bytes : self->plan->slow_arena);
 }
 
 /* ---- steps ---- */
 
-static uint64_t place_of(const mpl_move *m, bool fast)
+static uint64_t place_of(const mpl_move *move, bool fast)
 {
-    return fast ? m->fast_at : m->slow_at;
+    return fast ? move->fast_at : move->slow_at;
 }
 
 /* A move takes its place: what was there is gone. Its bytes may still be under way: on one channel
  * they have come when it begins. */
-static mpl_status begin_move(checker *c, const mpl_move *m)
+static mpl_status begin_move(checker *self, const mpl_move *move)
 {
-    mpl_buffer b = m->buffer;
+    mpl_buffer b = move->buffer;
 
-    if (!is_place(c, true, m->fast_at, b) || !is_place(c, false, m->slow_at, b))
-        return BAD(c, m->step, b, "it moves from or to a place outside of a memory");
-    if (!holds(c, &c->memory[!m->to_fast], place_of(m, !m->to_fast), b, c->version[b]) &&
-        !holds(c, &c->memory[!m->to_fast], place_of(m, !m->to_fast), b, UNDER_WAY))
-        return BAD(c, m->step, b, "it moves from where its newest contents are not, or not whole");
-    return store(c, &c->memory[m->to_fast != 0], place_of(m, m->to_fast), b, UNDER_WAY);
+    if (!is_place(self, true, move->fast_at, b) || !is_place(self, false, move->slow_at, b))
+        return BAD(self, move->step, b, "it moves from or to a place outside of a memory");
+    if (!holds(self, &self->memory[!move->to_fast], place_of(move, !move->to_fast), b,
+               self->version[b]) &&
+        !holds(self, &self->memory[!move->to_fast], place_of(move, !move->to_fast), b, UNDER_WAY))
+        return BAD(self, move->step, b,
+                   "it moves from where its newest contents are not, or not whole");
+    return store(self, &self->memory[move->to_fast != 0], place_of(move, move->to_fast), b,
+                 UNDER_WAY);
 }
 
 /* A move is over: all the while its bytes were there, and its place was its own. */
-static mpl_status end_move(checker *c, const mpl_move *m)
+static mpl_status end_move(checker *self, const mpl_move *move)
 {
-    memory *to = &c->memory[m->to_fast != 0];
-    mpl_buffer b = m->buffer;
+    memory *to = &self->memory[move->to_fast != 0];
+    mpl_buffer b = move->buffer;
 
-    if (!holds(c, &c->memory[!m->to_fast], place_of(m, !m->to_fast), b, c->version[b]))
-        return BAD(c, m->step, b, "while it moves, its contents change, or are written over");
-    if (!holds(c, to, place_of(m, m->to_fast), b, UNDER_WAY))
-        return BAD(c, m->step, b, "while it moves, its place is used");
-    c->moved += c->p->bytes[b];
-    return store(c, to, place_of(m, m->to_fast), b, c->version[b]);
+    if (!holds(self, &self->memory[!move->to_fast], place_of(move, !move->to_fast), b,
+               self->version[b]))
+        return BAD(self, move->step, b, "while it moves, its contents change, or are written over");
+    if (!holds(self, to, place_of(move, move->to_fast), b, UNDER_WAY))
+        return BAD(self, move->step, b, "while it moves, its place is used");
+    self->moved += self->p->bytes[b];
+    return store(self, to, place_of(move, move->to_fast), b, self->version[b]);
 }
 
 /* The moves that end or begin between two steps, in the channel's order. */
-static mpl_status check_moves(checker *c, uint32_t step)
+static mpl_status check_moves(checker *self, uint32_t step)
 {
-    const mpl_move *move = c->plan->move;
+    const mpl_move *move = self->plan->move;
 
     for (;;) {
-        if (c->over < c->begun && move[c->over].step == step)
-            MPL_PASS(end_move(c, &move[c->over++]));
-        else if (c->begun < c->plan->n_moves && move[c->begun].from == step)
-            MPL_PASS(begin_move(c, &move[c->begun++]));
+        if (self->over < self->begun && move[self->over].step == step)
+            MPL_PASS(end_move(self, &move[self->over++]));
+        else if (self->begun < self->plan->n_moves && move[self->begun].from == step)
+            MPL_PASS(begin_move(self, &move[self->begun++]));
         else
             return MPL_OK;
     }
 }
 
 /* The use of b at this step; MPL_NONE: none. */
-static uint32_t use_at(const checker *c, mpl_buffer b, uint32_t step)
+static uint32_t use_at(const checker *self, mpl_buffer b, uint32_t step)
 {
-    return c->next[b] < c->p->begin[b + 1] && c->p->at[c->next[b]] == step ? c->next[b] : MPL_NONE;
+    return self->next[b] < self->p->begin[b + 1] && self->p->at[self->next[b]] == step
+               ? self->next[b]
+               : MPL_NONE;
 }
 
 /* An operand before the step runs. */
-static mpl_status check_operand(checker *c, mpl_buffer b, uint32_t step, uint32_t use)
+static mpl_status check_operand(checker *self, mpl_buffer b, uint32_t step, uint32_t use)
 {
-    bool fast = c->plan->fast[use] != 0;
+    bool fast = self->plan->fast[use] != 0;
 
-    if (!is_place(c, fast, c->plan->place[use], b))
-        return BAD(c, step, b, "its place is not aligned, or outside of the memory");
-    if (!fast && c->p->slow_price == 0)
-        return BAD(c, step, b, "it is used in slow memory, which has no price");
-    if (use > c->p->begin[b] && !holds(c, &c->memory[fast], c->plan->place[use], b, c->version[b]))
-        return BAD(c, step, b, "its newest contents are not where it is used, or not whole");
-    c->slow += fast ? 0 : c->p->bytes[b];
+    if (!is_place(self, fast, self->plan->place[use], b))
+        return BAD(self, step, b, "its place is not aligned, or outside of the memory");
+    if (!fast && self->p->slow_price == 0)
+        return BAD(self, step, b, "it is used in slow memory, which has no price");
+    if (use > self->p->begin[b] &&
+        !holds(self, &self->memory[fast], self->plan->place[use], b, self->version[b]))
+        return BAD(self, step, b, "its newest contents are not where it is used, or not whole");
+    self->slow += fast ? 0 : self->p->bytes[b];
     return MPL_OK;
 }
 
-static mpl_status check_apart(checker *c, mpl_buffer a, mpl_buffer b, uint32_t step)
+static mpl_status check_apart(checker *self, mpl_buffer a, mpl_buffer b, uint32_t step)
 {
-    uint32_t x = use_at(c, a, step), y = use_at(c, b, step);
-    uint64_t at_x = c->plan->place[x], at_y = c->plan->place[y];
+    uint32_t x = use_at(self, a, step), y = use_at(self, b, step);
+    uint64_t at_x = self->plan->place[x], at_y = self->plan->place[y];
 
-    if ((c->plan->fast[x] != 0) == (c->plan->fast[y] != 0) && at_x < at_y + c->p->bytes[b] &&
-        at_y < at_x + c->p->bytes[a])
-        return BAD(c, step, b, "it overlaps another operand of the step");
+    if ((self->plan->fast[x] != 0) == (self->plan->fast[y] != 0) &&
+        at_x < at_y + self->p->bytes[b] && at_y < at_x + self->p->bytes[a])
+        return BAD(self, step, b, "it overlaps another operand of the step");
     return MPL_OK;
 }
 
 /* All operands are read, then those that the step changes are written. */
-static mpl_status check_step(checker *c, uint32_t step, uint32_t n, const mpl_buffer *operand)
+static mpl_status check_step(checker *self, uint32_t step, uint32_t n, const mpl_buffer *operand)
 {
     for (uint32_t i = 0; i < n; i++) {
-        MPL_PASS(check_operand(c, operand[i], step, use_at(c, operand[i], step)));
+        MPL_PASS(check_operand(self, operand[i], step, use_at(self, operand[i], step)));
         for (uint32_t k = 0; k < i; k++)
-            MPL_PASS(check_apart(c, operand[k], operand[i], step));
+            MPL_PASS(check_apart(self, operand[k], operand[i], step));
     }
     for (uint32_t i = 0; i < n; i++) {
         mpl_buffer b = operand[i];
-        uint32_t use = c->next[b]++;
+        uint32_t use = self->next[b]++;
 
-        if (!c->p->writes[use])
+        if (!self->p->writes[use])
             continue;
-        c->version[b]++;
-        MPL_PASS(
-            store(c, &c->memory[c->plan->fast[use] != 0], c->plan->place[use], b, c->version[b]));
+        self->version[b]++;
+        MPL_PASS(store(self, &self->memory[self->plan->fast[use] != 0], self->plan->place[use], b,
+                       self->version[b]));
     }
     return MPL_OK;
 }
 
-static mpl_status check_run(checker *c)
+static mpl_status check_run(checker *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_residency_problem *p = c->p;
+    const mpl_residency_problem *p = self->p;
     uint32_t *begin = NULL, *use = NULL, *owner = NULL;
 
-    MPL_TRY(mpl_new(c->ctx, owner, p->begin[p->n]));
+    MPL_TRY(mpl_new(self->ctx, owner, p->begin[p->n]));
     for (mpl_buffer b = 0; b < p->n; b++)
         for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++)
             owner[i] = b;
-    MPL_TRY(mpl_lists_new(c->ctx, p->n_steps, p->begin[p->n], p->at, owner, &begin, &use));
+    MPL_TRY(mpl_lists_new(self->ctx, p->n_steps, p->begin[p->n], p->at, owner, &begin, &use));
     for (uint32_t s = 0; s < p->n_steps; s++) {
-        MPL_TRY(check_moves(c, s));
-        MPL_TRY(check_step(c, s, begin[s + 1] - begin[s], use + begin[s]));
+        MPL_TRY(check_moves(self, s));
+        MPL_TRY(check_step(self, s, begin[s + 1] - begin[s], use + begin[s]));
     }
-    if (c->over < c->plan->n_moves)
-        MPL_FAIL(c->ctx, MPL_EINVALID, "move %" PRIu32 " stands behind a later one, or the end",
-                 c->over);
+    if (self->over < self->plan->n_moves)
+        MPL_FAIL(self->ctx, MPL_EINVALID, "move %" PRIu32 " stands behind a later one, or the end",
+                 self->over);
 out:
-    mpl_free_each(c->ctx, owner, begin, use);
+    mpl_free_each(self->ctx, owner, begin, use);
     return st;
 }
 
@@ -228,71 +235,72 @@ typedef struct clock_run {
     uint64_t *need; /* [n_steps] when what a step waits for has ended */
 } clock_run;
 
-static void run_until(clock_run *k, uint32_t step)
+static void run_until(clock_run *run, uint32_t step)
 {
-    for (; k->step < step; k->step++) {
-        uint64_t wait = k->need[k->step] > k->now ? k->need[k->step] - k->now : 0;
+    for (; run->step < step; run->step++) {
+        uint64_t wait = run->need[run->step] > run->now ? run->need[run->step] - run->now : 0;
 
-        k->stall += wait;
-        k->now += wait + k->c->p->step_ns[k->step];
+        run->stall += wait;
+        run->now += wait + run->c->p->step_ns[run->step];
     }
 }
 
 /* One passage of the channel; returns its beginning. */
-static uint64_t pass(clock_run *k, uint64_t bytes, uint32_t from, uint32_t step)
+static uint64_t pass(clock_run *run, uint64_t bytes, uint32_t from, uint32_t step)
 {
     __extension__ typedef unsigned __int128 wide;
-    uint64_t begin, rate = k->c->p->bandwidth;
+    uint64_t begin, rate = run->c->p->bandwidth;
 
-    run_until(k, from);
-    begin = k->channel > k->now ? k->channel : k->now;
-    k->channel = begin + (uint64_t)(((wide)bytes * 1000000000 + rate - 1) / rate);
-    k->need[step] = k->channel; /* the last one ends last */
+    run_until(run, from);
+    begin = run->channel > run->now ? run->channel : run->now;
+    run->channel = begin + (uint64_t)(((wide)bytes * 1000000000 + rate - 1) / rate);
+    run->need[step] = run->channel; /* the last one ends last */
     return begin;
 }
 
 /* What step s uses in slow memory, operand by operand. */
-static void pass_slow(clock_run *k, uint32_t s)
+static void pass_slow(clock_run *run, uint32_t s)
 {
-    const mpl_residency_problem *p = k->c->p;
+    const mpl_residency_problem *p = run->c->p;
 
     for (mpl_buffer b = 0; b < p->n; b++)
         for (uint32_t i = p->begin[b]; i < p->begin[b + 1]; i++)
-            if (p->at[i] == s && !k->c->plan->fast[i])
-                (void)pass(k, p->bytes[b], s, s);
+            if (p->at[i] == s && !run->c->plan->fast[i])
+                (void)pass(run, p->bytes[b], s, s);
 }
 
-static mpl_status check_time(checker *c)
+static mpl_status check_time(checker *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_residency_plan *plan = c->plan;
-    clock_run k = {.c = c};
+    const mpl_residency_plan *plan = self->plan;
+    clock_run k = {.c = self};
     uint32_t s = 0;
 
-    MPL_TRY(mpl_new(c->ctx, k.need, c->p->n_steps));
+    MPL_TRY(mpl_new(self->ctx, k.need, self->p->n_steps));
     for (uint32_t i = 0; i < plan->n_moves; i++) {
-        const mpl_move *m = &plan->move[i];
+        const mpl_move *move = &plan->move[i];
         uint64_t begin;
 
-        if (m->from > m->step || (i > 0 && (m->from < m[-1].from || m->step < m[-1].step)))
-            MPL_FAIL(c->ctx, MPL_EINVALID, "move %" PRIu32 " is not in the channel's order", i);
-        for (; s < c->p->n_steps && m->from >= s && m->step > s; s++)
+        if (move->from > move->step ||
+            (i > 0 && (move->from < move[-1].from || move->step < move[-1].step)))
+            MPL_FAIL(self->ctx, MPL_EINVALID, "move %" PRIu32 " is not in the channel's order", i);
+        for (; s < self->p->n_steps && move->from >= s && move->step > s; s++)
             pass_slow(&k, s);
-        begin = pass(&k, c->p->bytes[m->buffer], m->from, m->step);
-        if (begin != m->start_ns)
-            MPL_FAIL(c->ctx, MPL_EINVALID,
+        begin = pass(&k, self->p->bytes[move->buffer], move->from, move->step);
+        if (begin != move->start_ns)
+            MPL_FAIL(self->ctx, MPL_EINVALID,
                      "move %" PRIu32 " begins at %" PRIu64 " ns; the plan says %" PRIu64, i, begin,
-                     m->start_ns);
+                     move->start_ns);
     }
-    for (; s < c->p->n_steps; s++)
+    for (; s < self->p->n_steps; s++)
         pass_slow(&k, s);
-    run_until(&k, c->p->n_steps);
+    run_until(&k, self->p->n_steps);
     if (k.stall != plan->stall_ns || plan->stall_bound > k.stall)
-        MPL_FAIL(c->ctx, MPL_EINVALID,
+        MPL_FAIL(self->ctx, MPL_EINVALID,
                  "steps wait %" PRIu64 " ns; the plan says %" PRIu64 ", and %" PRIu64 " at least",
                  k.stall, plan->stall_ns, plan->stall_bound);
 out:
-    mpl_free(c->ctx, k.need);
+    mpl_free(self->ctx, k.need);
     return st;
 }
 

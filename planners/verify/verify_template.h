@@ -11,4 +11,4 @@
  * stated regret, proved by halving the box; the stated shape attains it. MPL_EINVALID: one line
  * that names the cell and two buffers. MPL_ELIMIT: the regret was neither proved nor refuted within
  * `most_boxes` boxes. O(buffers^2 * cells + boxes). */
-mpl_status mpl_verify_template(mpl_ctx *ctx, const mpl_template *t, uint32_t most_boxes);
+mpl_status mpl_verify_template(mpl_ctx *ctx, const mpl_template *tmpl, uint32_t most_boxes);

@@ -30,7 +30,7 @@ typedef struct mpl_template_check {
 } mpl_template_check;
 
 /* Whether the regret of the cell is as stated, its relations being closed: verify_regret.c. */
-mpl_status mpl_verify_regret(mpl_template_check *c);
-void mpl_verify_regret_fini(mpl_template_check *c);
+mpl_status mpl_verify_regret(mpl_template_check *self);
+void mpl_verify_regret_fini(mpl_template_check *self);
 
 #define REFUSE(c, ...) MPL_ERROR((c)->ctx, MPL_EINVALID, __VA_ARGS__)

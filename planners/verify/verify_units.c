@@ -33,112 +33,114 @@ typedef struct units {
 
 /* ---- order of the units ---- */
 
-static bool is_later(const units *u, mpl_op early, mpl_op late)
+static bool is_later(const units *self, mpl_op early, mpl_op late)
 {
-    return (u->later[(size_t)early * u->words + late / 64] >> (late % 64) & 1) != 0;
+    return (self->later[(size_t)early * self->words + late / 64] >> (late % 64) & 1) != 0;
 }
 
 /* `reader` reads v in one of its operations. */
-static void note_read(units *u, mpl_value v, mpl_op reader)
+static void note_read(units *self, mpl_value v, mpl_op reader)
 {
-    mpl_op maker = v != MPL_NONE && u->g->value_block[v] == 0 ? u->g->value_op[v] : MPL_NONE;
+    mpl_op maker = v != MPL_NONE && self->g->value_block[v] == 0 ? self->g->value_op[v] : MPL_NONE;
 
     if (maker != MPL_NONE)
-        u->later[(size_t)maker * u->words + reader / 64] |= UINT64_C(1) << (reader % 64);
+        self->later[(size_t)maker * self->words + reader / 64] |= UINT64_C(1) << (reader % 64);
 }
 
 /* Of two units of one stream, that of the later step runs later. */
-static void keep_streams(units *u, const uint32_t *stream, const uint32_t *step_of)
+static void keep_streams(units *self, const uint32_t *stream, const uint32_t *step_of)
 {
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
 
     for (mpl_op a = 0; a < g->n_ops; a++)
         for (mpl_op b = 0; b < g->n_ops && g->op_block[a] == 0; b++)
             if (g->op_block[b] == 0 && stream[a] == stream[b] && step_of[a] < step_of[b])
-                u->later[(size_t)a * u->words + b / 64] |= UINT64_C(1) << (b % 64);
+                self->later[(size_t)a * self->words + b / 64] |= UINT64_C(1) << (b % 64);
 }
 
-static mpl_status order_units(units *u)
+static mpl_status order_units(units *self)
 {
-    const mpl_graph *g = u->g;
+    const mpl_graph *g = self->g;
 
-    u->words = g->n_ops / 64 + 1;
-    MPL_PASS(mpl_new(u->m->ctx, u->unit, g->n_ops));
-    MPL_PASS(mpl_new(u->m->ctx, u->later, (size_t)g->n_ops * u->words));
+    self->words = g->n_ops / 64 + 1;
+    MPL_PASS(mpl_new(self->m->ctx, self->unit, g->n_ops));
+    MPL_PASS(mpl_new(self->m->ctx, self->later, (size_t)g->n_ops * self->words));
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        for (u->unit[op] = op; g->op_block[u->unit[op]] != 0;)
-            u->unit[op] = g->block_owner[g->op_block[u->unit[op]]];
+        for (self->unit[op] = op; g->op_block[self->unit[op]] != 0;)
+            self->unit[op] = g->block_owner[g->op_block[self->unit[op]]];
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-            note_read(u, g->op_in[i], u->unit[op]);
+            note_read(self, g->op_in[i], self->unit[op]);
     }
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = g->block_result_begin[b];
              i < g->block_result_begin[b] + g->block_n_results[b]; i++)
-            note_read(u, g->block_result[i], u->unit[g->block_owner[b]]);
-    if (u->m->map->op_stream != NULL)
-        keep_streams(u, u->m->map->op_stream, u->m->map->step_of);
+            note_read(self, g->block_result[i], self->unit[g->block_owner[b]]);
+    if (self->m->map->op_stream != NULL)
+        keep_streams(self, self->m->map->op_stream, self->m->map->step_of);
     for (mpl_op b = 0; b < g->n_ops; b++) /* Warshall's: ids need not follow the order of streams */
         for (mpl_op a = 0; a < g->n_ops; a++)
-            for (uint32_t w = 0; is_later(u, a, b) && w < u->words; w++)
-                u->later[(size_t)a * u->words + w] |= u->later[(size_t)b * u->words + w];
+            for (uint32_t w = 0; is_later(self, a, b) && w < self->words; w++)
+                self->later[(size_t)a * self->words + w] |=
+                    self->later[(size_t)b * self->words + w];
     return MPL_OK;
 }
 
 /* ---- memory touched by each unit ---- */
 
-static mpl_status add(units *u, mpl_op op, mpl_value v, mpl_where w, uint64_t bytes, bool writes)
+static mpl_status add(units *self, mpl_op op, mpl_value v, mpl_where w, uint64_t bytes, bool writes)
 {
-    u->spots.n = 0;
-    MPL_PASS(mpl_where_spots(u->m, w, bytes, &u->spots));
-    MPL_PASS(mpl_reserve(u->m->ctx, u->touch, u->room, u->n + u->spots.n));
-    for (size_t i = 0; i < u->spots.n; i++)
-        u->touch[u->n++] = (touch){u->spots.at[i], u->unit[op], v, writes};
+    self->spots.n = 0;
+    MPL_PASS(mpl_where_spots(self->m, w, bytes, &self->spots));
+    MPL_PASS(mpl_reserve(self->m->ctx, self->touch, self->room, self->n + self->spots.n));
+    for (size_t i = 0; i < self->spots.n; i++)
+        self->touch[self->n++] = (touch){self->spots.at[i], self->unit[op], v, writes};
     return MPL_OK;
 }
 
-static mpl_status add_value(units *u, mpl_op op, mpl_value v, bool writes)
+static mpl_status add_value(units *self, mpl_op op, mpl_value v, bool writes)
 {
-    return v != MPL_NONE ? add(u, op, v, mpl_flow_where(u->m, v), u->g->value_bytes[v], writes)
-                         : MPL_OK;
+    return v != MPL_NONE
+               ? add(self, op, v, mpl_flow_where(self->m, v), self->g->value_bytes[v], writes)
+               : MPL_OK;
 }
 
-static mpl_status add_buffer(units *u, mpl_op op, mpl_buffer b)
+static mpl_status add_buffer(units *self, mpl_op op, mpl_buffer b)
 {
     mpl_where w = {.kind = MPL_WHERE_BUFFER, .id = b};
 
-    return b != MPL_NONE ? add(u, op, MPL_NONE, w, u->m->p->bytes[b], true) : MPL_OK;
+    return b != MPL_NONE ? add(self, op, MPL_NONE, w, self->m->p->bytes[b], true) : MPL_OK;
 }
 
 /* Writes of a loop itself: round numbers, copied slices and carried values, rows. */
-static mpl_status add_loop(units *u, mpl_op op)
+static mpl_status add_loop(units *self, mpl_op op)
 {
-    const mpl_graph *g = u->g;
-    const mpl_places *places = u->m->map->places;
+    const mpl_graph *g = self->g;
+    const mpl_places *places = self->m->map->places;
     uint32_t body = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     const mpl_value *param = g->block_param + g->block_param_begin[body];
 
-    MPL_PASS(add_value(u, op, param[0], true));
+    MPL_PASS(add_value(self, op, param[0], true));
     for (uint32_t i = 1; i < g->block_n_params[body]; i++) {
-        mpl_where w = mpl_flow_where(u->m, param[i]);
+        mpl_where w = mpl_flow_where(self->m, param[i]);
         bool again = i <= n && places->result_copied[g->block_result_begin[body] + i];
 
         if (!again && !places->in_copied[g->op_in_begin[op] + 1 + i])
             continue;
         if (!again && i <= n)
-            MPL_PASS(mpl_where_in_round(u->m, &w, body, 0));
-        MPL_PASS(add(u, op, param[i], w, g->value_bytes[param[i]], true));
+            MPL_PASS(mpl_where_in_round(self->m, &w, body, 0));
+        MPL_PASS(add(self, op, param[i], w, g->value_bytes[param[i]], true));
     }
     for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
-        MPL_PASS(add_value(u, op, g->op_out[i], true));
-    return add_buffer(u, op, places->staging[body]);
+        MPL_PASS(add_value(self, op, g->op_out[i], true));
+    return add_buffer(self, op, places->staging[body]);
 }
 
 /* Writes of a case itself: copied outputs. */
-static mpl_status add_case(units *u, mpl_op op)
+static mpl_status add_case(units *self, mpl_op op)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = u->g;
-    const mpl_places *places = u->m->map->places;
+    const mpl_graph *g = self->g;
+    const mpl_places *places = self->m->map->places;
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
 
     for (uint32_t k = 0; k <= n; k++)
@@ -149,42 +151,42 @@ static mpl_status add_case(units *u, mpl_op op)
                        : places->result_copied
                              [g->block_result_begin[g->op_body[g->op_body_begin[op] + k]] + i];
 
-            u->m->taken[op] = k + 1;
-            st = copied ? add_value(u, op, mpl_op_output(g, op, i), true) : MPL_OK;
-            u->m->taken[op] = 0;
+            self->m->taken[op] = k + 1;
+            st = copied ? add_value(self, op, mpl_op_output(g, op, i), true) : MPL_OK;
+            self->m->taken[op] = 0;
             MPL_TRY(st);
         }
 out:
     return st;
 }
 
-static mpl_status list_touches(units *u)
+static mpl_status list_touches(units *self)
 {
-    const mpl_graph *g = u->g;
-    const mpl_buffer *workspace = u->m->map->op_workspace;
+    const mpl_graph *g = self->g;
+    const mpl_buffer *workspace = self->m->map->op_workspace;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         bool control = (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0;
 
-        if (!control && mpl_flow_idle(u->m, op))
+        if (!control && mpl_flow_idle(self->m, op))
             continue;
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
-            MPL_PASS(add_value(u, op, g->op_in[i], false));
+            MPL_PASS(add_value(self, op, g->op_in[i], false));
         for (uint32_t i = g->op_out_begin[op]; !control && i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE) /* outputs of a view lie in their input */
-                MPL_PASS(add_value(u, op, g->op_out[i],
-                                   mpl_flow_holder(u->m, g->op_out[i]) == g->op_out[i]));
+                MPL_PASS(add_value(self, op, g->op_out[i],
+                                   mpl_flow_holder(self->m, g->op_out[i]) == g->op_out[i]));
         if (workspace != NULL)
-            MPL_PASS(add_buffer(u, op, workspace[op]));
+            MPL_PASS(add_buffer(self, op, workspace[op]));
         if (g->op_kind[op] == MPL_OP_while)
-            MPL_PASS(add_loop(u, op));
+            MPL_PASS(add_loop(self, op));
         if (g->op_kind[op] == MPL_OP_case)
-            MPL_PASS(add_case(u, op));
+            MPL_PASS(add_case(self, op));
     }
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = g->block_result_begin[b];
              i < g->block_result_begin[b] + g->block_n_results[b]; i++)
-            MPL_PASS(add_value(u, g->block_owner[b], g->block_result[i], false));
+            MPL_PASS(add_value(self, g->block_owner[b], g->block_result[i], false));
     return MPL_OK;
 }
 
@@ -208,44 +210,45 @@ static int by_place(const void *left, const void *right)
 }
 
 /* Keeps the first of a unit's accesses to each range. */
-static void thin(units *u)
+static void thin(units *self)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < u->n; i++) {
-        const touch *last = n > 0 ? &u->touch[n - 1] : NULL;
+    for (size_t i = 0; i < self->n; i++) {
+        const touch *last = n > 0 ? &self->touch[n - 1] : NULL;
 
-        if (last == NULL || last->unit != u->touch[i].unit ||
-            last->spot.arena != u->touch[i].spot.arena ||
-            last->spot.begin != u->touch[i].spot.begin || last->spot.end != u->touch[i].spot.end)
-            u->touch[n++] = u->touch[i];
+        if (last == NULL || last->unit != self->touch[i].unit ||
+            last->spot.arena != self->touch[i].spot.arena ||
+            last->spot.begin != self->touch[i].spot.begin ||
+            last->spot.end != self->touch[i].spot.end)
+            self->touch[n++] = self->touch[i];
     }
-    u->n = n;
+    self->n = n;
 }
 
-static const char *value_name(const units *u, const touch *t)
+static const char *value_name(const units *self, const touch *t)
 {
-    return t->value != MPL_NONE ? u->g->value_name[t->value] : "what it puts aside";
+    return t->value != MPL_NONE ? self->g->value_name[t->value] : "what it puts aside";
 }
 
-static mpl_status check_pair(const units *u, const touch *a, const touch *b)
+static mpl_status check_pair(const units *self, const touch *a, const touch *b)
 {
-    if (a->unit == b->unit || (!a->writes && !b->writes) || is_later(u, a->unit, b->unit) ||
-        is_later(u, b->unit, a->unit))
+    if (a->unit == b->unit || (!a->writes && !b->writes) || is_later(self, a->unit, b->unit) ||
+        is_later(self, b->unit, a->unit))
         return MPL_OK;
     return MPL_ERROR(
-        u->m->ctx, MPL_EINVALID,
+        self->m->ctx, MPL_EINVALID,
         "'%.80s' %s '%.80s', and '%.80s', which need not run before or behind it, %s '%.80s' "
         "at the "
         "same bytes",
-        u->g->op_name[a->unit], a->writes ? "writes" : "reads", value_name(u, a),
-        u->g->op_name[b->unit], b->writes ? "writes" : "reads", value_name(u, b));
+        self->g->op_name[a->unit], a->writes ? "writes" : "reads", value_name(self, a),
+        self->g->op_name[b->unit], b->writes ? "writes" : "reads", value_name(self, b));
 }
 
-mpl_status mpl_flow_units_apart(mpl_flow_map *m)
+mpl_status mpl_flow_units_apart(mpl_flow_map *map)
 {
     mpl_status st = MPL_OK;
-    units u = {.m = m, .g = m->g};
+    units u = {.m = map, .g = map->g};
 
     MPL_TRY(order_units(&u));
     MPL_TRY(list_touches(&u));
@@ -258,6 +261,6 @@ mpl_status mpl_flow_units_apart(mpl_flow_map *m)
              k++)
             MPL_TRY(check_pair(&u, &u.touch[i], &u.touch[k]));
 out:
-    mpl_free_each(m->ctx, u.unit, u.later, u.touch, u.spots.at);
+    mpl_free_each(map->ctx, u.unit, u.later, u.touch, u.spots.at);
     return st;
 }

@@ -109,38 +109,38 @@ out:
     return st;
 }
 
-static void release(mpl_device *dev, mpl_prepared *p)
+static void release(mpl_device *dev, mpl_prepared *prepared)
 {
-    if (p == NULL)
+    if (prepared == NULL)
         return;
-    mpl_cpu_primitives_free(dev, p->primitive);
-    mpl_chain_free(dev->ctx, p->chain);
-    mpl_images_free(dev->ctx, p->images);
-    mpl_halves_free(dev, p->halves);
-    mpl_cpu_quant_free(dev->ctx, p->quant);
-    mpl_panels_free(dev->ctx, p->panels);
-    mpl_resample_free(dev->ctx, p->resample);
-    mpl_free(dev->ctx, p);
+    mpl_cpu_primitives_free(dev, prepared->primitive);
+    mpl_chain_free(dev->ctx, prepared->chain);
+    mpl_images_free(dev->ctx, prepared->images);
+    mpl_halves_free(dev, prepared->halves);
+    mpl_cpu_quant_free(dev->ctx, prepared->quant);
+    mpl_panels_free(dev->ctx, prepared->panels);
+    mpl_resample_free(dev->ctx, prepared->resample);
+    mpl_free(dev->ctx, prepared);
 }
 
 /* Shapes of the operands. False: not for oneDNN (a type other than f32, or no elements). */
-static bool read_operands(mpl_cpu_recipe *r)
+static bool read_operands(mpl_cpu_recipe *recipe)
 {
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = recipe->g;
 
-    for (uint32_t i = 0; i < r->n_in + r->n_out; i++) {
-        bool is_in = i < r->n_in;
-        mpl_value v = is_in ? g->op_in[g->op_in_begin[r->op] + i]
-                            : g->op_out[g->op_out_begin[r->op] + i - r->n_in];
+    for (uint32_t i = 0; i < recipe->n_in + recipe->n_out; i++) {
+        bool is_in = i < recipe->n_in;
+        mpl_value v = is_in ? g->op_in[g->op_in_begin[recipe->op] + i]
+                            : g->op_out[g->op_out_begin[recipe->op] + i - recipe->n_in];
 
         if (v == MPL_NONE)
             continue;
         if (g->value_type[v] != MPL_TYPE_f32 || g->value_bytes[v] == 0)
             return false;
         if (is_in)
-            r->in[i] = &g->value_shape[v];
+            recipe->in[i] = &g->value_shape[v];
         else
-            r->out[i - r->n_in] = &g->value_shape[v];
+            recipe->out[i - recipe->n_in] = &g->value_shape[v];
     }
     return true;
 }
@@ -209,9 +209,9 @@ static bool copies_bytes(const mpl_graph *g, mpl_op op)
 }
 
 static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
-                              const int64_t *const *stride, mpl_cpu_recipe *r)
+                              const int64_t *const *stride, mpl_cpu_recipe *recipe)
 {
-    *r = (mpl_cpu_recipe){
+    *recipe = (mpl_cpu_recipe){
         .g = g,
         .op = op,
         .n_in = g->op_in_begin[op + 1] - g->op_in_begin[op],
@@ -221,25 +221,26 @@ static mpl_status recipe_init(mpl_device *dev, const mpl_graph *g, mpl_op op,
         .attr = dev->library->attr,
         .most_workspace = dev->most_workspace,
     };
-    MPL_PASS(check_layout(dev->ctx, g, op, &r->layout));
-    mpl_cpu_lay(r, r->layout);
+    MPL_PASS(check_layout(dev->ctx, g, op, &recipe->layout));
+    mpl_cpu_lay(recipe, recipe->layout);
     omp_set_num_threads((int)dev->n_threads); /* of the calling thread; primitives depend on it */
-    MPL_PASS(mpl_new(dev->ctx, r->in, r->n_in));
-    MPL_PASS(mpl_new(dev->ctx, r->out, r->n_out));
-    return mpl_new(dev->ctx, r->mds, r->n_in);
+    MPL_PASS(mpl_new(dev->ctx, recipe->in, recipe->n_in));
+    MPL_PASS(mpl_new(dev->ctx, recipe->out, recipe->n_out));
+    return mpl_new(dev->ctx, recipe->mds, recipe->n_in);
 }
 
-static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *r)
+static void recipe_fini(mpl_device *dev, mpl_cpu_recipe *recipe)
 {
-    mpl_free_each(dev->ctx, r->in, r->out, r->mds, r->image);
+    mpl_free_each(dev->ctx, recipe->in, recipe->out, recipe->mds, recipe->image);
 }
 
-/* Whether p has an implementation. */
-static bool is_ready(const mpl_prepared *p)
+/* Whether prepared has an implementation. */
+static bool is_ready(const mpl_prepared *prepared)
 {
-    return p->primitive != NULL || p->copy || p->normal || p->chain != NULL || p->images != NULL ||
-           p->halves != NULL || p->quant != NULL || p->panels != NULL || p->rescale != NULL ||
-           p->resample != NULL;
+    return prepared->primitive != NULL || prepared->copy || prepared->normal ||
+           prepared->chain != NULL || prepared->images != NULL || prepared->halves != NULL ||
+           prepared->quant != NULL || prepared->panels != NULL || prepared->rescale != NULL ||
+           prepared->resample != NULL;
 }
 
 /* ---- operands of concats, which may lie inside the result ---- */
@@ -303,64 +304,67 @@ static bool is_piece(const mpl_shape *image, const int64_t *stride)
 }
 
 /* Changes the recipe to a single image; false: it cannot run image by image. */
-static bool take_one_image(mpl_cpu_recipe *r)
+static bool take_one_image(mpl_cpu_recipe *recipe)
 {
-    const mpl_graph *g = r->g;
-    uint32_t n = n_batched(g, r->op);
-    int64_t batch = r->out[0]->rank > 1 ? r->out[0]->dim[0] : 0;
-    int64_t axis = mpl_attr_int(g, r->op, MPL_ATTR_axis, 0);
+    const mpl_graph *g = recipe->g;
+    uint32_t n = n_batched(g, recipe->op);
+    int64_t batch = recipe->out[0]->rank > 1 ? recipe->out[0]->dim[0] : 0;
+    int64_t axis = mpl_attr_int(g, recipe->op, MPL_ATTR_axis, 0);
 
-    if (n == 0 || batch == 0 || r->n_out > 1 ||
-        (g->op_kind[r->op] == MPL_OP_concat && (axis == 0 || axis + r->out[0]->rank == 0)))
+    if (n == 0 || batch == 0 || recipe->n_out > 1 ||
+        (g->op_kind[recipe->op] == MPL_OP_concat &&
+         (axis == 0 || axis + recipe->out[0]->rank == 0)))
         return false;
-    for (uint32_t k = 0; k < r->n_in + r->n_out; k++) {
-        const mpl_shape **s = k < r->n_in ? &r->in[k] : &r->out[k - r->n_in];
-        const int64_t *stride = r->stride != NULL ? r->stride[k] : NULL;
+    for (uint32_t k = 0; k < recipe->n_in + recipe->n_out; k++) {
+        const mpl_shape **s = k < recipe->n_in ? &recipe->in[k] : &recipe->out[k - recipe->n_in];
+        const int64_t *stride = recipe->stride != NULL ? recipe->stride[k] : NULL;
 
-        if (k >= n && k < r->n_in) {
+        if (k >= n && k < recipe->n_in) {
             if (stride != NULL)
                 return false;
             continue;
         }
         if (*s == NULL || (*s)->rank < 2 || (*s)->dim[0] != batch)
             return false;
-        r->image[k] = **s;
-        r->image[k].dim[0] = 1;
-        if (stride != NULL && !is_piece(&r->image[k], stride))
+        recipe->image[k] = **s;
+        recipe->image[k].dim[0] = 1;
+        if (stride != NULL && !is_piece(&recipe->image[k], stride))
             return false;
-        *s = &r->image[k];
+        *s = &recipe->image[k];
     }
     return true;
 }
 
-/* The implementation on operands of concats, and its *name; p is unchanged if there is none. */
-static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *r, mpl_prepared *p,
+/* The implementation on operands of concats, and its *name; prepared is unchanged if there is none.
+ */
+static mpl_status prepare_concats(mpl_device *dev, mpl_cpu_recipe *recipe, mpl_prepared *prepared,
                                   uint64_t *workspace, const char **name)
 {
-    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    mpl_op_kind kind = (mpl_op_kind)recipe->g->op_kind[recipe->op];
     bool copies = kind == MPL_OP_concat || kind == MPL_OP_reorder;
     mpl_images_limits limits = {dev->n_threads, dev->most_workspace};
 
-    if (r->last && !copies)
-        MPL_PASS(
-            mpl_images_new(dev->ctx, r->g, r->op, r->stride, &limits, &p->images, workspace, name));
-    if (p->images == NULL &&
+    if (recipe->last && !copies)
+        MPL_PASS(mpl_images_new(dev->ctx, recipe->g, recipe->op, recipe->stride, &limits,
+                                &prepared->images, workspace, name));
+    if (prepared->images == NULL &&
         (mpl_fused_arity(kind) > 0 || kind == MPL_OP_clip || kind == MPL_OP_fma))
-        MPL_PASS(mpl_chain_new(dev->ctx, r->g, r->op, r->stride, r->last, &p->chain, name));
-    if (p->images != NULL || p->chain != NULL || !read_operands(r))
+        MPL_PASS(mpl_chain_new(dev->ctx, recipe->g, recipe->op, recipe->stride, recipe->last,
+                               &prepared->chain, name));
+    if (prepared->images != NULL || prepared->chain != NULL || !read_operands(recipe))
         return MPL_OK;
-    if (!copies &&
-        (r->last || (r->out[0]->rank > 1 && r->out[0]->dim[0] == 1 && r->stride == NULL)))
+    if (!copies && (recipe->last || (recipe->out[0]->rank > 1 && recipe->out[0]->dim[0] == 1 &&
+                                     recipe->stride == NULL)))
         return MPL_OK;
-    if (!(copies && (r->last || kind == MPL_OP_reorder))) {
-        MPL_PASS(mpl_new(dev->ctx, r->image, (size_t)r->n_in + r->n_out));
-        if (!take_one_image(r)) {
-            mpl_free(dev->ctx, r->image);
-            r->image = NULL;
+    if (!(copies && (recipe->last || kind == MPL_OP_reorder))) {
+        MPL_PASS(mpl_new(dev->ctx, recipe->image, (size_t)recipe->n_in + recipe->n_out));
+        if (!take_one_image(recipe)) {
+            mpl_free(dev->ctx, recipe->image);
+            recipe->image = NULL;
             return MPL_OK;
         }
     }
-    return mpl_cpu_primitives_new(dev, r, &p->primitive, workspace, name);
+    return mpl_cpu_primitives_new(dev, recipe, &prepared->primitive, workspace, name);
 }
 
 /* Whether images.h computes the operation better than oneDNN on channels-last images. In max pools,
@@ -371,22 +375,22 @@ static bool prefers_images(const mpl_graph *g, mpl_op op)
     enum { LARGE = 24 * 24, FEW = 32 }; /* pairs of channels; channels */
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     int64_t groups = mpl_attr_int(g, op, MPL_ATTR_group, 1);
-    const mpl_shape *f;
+    const mpl_shape *shape;
 
     if (!mpl_is_conv(kind))
         return kind == MPL_OP_batch_norm || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool ||
                kind == MPL_OP_global_max_pool;
     if (mpl_turns_layout(g, op)) /* oneDNN has reference loops alone */
         return true;
-    f = &g->value_shape[mpl_op_input(g, op, mpl_fused_first(kind) + 1)];
-    if (mpl_chain_widest() != MPL_CHAIN_AVX2 || f->rank != 4 ||
+    shape = &g->value_shape[mpl_op_input(g, op, mpl_fused_first(kind) + 1)];
+    if (mpl_chain_widest() != MPL_CHAIN_AVX2 || shape->rank != 4 ||
         mpl_attr_int(g, op, MPL_ATTR_way, 0) != 0)
         return false;
     if (groups > 1)
-        return f->dim[0] > groups; /* oneDNN has depthwise ones */
-    if (f->dim[2] * f->dim[3] == 1)
-        return f->dim[1] <= FEW && f->dim[0] >= 3 * f->dim[1];
-    return f->dim[0] * f->dim[1] >= LARGE;
+        return shape->dim[0] > groups; /* oneDNN has depthwise ones */
+    if (shape->dim[2] * shape->dim[3] == 1)
+        return shape->dim[1] <= FEW && shape->dim[0] >= 3 * shape->dim[1];
+    return shape->dim[0] * shape->dim[1] >= LARGE;
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
@@ -394,60 +398,61 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = dev->ctx;
-    mpl_prepared *p = NULL;
+    mpl_prepared *prepared = NULL;
     const char *name = MPL_HOW_LOOPS;
     uint64_t workspace = 0;
     mpl_images_limits limits = {dev->n_threads, dev->most_workspace};
     mpl_cpu_recipe r;
 
     MPL_TRY(recipe_init(dev, g, op, NULL, &r));
-    MPL_TRY(mpl_new(ctx, p, 1));
-    p->copy = copies_bytes(g, op);
-    if (p->copy)
+    MPL_TRY(mpl_new(ctx, prepared, 1));
+    prepared->copy = copies_bytes(g, op);
+    if (prepared->copy)
         name = MPL_HOW_COPY;
     else if (!r.blocked && g->op_kind[op] != MPL_OP_concat && meets_concat(g, op))
-        MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
+        MPL_TRY(prepare_concats(dev, &r, prepared, &workspace, &name));
     else if ((r.last || (r.blocked && !mpl_is_conv((mpl_op_kind)g->op_kind[op]))) &&
              prefers_images(g, op))
-        MPL_TRY(mpl_images_new(ctx, g, op, NULL, &limits, &p->images, &workspace, &name));
-    if (!is_ready(p))
-        MPL_TRY(mpl_panels_new(ctx, g, op, &p->panels, &name));
-    if (!is_ready(p) && r.layout == MPL_PLAIN)
-        p->normal = mpl_normal_fits(g, op, &name);
-    if (!is_ready(p))
-        p->rescale = r.blocked ? mpl_join_of(g, op, &name) : mpl_thin_of(g, op, &name);
-    if (!is_ready(p) && r.layout == MPL_PLAIN)
-        p->rescale = mpl_planes_of(g, op, &name);
-    if (!is_ready(p) && read_operands(&r))
-        MPL_TRY(mpl_cpu_primitives_new(dev, &r, &p->primitive, &workspace, &name));
-    if (!is_ready(p))
-        MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &p->chain, &name));
-    if (!is_ready(p))
-        MPL_TRY(mpl_cpu_quant_new(ctx, dev->library->engine, g, op, &p->quant, &workspace, &name));
-    if (!is_ready(p) && !r.last)
-        p->rescale = mpl_rescale_of(g, op, &name);
-    if (!is_ready(p) && r.layout == MPL_PLAIN)
-        p->rescale = mpl_roi_of(g, op, dev->most_workspace, &workspace, &name);
-    if (!is_ready(p) && !r.last)
-        MPL_TRY(mpl_resample_new(ctx, g, op, &p->resample, &workspace, &name));
-    if (!is_ready(p) && !r.last)
-        MPL_TRY(mpl_halves_new(dev, &mpl_backend_cpu, MPL_HALVES_PIECE, g, op, &p->halves,
+        MPL_TRY(mpl_images_new(ctx, g, op, NULL, &limits, &prepared->images, &workspace, &name));
+    if (!is_ready(prepared))
+        MPL_TRY(mpl_panels_new(ctx, g, op, &prepared->panels, &name));
+    if (!is_ready(prepared) && r.layout == MPL_PLAIN)
+        prepared->normal = mpl_normal_fits(g, op, &name);
+    if (!is_ready(prepared))
+        prepared->rescale = r.blocked ? mpl_join_of(g, op, &name) : mpl_thin_of(g, op, &name);
+    if (!is_ready(prepared) && r.layout == MPL_PLAIN)
+        prepared->rescale = mpl_planes_of(g, op, &name);
+    if (!is_ready(prepared) && read_operands(&r))
+        MPL_TRY(mpl_cpu_primitives_new(dev, &r, &prepared->primitive, &workspace, &name));
+    if (!is_ready(prepared))
+        MPL_TRY(mpl_chain_new(ctx, g, op, NULL, r.last, &prepared->chain, &name));
+    if (!is_ready(prepared))
+        MPL_TRY(mpl_cpu_quant_new(ctx, dev->library->engine, g, op, &prepared->quant, &workspace,
+                                  &name));
+    if (!is_ready(prepared) && !r.last)
+        prepared->rescale = mpl_rescale_of(g, op, &name);
+    if (!is_ready(prepared) && r.layout == MPL_PLAIN)
+        prepared->rescale = mpl_roi_of(g, op, dev->most_workspace, &workspace, &name);
+    if (!is_ready(prepared) && !r.last)
+        MPL_TRY(mpl_resample_new(ctx, g, op, &prepared->resample, &workspace, &name));
+    if (!is_ready(prepared) && !r.last)
+        MPL_TRY(mpl_halves_new(dev, &mpl_backend_cpu, MPL_HALVES_PIECE, g, op, &prepared->halves,
                                &workspace, &name));
-    if (r.layout != MPL_PLAIN && !is_ready(p) && !is_flat(g, op, r.layout))
+    if (r.layout != MPL_PLAIN && !is_ready(prepared) && !is_flat(g, op, r.layout))
         MPL_FAIL(ctx, MPL_EUNAVAIL, "operation '%.100s' (%s): oneDNN has nothing for channels %s",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name,
                  r.layout == MPL_LAST ? "last" : "in blocks");
-    *workspace_bytes = is_ready(p) ? workspace : mpl_eval_workspace(g, op);
+    *workspace_bytes = is_ready(prepared) ? workspace : mpl_eval_workspace(g, op);
     if (*workspace_bytes > dev->most_workspace)
         MPL_FAIL(ctx, MPL_EUNAVAIL,
                  "operation '%.100s' (%s): nothing computes it in %" PRIu64 " bytes of workspace",
                  g->op_name[op], mpl_op_table[g->op_kind[op]].name, dev->most_workspace);
     if (how != NULL)
         *how = name;
-    *out = p, p = NULL;
+    *out = prepared, prepared = NULL;
 out:
     recipe_fini(dev, &r);
-    release(dev, p);
+    release(dev, prepared);
     return st;
 }
 
@@ -457,72 +462,73 @@ static mpl_status prepare_strided(mpl_device *dev, const mpl_graph *g, mpl_op op
                                   uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
-    mpl_prepared *p = NULL;
+    mpl_prepared *prepared = NULL;
     const char *name = NULL;
     uint64_t workspace = 0;
     mpl_cpu_recipe r;
 
     *out = NULL;
     MPL_TRY(recipe_init(dev, g, op, stride, &r));
-    MPL_TRY(mpl_new(dev->ctx, p, 1));
+    MPL_TRY(mpl_new(dev->ctx, prepared, 1));
     if (!r.blocked && meets_concat(g, op)) /* blocks inside a concat are copied */
-        MPL_TRY(prepare_concats(dev, &r, p, &workspace, &name));
-    if (!is_ready(p))
+        MPL_TRY(prepare_concats(dev, &r, prepared, &workspace, &name));
+    if (!is_ready(prepared))
         goto out;
     *workspace_bytes = workspace;
     if (how != NULL)
         *how = name;
-    *out = p, p = NULL;
+    *out = prepared, prepared = NULL;
 out:
     recipe_fini(dev, &r);
-    release(dev, p);
+    release(dev, prepared);
     return st;
 }
 
-static uint64_t packed_bytes(const mpl_prepared *p)
+static uint64_t packed_bytes(const mpl_prepared *prepared)
 {
-    return p->halves != NULL   ? mpl_halves_packed_bytes(p->halves)
-           : p->quant != NULL  ? mpl_cpu_quant_packed_bytes(p->quant)
-           : p->panels != NULL ? mpl_panels_packed_bytes(p->panels)
-           : p->images != NULL ? mpl_images_packed_bytes(p->images)
-                               : mpl_cpu_primitives_packed_bytes(p->primitive);
+    return prepared->halves != NULL   ? mpl_halves_packed_bytes(prepared->halves)
+           : prepared->quant != NULL  ? mpl_cpu_quant_packed_bytes(prepared->quant)
+           : prepared->panels != NULL ? mpl_panels_packed_bytes(prepared->panels)
+           : prepared->images != NULL ? mpl_images_packed_bytes(prepared->images)
+                                      : mpl_cpu_primitives_packed_bytes(prepared->primitive);
 }
 
-static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
+static mpl_status run_op(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
 {
-    if (p->copy) {
+    if (prepared->copy) {
         memmove(call->out[0].data, call->in[0].data,
                 call->graph->value_bytes[call->graph->op_out[call->graph->op_out_begin[call->op]]]);
         return MPL_OK;
     }
-    if (p->chain != NULL) {
-        mpl_chain_run(p->chain, call, dev->n_threads);
+    if (prepared->chain != NULL) {
+        mpl_chain_run(prepared->chain, call, dev->n_threads);
         return MPL_OK;
     }
-    if (p->normal) {
+    if (prepared->normal) {
         mpl_normal_run(call, dev->n_threads);
         return MPL_OK;
     }
-    if (p->halves != NULL)
-        return mpl_halves_run(dev, p->halves, call);
-    if (p->quant != NULL)
-        return mpl_cpu_quant_run(dev->ctx, dev->library->stream, p->quant, call, dev->n_threads);
-    if (p->panels != NULL) {
-        mpl_panels_run(p->panels, call, dev->n_threads);
+    if (prepared->halves != NULL)
+        return mpl_halves_run(dev, prepared->halves, call);
+    if (prepared->quant != NULL)
+        return mpl_cpu_quant_run(dev->ctx, dev->library->stream, prepared->quant, call,
+                                 dev->n_threads);
+    if (prepared->panels != NULL) {
+        mpl_panels_run(prepared->panels, call, dev->n_threads);
         return MPL_OK;
     }
-    if (p->rescale != NULL)
-        return p->rescale(dev->ctx, call);
-    if (p->resample != NULL)
-        return mpl_resample_run(dev->ctx, p->resample, call);
-    if (p->images != NULL) {
-        mpl_images_run(p->images, call);
+    if (prepared->rescale != NULL)
+        return prepared->rescale(dev->ctx, call);
+    if (prepared->resample != NULL)
+        return mpl_resample_run(dev->ctx, prepared->resample, call);
+    if (prepared->images != NULL) {
+        mpl_images_run(prepared->images, call);
         return MPL_OK;
     }
-    if (p->primitive == NULL)
+    if (prepared->primitive == NULL)
         return mpl_eval(dev->ctx, call);
     omp_set_num_threads((int)dev->n_threads);
-    return mpl_cpu_primitives_run(dev, dev->library->stream, p->primitive, call);
+    return mpl_cpu_primitives_run(dev, dev->library->stream, prepared->primitive, call);
 }
 
 static mpl_status wait(mpl_device *dev)

@@ -30,9 +30,9 @@ dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim)
     return mpl_cpu_strided(rank, dim, stride);
 }
 
-dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s)
+dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *shape)
 {
-    return mpl_cpu_plain(s->rank, s->dim);
+    return mpl_cpu_plain(shape->rank, shape->dim);
 }
 
 /* Images of these dims in blocks of channels. */
@@ -46,28 +46,28 @@ dnnl_memory_desc_t mpl_cpu_in_blocks(const int64_t *dim)
     return md;
 }
 
-dnnl_memory_desc_t mpl_cpu_image(const recipe *r, const mpl_shape *s)
+dnnl_memory_desc_t mpl_cpu_image(const recipe *self, const mpl_shape *shape)
 {
-    const int64_t *dim = s->dim;
+    const int64_t *dim = shape->dim;
 
-    if (r->blocked)
+    if (self->blocked)
         return mpl_cpu_in_blocks(dim);
-    if (!r->last)
-        return mpl_cpu_plain_shape(s);
+    if (!self->last)
+        return mpl_cpu_plain_shape(shape);
     return mpl_cpu_strided(4, dim,
                            (const int64_t[]){dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]});
 }
 
-void mpl_cpu_lay(recipe *r, mpl_layout layout)
+void mpl_cpu_lay(recipe *self, mpl_layout layout)
 {
-    r->last = layout == MPL_LAST;
-    r->blocked = layout == MPL_BLOCKED;
+    self->last = layout == MPL_LAST;
+    self->blocked = layout == MPL_BLOCKED;
 }
 
-void mpl_cpu_arg_add(recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
+void mpl_cpu_arg_add(recipe *self, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
                      uint32_t index)
 {
-    r->arg[r->n_args++] = (mpl_cpu_arg){name, *md, from, index};
+    self->arg[self->n_args++] = (mpl_cpu_arg){name, *md, from, index};
 }
 
 static bool is_reference(const_dnnl_primitive_desc_t pd)
@@ -78,73 +78,74 @@ static bool is_reference(const_dnnl_primitive_desc_t pd)
     return strncmp(name, "ref", 3) == 0;
 }
 
-static bool fits(const recipe *r, const_dnnl_primitive_desc_t pd)
+static bool fits(const recipe *self, const_dnnl_primitive_desc_t pd)
 {
     const dnnl_memory_desc_t *scratch =
         dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
 
-    return scratch == NULL || dnnl_memory_desc_get_size(scratch) <= r->most_workspace;
+    return scratch == NULL || dnnl_memory_desc_get_size(scratch) <= self->most_workspace;
 }
 
-/* Takes the primitive that an iterator is at, in place of r->pd. oneDNN's reference loops are taken
- * only where ours do not apply, as those are row-major. */
-static void take(recipe *r, dnnl_primitive_desc_iterator_t it)
+/* Takes the primitive that an iterator is at, in place of self->pd. oneDNN's reference loops are
+ * taken only where ours do not apply, as those are row-major. */
+static void take(recipe *self, dnnl_primitive_desc_iterator_t it)
 {
     dnnl_primitive_desc_t next = dnnl_primitive_desc_iterator_fetch(it);
     dnnl_primitive_desc_t drop = next;
 
-    if (next != NULL && fits(r, next) &&
-        (!is_reference(next) || ((r->last || r->blocked) && r->pd == NULL)))
-        drop = r->pd, r->pd = next;
+    if (next != NULL && fits(self, next) &&
+        (!is_reference(next) || ((self->last || self->blocked) && self->pd == NULL)))
+        drop = self->pd, self->pd = next;
     if (drop != NULL)
         dnnl_primitive_desc_destroy(drop);
 }
 
 /* The implementation that attribute `way` counts from oneDNN's preferred one, or its last. */
-static void choose_with(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
+static void choose_with(recipe *self, const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
                         const_dnnl_primitive_desc_t hint)
 {
-    int64_t left = mpl_attr_int(r->g, r->op, MPL_ATTR_way, 0);
+    int64_t left = mpl_attr_int(self->g, self->op, MPL_ATTR_way, 0);
     dnnl_primitive_desc_iterator_t it;
 
-    if (dnnl_primitive_desc_iterator_create(&it, desc, attr, r->engine, hint) != dnnl_success)
+    if (dnnl_primitive_desc_iterator_create(&it, desc, attr, self->engine, hint) != dnnl_success)
         return;
     do {
-        const_dnnl_primitive_desc_t before = r->pd;
+        const_dnnl_primitive_desc_t before = self->pd;
 
-        take(r, it);
-        left -= before != NULL && r->pd != before;
-    } while ((r->pd == NULL || left > 0) && dnnl_primitive_desc_iterator_next(it) == dnnl_success);
+        take(self, it);
+        left -= before != NULL && self->pd != before;
+    } while ((self->pd == NULL || left > 0) &&
+             dnnl_primitive_desc_iterator_next(it) == dnnl_success);
     dnnl_primitive_desc_iterator_destroy(it);
 }
 
-void mpl_cpu_choose(recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint)
+void mpl_cpu_choose(recipe *self, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint)
 {
-    choose_with(r, desc, r->attr, hint);
+    choose_with(self, desc, self->attr, hint);
 }
 
-void mpl_cpu_choose_one_to_one(recipe *r, const_dnnl_op_desc_t desc, const dnnl_memory_desc_t *src,
-                               const dnnl_memory_desc_t *dst)
+void mpl_cpu_choose_one_to_one(recipe *self, const_dnnl_op_desc_t desc,
+                               const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *dst)
 {
-    mpl_cpu_choose(r, desc, NULL);
-    mpl_cpu_arg_add(r, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
-    mpl_cpu_arg_add(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
+    mpl_cpu_choose(self, desc, NULL);
+    mpl_cpu_arg_add(self, DNNL_ARG_SRC, src, MPL_FROM_IN, 0);
+    mpl_cpu_arg_add(self, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
 }
 
-int64_t mpl_cpu_int(const recipe *r, mpl_attr_key key, int64_t otherwise)
+int64_t mpl_cpu_int(const recipe *self, mpl_attr_key key, int64_t otherwise)
 {
-    return mpl_attr_int(r->g, r->op, key, otherwise);
+    return mpl_attr_int(self->g, self->op, key, otherwise);
 }
 
-void mpl_cpu_weighted_args(recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
+void mpl_cpu_weighted_args(recipe *self, uint32_t first, const dnnl_memory_desc_t *src,
                            const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
                            const dnnl_memory_desc_t *dst)
 {
-    mpl_cpu_arg_add(r, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
-    mpl_cpu_arg_add(r, DNNL_ARG_WEIGHTS, weights, MPL_FROM_IN, first + 1);
+    mpl_cpu_arg_add(self, DNNL_ARG_SRC, src, MPL_FROM_IN, first);
+    mpl_cpu_arg_add(self, DNNL_ARG_WEIGHTS, weights, MPL_FROM_IN, first + 1);
     if (bias != NULL)
-        mpl_cpu_arg_add(r, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
-    mpl_cpu_arg_add(r, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
+        mpl_cpu_arg_add(self, DNNL_ARG_BIAS, bias, MPL_FROM_IN, first + 2);
+    mpl_cpu_arg_add(self, DNNL_ARG_DST, dst, MPL_FROM_OUT, 0);
 }
 
 /* oneDNN adds to what the destination holds. This sum is used whether or not the plan shares their
@@ -158,11 +159,11 @@ static void copy_sum(const mpl_op_call *call)
 }
 
 /* Attributes of a convolution or product that adds to its destination; NULL: out of memory. */
-static dnnl_primitive_attr_t summing_attr(const recipe *r)
+static dnnl_primitive_attr_t summing_attr(const recipe *self)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
-    bool made = dnnl_primitive_attr_clone(&attr, r->attr) == dnnl_success &&
+    bool made = dnnl_primitive_attr_clone(&attr, self->attr) == dnnl_success &&
                 dnnl_post_ops_create(&ops) == dnnl_success &&
                 dnnl_post_ops_append_sum(ops, 1) == dnnl_success &&
                 dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
@@ -176,17 +177,17 @@ static dnnl_primitive_attr_t summing_attr(const recipe *r)
     return attr;
 }
 
-void mpl_cpu_choose_fused(recipe *r, const_dnnl_op_desc_t desc)
+void mpl_cpu_choose_fused(recipe *self, const_dnnl_op_desc_t desc)
 {
-    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    mpl_op_kind kind = (mpl_op_kind)self->g->op_kind[self->op];
     dnnl_primitive_attr_t attr = NULL;
 
     if (mpl_fused_first(kind) == 0) {
-        mpl_cpu_choose(r, desc, NULL);
-    } else if ((attr = summing_attr(r)) != NULL) {
-        choose_with(r, desc, attr, NULL);
+        mpl_cpu_choose(self, desc, NULL);
+    } else if ((attr = summing_attr(self)) != NULL) {
+        choose_with(self, desc, attr, NULL);
         dnnl_primitive_attr_destroy(attr);
-        r->begin = copy_sum;
+        self->begin = copy_sum;
     }
-    r->activation = mpl_activation_of(r->g, r->op);
+    self->activation = mpl_activation_of(self->g, self->op);
 }

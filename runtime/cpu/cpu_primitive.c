@@ -41,20 +41,20 @@ mpl_status mpl_cpu_status(mpl_device *dev, dnnl_status_t code, const char *what,
                      (unsigned)code < sizeof text / sizeof *text ? text[code] : "?");
 }
 
-static void free_one(mpl_device *dev, mpl_cpu_primitive *p)
+static void free_one(mpl_device *dev, mpl_cpu_primitive *primitive)
 {
-    for (int i = 0; i < p->n_args && p->arg != NULL; i++)
-        if (p->arg[i].memory != NULL)
-            dnnl_memory_destroy(p->arg[i].memory);
-    if (p->primitive != NULL)
-        dnnl_primitive_destroy(p->primitive);
-    if (p->pack != NULL)
-        dnnl_primitive_destroy(p->pack);
-    if (p->unpacked != NULL)
-        dnnl_memory_destroy(p->unpacked);
-    if (p->packed != NULL)
-        dnnl_memory_destroy(p->packed);
-    mpl_free_each(dev->ctx, p->step, p->arg, p->source, p);
+    for (int i = 0; i < primitive->n_args && primitive->arg != NULL; i++)
+        if (primitive->arg[i].memory != NULL)
+            dnnl_memory_destroy(primitive->arg[i].memory);
+    if (primitive->primitive != NULL)
+        dnnl_primitive_destroy(primitive->primitive);
+    if (primitive->pack != NULL)
+        dnnl_primitive_destroy(primitive->pack);
+    if (primitive->unpacked != NULL)
+        dnnl_memory_destroy(primitive->unpacked);
+    if (primitive->packed != NULL)
+        dnnl_memory_destroy(primitive->packed);
+    mpl_free_each(dev->ctx, primitive->step, primitive->arg, primitive->source, primitive);
 }
 
 void mpl_cpu_primitives_free(mpl_device *dev, mpl_cpu_primitive *first)
@@ -68,24 +68,26 @@ void mpl_cpu_primitives_free(mpl_device *dev, mpl_cpu_primitive *first)
 }
 
 /* The reorder of input `i` from the weight's layout to `to`, and memory for it. */
-static mpl_status make_packed(mpl_device *dev, mpl_cpu_recipe *r, mpl_cpu_primitive *p, uint32_t i,
-                              const dnnl_memory_desc_t *to)
+static mpl_status make_packed(mpl_device *dev, mpl_cpu_recipe *recipe, mpl_cpu_primitive *primitive,
+                              uint32_t i, const dnnl_memory_desc_t *to)
 {
     mpl_status st = MPL_OK;
-    const char *name = r->g->op_name[r->op];
+    const char *name = recipe->g->op_name[recipe->op];
     dnnl_primitive_desc_t pd = NULL;
 
-    p->packed_in = i;
-    MPL_TRY(mpl_cpu_status(
-        dev, dnnl_memory_create(&p->unpacked, &r->packed_from, r->engine, DNNL_MEMORY_NONE),
-        "preparing", name));
-    MPL_TRY(mpl_cpu_status(dev, dnnl_memory_create(&p->packed, to, r->engine, DNNL_MEMORY_ALLOCATE),
+    primitive->packed_in = i;
+    MPL_TRY(mpl_cpu_status(dev,
+                           dnnl_memory_create(&primitive->unpacked, &recipe->packed_from,
+                                              recipe->engine, DNNL_MEMORY_NONE),
                            "preparing", name));
     MPL_TRY(mpl_cpu_status(
-        dev,
-        dnnl_reorder_primitive_desc_create(&pd, &r->packed_from, r->engine, to, r->engine, NULL),
+        dev, dnnl_memory_create(&primitive->packed, to, recipe->engine, DNNL_MEMORY_ALLOCATE),
         "preparing", name));
-    MPL_TRY(mpl_cpu_status(dev, dnnl_primitive_create(&p->pack, pd), "preparing", name));
+    MPL_TRY(mpl_cpu_status(dev,
+                           dnnl_reorder_primitive_desc_create(
+                               &pd, &recipe->packed_from, recipe->engine, to, recipe->engine, NULL),
+                           "preparing", name));
+    MPL_TRY(mpl_cpu_status(dev, dnnl_primitive_create(&primitive->pack, pd), "preparing", name));
 out:
     if (pd != NULL)
         dnnl_primitive_desc_destroy(pd);
@@ -93,66 +95,72 @@ out:
 }
 
 /* Distance of each argument from image to image. */
-static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *r, mpl_cpu_primitive *p)
+static mpl_status make_steps(mpl_device *dev, const mpl_cpu_recipe *recipe,
+                             mpl_cpu_primitive *primitive)
 {
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = recipe->g;
 
-    p->n_images = 1;
-    MPL_PASS(mpl_new(dev->ctx, p->step, (size_t)p->n_args));
-    for (int i = 0; i < p->n_args && r->image != NULL; i++) {
-        const mpl_cpu_arg *a = &p->source[i];
-        uint32_t k = a->from == MPL_FROM_IN ? a->index : r->n_in + a->index;
+    primitive->n_images = 1;
+    MPL_PASS(mpl_new(dev->ctx, primitive->step, (size_t)primitive->n_args));
+    for (int i = 0; i < primitive->n_args && recipe->image != NULL; i++) {
+        const mpl_cpu_arg *arg = &primitive->source[i];
+        uint32_t k = arg->from == MPL_FROM_IN ? arg->index : recipe->n_in + arg->index;
         mpl_value v;
 
-        if ((a->from != MPL_FROM_IN && a->from != MPL_FROM_OUT) || r->image[k].rank == 0)
+        if ((arg->from != MPL_FROM_IN && arg->from != MPL_FROM_OUT) || recipe->image[k].rank == 0)
             continue;
-        v = a->from == MPL_FROM_IN ? g->op_in[g->op_in_begin[r->op] + k]
-                                   : g->op_out[g->op_out_begin[r->op] + a->index];
-        p->n_images = g->value_shape[v].dim[0];
-        p->step[i] = r->stride != NULL && r->stride[k] != NULL
-                         ? (uint64_t)r->stride[k][0] * sizeof(float)
-                         : g->value_bytes[v] / (uint64_t)p->n_images;
+        v = arg->from == MPL_FROM_IN ? g->op_in[g->op_in_begin[recipe->op] + k]
+                                     : g->op_out[g->op_out_begin[recipe->op] + arg->index];
+        primitive->n_images = g->value_shape[v].dim[0];
+        primitive->step[i] = recipe->stride != NULL && recipe->stride[k] != NULL
+                                 ? (uint64_t)recipe->stride[k][0] * sizeof(float)
+                                 : g->value_bytes[v] / (uint64_t)primitive->n_images;
     }
     return MPL_OK;
 }
 
 /* The primitive and its memory objects from a described recipe. Takes over its args. */
-static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_cpu_primitive *p,
-                                 uint64_t *workspace_bytes, const char **how)
+static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *recipe,
+                                 mpl_cpu_primitive *primitive, uint64_t *workspace_bytes,
+                                 const char **how)
 {
-    const char *name = r->g->op_name[r->op];
+    const char *name = recipe->g->op_name[recipe->op];
     const dnnl_memory_desc_t *scratch =
-        dnnl_primitive_desc_query_md(r->pd, dnnl_query_scratchpad_md, 0);
+        dnnl_primitive_desc_query_md(recipe->pd, dnnl_query_scratchpad_md, 0);
     const_dnnl_primitive_desc_t made;
 
     uint64_t bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
 
     *workspace_bytes = mpl_max_u64(*workspace_bytes, bytes);
-    p->begin = r->begin;
-    p->finish = r->finish;
-    p->drops_nan = r->drops_nan;
-    p->drops_infinity = r->drops_infinity;
-    p->activation = r->activation;
+    primitive->begin = recipe->begin;
+    primitive->finish = recipe->finish;
+    primitive->drops_nan = recipe->drops_nan;
+    primitive->drops_infinity = recipe->drops_infinity;
+    primitive->activation = recipe->activation;
     if (bytes > 0)
-        r->arg[r->n_args++] = (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
-    MPL_PASS(mpl_cpu_status(dev, dnnl_primitive_create(&p->primitive, r->pd), "preparing", name));
-    MPL_PASS(mpl_new(dev->ctx, p->arg, r->n_args));
-    p->source = r->arg, r->arg = NULL;
-    p->n_args = (int)r->n_args;
-    for (int i = 0; i < p->n_args; i++) {
-        p->arg[i].arg = p->source[i].name;
-        MPL_PASS(mpl_cpu_status(
-            dev,
-            dnnl_memory_create(&p->arg[i].memory, &p->source[i].md, r->engine, DNNL_MEMORY_NONE),
-            "preparing", name));
+        recipe->arg[recipe->n_args++] =
+            (mpl_cpu_arg){DNNL_ARG_SCRATCHPAD, *scratch, MPL_FROM_WORKSPACE, 0};
+    MPL_PASS(mpl_cpu_status(dev, dnnl_primitive_create(&primitive->primitive, recipe->pd),
+                            "preparing", name));
+    MPL_PASS(mpl_new(dev->ctx, primitive->arg, recipe->n_args));
+    primitive->source = recipe->arg, recipe->arg = NULL;
+    primitive->n_args = (int)recipe->n_args;
+    for (int i = 0; i < primitive->n_args; i++) {
+        primitive->arg[i].arg = primitive->source[i].name;
+        MPL_PASS(
+            mpl_cpu_status(dev,
+                           dnnl_memory_create(&primitive->arg[i].memory, &primitive->source[i].md,
+                                              recipe->engine, DNNL_MEMORY_NONE),
+                           "preparing", name));
     }
-    MPL_PASS(make_steps(dev, r, p));
-    p->n_made = mpl_count(r->out[0]);
-    for (int i = 0; i < p->n_args; i++)
-        if (p->source[i].from == MPL_FROM_PACKED)
-            MPL_PASS(make_packed(dev, r, p, p->source[i].index, &p->source[i].md));
+    MPL_PASS(make_steps(dev, recipe, primitive));
+    primitive->n_made = mpl_count(recipe->out[0]);
+    for (int i = 0; i < primitive->n_args; i++)
+        if (primitive->source[i].from == MPL_FROM_PACKED)
+            MPL_PASS(make_packed(dev, recipe, primitive, primitive->source[i].index,
+                                 &primitive->source[i].md));
     if (how != NULL) {
-        MPL_PASS(mpl_cpu_status(dev, dnnl_primitive_get_primitive_desc(p->primitive, &made),
+        MPL_PASS(mpl_cpu_status(dev, dnnl_primitive_get_primitive_desc(primitive->primitive, &made),
                                 "asking", name));
         MPL_PASS(mpl_cpu_status(dev,
                                 dnnl_primitive_desc_query(made, dnnl_query_impl_info_str, 0, how),
@@ -161,18 +169,18 @@ static mpl_status make_primitive(mpl_device *dev, mpl_cpu_recipe *r, mpl_cpu_pri
     return MPL_OK;
 }
 
-static void describe(mpl_cpu_recipe *r)
+static void describe(mpl_cpu_recipe *recipe)
 {
-    mpl_op_kind kind = (mpl_op_kind)r->g->op_kind[r->op];
+    mpl_op_kind kind = (mpl_op_kind)recipe->g->op_kind[recipe->op];
     mpl_cpu_describer *how = mpl_cpu_forward(kind);
 
     if (how == NULL)
         how = mpl_cpu_gradient(kind);
     if (how != NULL)
-        how(r);
+        how(recipe);
 }
 
-mpl_status mpl_cpu_primitives_new(mpl_device *dev, mpl_cpu_recipe *r, mpl_cpu_primitive **out,
+mpl_status mpl_cpu_primitives_new(mpl_device *dev, mpl_cpu_recipe *recipe, mpl_cpu_primitive **out,
                                   uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
@@ -181,55 +189,58 @@ mpl_status mpl_cpu_primitives_new(mpl_device *dev, mpl_cpu_recipe *r, mpl_cpu_pr
     uint64_t workspace = 0;
 
     do {
-        MPL_TRY(mpl_new(dev->ctx, r->arg, (size_t)r->n_in + r->n_out + 2));
-        r->n_args = 0;
-        r->more = false;
-        r->begin = r->finish = NULL;
-        r->drops_nan = r->drops_infinity = false;
-        r->activation = MPL_ACT_NONE;
-        describe(r);
-        if (r->pd == NULL)
+        MPL_TRY(mpl_new(dev->ctx, recipe->arg, (size_t)recipe->n_in + recipe->n_out + 2));
+        recipe->n_args = 0;
+        recipe->more = false;
+        recipe->begin = recipe->finish = NULL;
+        recipe->drops_nan = recipe->drops_infinity = false;
+        recipe->activation = MPL_ACT_NONE;
+        describe(recipe);
+        if (recipe->pd == NULL)
             goto out;
         MPL_TRY(mpl_new(dev->ctx, *last, 1));
-        MPL_TRY(make_primitive(dev, r, *last, &workspace, r->stage == 0 ? &name : NULL));
-        dnnl_primitive_desc_destroy(r->pd);
-        r->pd = NULL;
+        MPL_TRY(make_primitive(dev, recipe, *last, &workspace, recipe->stage == 0 ? &name : NULL));
+        dnnl_primitive_desc_destroy(recipe->pd);
+        recipe->pd = NULL;
         last = &(*last)->next;
-        r->stage++;
-    } while (r->more);
+        recipe->stage++;
+    } while (recipe->more);
     *out = first, first = NULL;
     *workspace_bytes = workspace;
     *how = name;
 out:
-    if (r->pd != NULL)
-        dnnl_primitive_desc_destroy(r->pd);
-    r->pd = NULL;
-    mpl_free(dev->ctx, r->arg);
-    r->arg = NULL;
+    if (recipe->pd != NULL)
+        dnnl_primitive_desc_destroy(recipe->pd);
+    recipe->pd = NULL;
+    mpl_free(dev->ctx, recipe->arg);
+    recipe->arg = NULL;
     mpl_cpu_primitives_free(dev, first);
     return st;
 }
 
 /* Reorders the weight, once, to the layout that the primitive asks for. */
-static mpl_status pack(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *p,
+static mpl_status pack(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *primitive,
                        const mpl_op_call *call)
 {
-    dnnl_exec_arg_t arg[] = {{DNNL_ARG_FROM, p->unpacked}, {DNNL_ARG_TO, p->packed}};
+    dnnl_exec_arg_t arg[] = {{DNNL_ARG_FROM, primitive->unpacked},
+                             {DNNL_ARG_TO, primitive->packed}};
     const char *name = call->graph->op_name[call->op];
 
-    MPL_PASS(mpl_cpu_status(
-        dev, dnnl_memory_set_data_handle_v2(p->unpacked, call->in[p->packed_in].data, stream),
-        "running", name));
-    MPL_PASS(mpl_cpu_status(dev, dnnl_primitive_execute(p->pack, stream, 2, arg), "running", name));
-    p->is_packed = true;
+    MPL_PASS(mpl_cpu_status(dev,
+                            dnnl_memory_set_data_handle_v2(
+                                primitive->unpacked, call->in[primitive->packed_in].data, stream),
+                            "running", name));
+    MPL_PASS(mpl_cpu_status(dev, dnnl_primitive_execute(primitive->pack, stream, 2, arg), "running",
+                            name));
+    primitive->is_packed = true;
     return MPL_OK;
 }
 
-static void *packed_data(const mpl_cpu_primitive *p)
+static void *packed_data(const mpl_cpu_primitive *primitive)
 {
     void *data = NULL;
 
-    dnnl_memory_get_data_handle(p->packed, &data);
+    dnnl_memory_get_data_handle(primitive->packed, &data);
     return data;
 }
 
@@ -237,41 +248,46 @@ uint64_t mpl_cpu_primitives_packed_bytes(const mpl_cpu_primitive *first)
 {
     uint64_t sum = 0;
 
-    for (const mpl_cpu_primitive *p = first; p != NULL; p = p->next) {
+    for (const mpl_cpu_primitive *primitive = first; primitive != NULL;
+         primitive = primitive->next) {
         const dnnl_memory_desc_t *md;
 
-        if (p->packed != NULL && dnnl_memory_get_memory_desc(p->packed, &md) == dnnl_success)
+        if (primitive->packed != NULL &&
+            dnnl_memory_get_memory_desc(primitive->packed, &md) == dnnl_success)
             sum += dnnl_memory_desc_get_size(md);
     }
     return sum;
 }
 
-static mpl_status run_primitive(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *p,
+static mpl_status run_primitive(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *primitive,
                                 const mpl_op_call *call, int64_t image)
 {
     const char *name = call->graph->op_name[call->op];
     float *made = NULL;
 
-    if (p->pack != NULL && !p->is_packed)
-        MPL_PASS(pack(dev, stream, p, call));
-    for (int i = 0; i < p->n_args; i++) {
-        const mpl_cpu_arg *s = &p->source[i];
-        void *data = s->from == MPL_FROM_IN       ? call->in[s->index].data
-                     : s->from == MPL_FROM_OUT    ? call->out[s->index].data
-                     : s->from == MPL_FROM_PACKED ? packed_data(p)
-                                                  : call->workspace;
+    if (primitive->pack != NULL && !primitive->is_packed)
+        MPL_PASS(pack(dev, stream, primitive, call));
+    for (int i = 0; i < primitive->n_args; i++) {
+        const mpl_cpu_arg *arg = &primitive->source[i];
+        void *data = arg->from == MPL_FROM_IN       ? call->in[arg->index].data
+                     : arg->from == MPL_FROM_OUT    ? call->out[arg->index].data
+                     : arg->from == MPL_FROM_PACKED ? packed_data(primitive)
+                                                    : call->workspace;
 
         if (image > 0)
-            data = (char *)data + (uint64_t)image * p->step[i];
-        if (s->from == MPL_FROM_OUT)
+            data = (char *)data + (uint64_t)image * primitive->step[i];
+        if (arg->from == MPL_FROM_OUT)
             made = data;
-        MPL_PASS(mpl_cpu_status(dev, dnnl_memory_set_data_handle_v2(p->arg[i].memory, data, stream),
-                                "running", name));
+        MPL_PASS(mpl_cpu_status(
+            dev, dnnl_memory_set_data_handle_v2(primitive->arg[i].memory, data, stream), "running",
+            name));
     }
-    MPL_PASS(mpl_cpu_status(dev, dnnl_primitive_execute(p->primitive, stream, p->n_args, p->arg),
-                            "running", name));
-    if (p->activation != MPL_ACT_NONE)
-        mpl_chain_activate(p->activation, made, p->n_made, dev->n_threads);
+    MPL_PASS(mpl_cpu_status(
+        dev,
+        dnnl_primitive_execute(primitive->primitive, stream, primitive->n_args, primitive->arg),
+        "running", name));
+    if (primitive->activation != MPL_ACT_NONE)
+        mpl_chain_activate(primitive->activation, made, primitive->n_made, dev->n_threads);
     return MPL_OK;
 }
 
@@ -291,18 +307,19 @@ static bool has_special(const float *x, int64_t n, float least)
 }
 
 /* One image, or all, of an operation with drops_nan: by plain loops if NaNs may be lost. */
-static mpl_status run_image(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *p,
+static mpl_status run_image(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *primitive,
                             const mpl_op_call *call, int64_t image)
 {
     mpl_tensor in = call->in[0], out = call->out[0];
     mpl_op_call loops = *call;
 
-    if (p->n_images > 1)
+    if (primitive->n_images > 1)
         in.shape.dim[0] = out.shape.dim[0] = 1;
-    in.data = (char *)in.data + (uint64_t)image * p->step[0];
-    out.data = (char *)out.data + (uint64_t)image * p->step[1];
-    if (!has_special(in.data, mpl_count(&in.shape), p->drops_infinity ? -FLT_MAX : -INFINITY))
-        return run_primitive(dev, stream, p, call, image);
+    in.data = (char *)in.data + (uint64_t)image * primitive->step[0];
+    out.data = (char *)out.data + (uint64_t)image * primitive->step[1];
+    if (!has_special(in.data, mpl_count(&in.shape),
+                     primitive->drops_infinity ? -FLT_MAX : -INFINITY))
+        return run_primitive(dev, stream, primitive, call, image);
     loops.in = &in, loops.out = &out;
     loops.n_in = loops.n_out = 1;
     return mpl_eval(dev->ctx, &loops);
@@ -311,14 +328,14 @@ static mpl_status run_image(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primi
 mpl_status mpl_cpu_primitives_run(mpl_device *dev, dnnl_stream_t stream, mpl_cpu_primitive *first,
                                   const mpl_op_call *call)
 {
-    for (mpl_cpu_primitive *p = first; p != NULL; p = p->next) {
-        if (p->begin != NULL)
-            p->begin(call);
-        for (int64_t i = 0; i < p->n_images; i++)
-            MPL_PASS(p->drops_nan ? run_image(dev, stream, p, call, i)
-                                  : run_primitive(dev, stream, p, call, i));
-        if (p->finish != NULL)
-            p->finish(call);
+    for (mpl_cpu_primitive *primitive = first; primitive != NULL; primitive = primitive->next) {
+        if (primitive->begin != NULL)
+            primitive->begin(call);
+        for (int64_t i = 0; i < primitive->n_images; i++)
+            MPL_PASS(primitive->drops_nan ? run_image(dev, stream, primitive, call, i)
+                                          : run_primitive(dev, stream, primitive, call, i));
+        if (primitive->finish != NULL)
+            primitive->finish(call);
     }
     return MPL_OK;
 }

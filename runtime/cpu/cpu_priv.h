@@ -68,7 +68,7 @@ typedef struct mpl_cpu_primitive mpl_cpu_primitive;
 /* oneDNN's codes as ours; what: "preparing", .. */
 mpl_status mpl_cpu_status(mpl_device *dev, dnnl_status_t code, const char *what, const char *name);
 /* All primitives of an operation. If oneDNN lacks one, none is made and *out is unchanged. */
-mpl_status mpl_cpu_primitives_new(mpl_device *dev, mpl_cpu_recipe *r, mpl_cpu_primitive **out,
+mpl_status mpl_cpu_primitives_new(mpl_device *dev, mpl_cpu_recipe *recipe, mpl_cpu_primitive **out,
                                   uint64_t *workspace_bytes, const char **how);
 void mpl_cpu_primitives_free(mpl_device *dev, mpl_cpu_primitive *first);
 /* Bytes of reordered weights. */
@@ -77,7 +77,7 @@ mpl_status mpl_cpu_primitives_run(mpl_device *dev, dnnl_stream_t stream, mpl_cpu
                                   const mpl_op_call *call);
 
 /* The layout of the operation's images from now on. */
-void mpl_cpu_lay(mpl_cpu_recipe *r, mpl_layout layout);
+void mpl_cpu_lay(mpl_cpu_recipe *self, mpl_layout layout);
 
 /* ---- cpu_pieces.c, and of cpu_ops.c the matrices ---- */
 
@@ -89,35 +89,36 @@ typedef struct mpl_cpu_window {
 
 /* Row-major f32; no dims: one element. */
 dnnl_memory_desc_t mpl_cpu_plain(uint32_t rank, const int64_t *dim);
-dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *s);
-dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *s, bool turned);
+dnnl_memory_desc_t mpl_cpu_plain_shape(const mpl_shape *shape);
+dnnl_memory_desc_t mpl_cpu_matrix(const mpl_shape *shape, bool turned);
 dnnl_memory_desc_t mpl_cpu_strided(uint32_t rank, const int64_t *dim, const int64_t *stride);
 /* An image with its channels in blocks; in the operation's layout. */
 dnnl_memory_desc_t mpl_cpu_in_blocks(const int64_t *dim);
-dnnl_memory_desc_t mpl_cpu_image(const mpl_cpu_recipe *r, const mpl_shape *s);
-int64_t mpl_cpu_int(const mpl_cpu_recipe *r, mpl_attr_key key, int64_t otherwise);
+dnnl_memory_desc_t mpl_cpu_image(const mpl_cpu_recipe *self, const mpl_shape *shape);
+int64_t mpl_cpu_int(const mpl_cpu_recipe *self, mpl_attr_key key, int64_t otherwise);
 /* Filters with a separate dim for groups. */
-dnnl_memory_desc_t mpl_cpu_filter(const mpl_cpu_recipe *r, const mpl_shape *s);
-void mpl_cpu_read_window(const mpl_cpu_recipe *r, const int64_t *kernel, mpl_cpu_window *w);
+dnnl_memory_desc_t mpl_cpu_filter(const mpl_cpu_recipe *self, const mpl_shape *shape);
+void mpl_cpu_read_window(const mpl_cpu_recipe *self, const int64_t *kernel, mpl_cpu_window *w);
 /* Sets the end pads to the reach of a pool's last window. False: oneDNN would count others. */
-bool mpl_cpu_fit_pool(const mpl_cpu_recipe *r, const mpl_shape *x, const mpl_shape *y,
+bool mpl_cpu_fit_pool(const mpl_cpu_recipe *self, const mpl_shape *x, const mpl_shape *y,
                       mpl_cpu_window *w);
-void mpl_cpu_arg_add(mpl_cpu_recipe *r, int name, const dnnl_memory_desc_t *md, mpl_cpu_from from,
-                     uint32_t index);
+void mpl_cpu_arg_add(mpl_cpu_recipe *self, int name, const dnnl_memory_desc_t *md,
+                     mpl_cpu_from from, uint32_t index);
 /* The first non-reference implementation, or the one that attribute `way` asks for, whose
  * scratchpad is within most_workspace. hint: forward primitive of a backward one, or NULL. */
-void mpl_cpu_choose(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc, const_dnnl_primitive_desc_t hint);
+void mpl_cpu_choose(mpl_cpu_recipe *self, const_dnnl_op_desc_t desc,
+                    const_dnnl_primitive_desc_t hint);
 /* Describes an operation from its first input to its first output. */
-void mpl_cpu_choose_one_to_one(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc,
+void mpl_cpu_choose_one_to_one(mpl_cpu_recipe *self, const_dnnl_op_desc_t desc,
                                const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *dst);
 /* A convolution or product with its addend and activation. oneDNN's own activations lose NaNs, so
  * ours run after it. */
-void mpl_cpu_choose_fused(mpl_cpu_recipe *r, const_dnnl_op_desc_t desc);
+void mpl_cpu_choose_fused(mpl_cpu_recipe *self, const_dnnl_op_desc_t desc);
 /* first: index of the source input; weights and bias (or NULL) follow it. */
-void mpl_cpu_weighted_args(mpl_cpu_recipe *r, uint32_t first, const dnnl_memory_desc_t *src,
+void mpl_cpu_weighted_args(mpl_cpu_recipe *self, uint32_t first, const dnnl_memory_desc_t *src,
                            const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *bias,
                            const dnnl_memory_desc_t *dst);
-void mpl_cpu_product(mpl_cpu_recipe *r, const dnnl_memory_desc_t *a, uint32_t a_in,
+void mpl_cpu_product(mpl_cpu_recipe *self, const dnnl_memory_desc_t *a, uint32_t a_in,
                      const dnnl_memory_desc_t *b, uint32_t b_in, const dnnl_memory_desc_t *y,
                      uint32_t y_out);
 

@@ -101,19 +101,19 @@ static dnnl_memory_desc_t image(int64_t batch, int64_t channels, uint32_t n, con
 }
 
 /* The weight as it lies: [O, C / group, spatial..], or with channels last. */
-static dnnl_memory_desc_t filter(const mpl_shape *w, bool last, int64_t group, bool any)
+static dnnl_memory_desc_t filter(const mpl_shape *shape, bool last, int64_t group, bool any)
 {
     int64_t dim[6], stride[6], plain[6], step = 1;
-    uint32_t n = w->rank, lead = group > 1;
+    uint32_t n = shape->rank, lead = group > 1;
 
-    for (uint32_t i = n; i-- > 0; step *= w->dim[i])
+    for (uint32_t i = n; i-- > 0; step *= shape->dim[i])
         plain[i] = step;
     if (lead)
-        dim[0] = group, stride[0] = w->dim[0] / group * plain[0];
-    dim[lead] = w->dim[0] / group, stride[lead] = plain[0];
-    dim[lead + 1] = w->dim[last ? n - 1 : 1], stride[lead + 1] = plain[last ? n - 1 : 1];
+        dim[0] = group, stride[0] = shape->dim[0] / group * plain[0];
+    dim[lead] = shape->dim[0] / group, stride[lead] = plain[0];
+    dim[lead + 1] = shape->dim[last ? n - 1 : 1], stride[lead + 1] = plain[last ? n - 1 : 1];
     for (uint32_t i = 2; i < n; i++)
-        dim[lead + i] = w->dim[last ? i - 1 : i], stride[lead + i] = plain[last ? i - 1 : i];
+        dim[lead + i] = shape->dim[last ? i - 1 : i], stride[lead + i] = plain[last ? i - 1 : i];
     return any ? any_layout((int)(n + lead), dim) : strided((int)(n + lead), dim, stride, dnnl_s8);
 }
 
@@ -151,11 +151,11 @@ static dnnl_primitive_desc_t choose(dnnl_engine_t engine, const_dnnl_op_desc_t d
     return pd;
 }
 
-static mpl_status describe_conv(mpl_ctx *ctx, mpl_cpu_quant *q, dnnl_engine_t engine,
+static mpl_status describe_conv(mpl_ctx *ctx, mpl_cpu_quant *quant, dnnl_engine_t engine,
                                 const mpl_graph *g, mpl_op op, bool zero, parts *p)
 {
-    const mpl_shape *w = &g->value_shape[mpl_op_input(g, op, Q_W)];
-    mpl_shape x = g->value_shape[mpl_op_input(g, op, Q_X)], plain = *w;
+    const mpl_shape *shape = &g->value_shape[mpl_op_input(g, op, Q_W)];
+    mpl_shape x = g->value_shape[mpl_op_input(g, op, Q_X)], plain = *shape;
     bool last = mpl_attr_int(g, op, MPL_ATTR_channels_last, 0) != 0;
     int64_t group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
     dnnl_dims_t before = {0}, after = {0}, dilation = {0}, stride = {0};
@@ -166,7 +166,7 @@ static mpl_status describe_conv(mpl_ctx *ctx, mpl_cpu_quant *q, dnnl_engine_t en
 
     for (uint32_t i = 1; last && i < x.rank; i++) {
         x.dim[i] = g->value_shape[mpl_op_input(g, op, Q_X)].dim[i == 1 ? x.rank - 1 : i - 1];
-        plain.dim[i] = w->dim[i == 1 ? x.rank - 1 : i - 1];
+        plain.dim[i] = shape->dim[i == 1 ? x.rank - 1 : i - 1];
     }
     MPL_PASS(mpl_window_read(ctx, g, op, &x, &plain, &win));
     MPL_PASS(mpl_window_slide(ctx, g, op, &win));
@@ -182,14 +182,14 @@ static mpl_status describe_conv(mpl_ctx *ctx, mpl_cpu_quant *q, dnnl_engine_t en
         after[i] = (win.out[k] - 1) * win.stride[k] + (win.kernel[k] - 1) * win.dilation[k] + 1 -
                    win.in[k] - win.before[k];
     }
-    q->batch = x.dim[0], q->in_channels = x.dim[1], q->channels = plain.dim[0];
-    q->in_pixels = mpl_count_dims(&x, 2, x.rank);
-    q->pixels = win.out[0] * win.out[1] * win.out[2];
-    q->turned = !last;
+    quant->batch = x.dim[0], quant->in_channels = x.dim[1], quant->channels = plain.dim[0];
+    quant->in_pixels = mpl_count_dims(&x, 2, x.rank);
+    quant->pixels = win.out[0] * win.out[1] * win.out[2];
+    quant->turned = !last;
     p->src = image(x.dim[0], x.dim[1], win.n, win.in + skip, type_of(g, mpl_op_input(g, op, Q_X)));
     p->dst = image(x.dim[0], plain.dim[0], win.n, win.out + skip, dnnl_s32);
-    p->plain = filter(w, last, group, false);
-    any = filter(w, last, group, true);
+    p->plain = filter(shape, last, group, false);
+    any = filter(shape, last, group, true);
     if (dnnl_dilated_convolution_forward_desc_init(
             &desc, dnnl_forward_inference, dnnl_convolution_direct, &p->src, &any, NULL, &p->dst,
             stride, dilation, before, after) == dnnl_success)
@@ -198,8 +198,8 @@ static mpl_status describe_conv(mpl_ctx *ctx, mpl_cpu_quant *q, dnnl_engine_t en
 }
 
 /* a [.., M, K] by b [K, N]: the rows of a stack are the rows of one matrix. */
-static void describe_product(mpl_cpu_quant *q, dnnl_engine_t engine, const mpl_graph *g, mpl_op op,
-                             bool zero, parts *p)
+static void describe_product(mpl_cpu_quant *quant, dnnl_engine_t engine, const mpl_graph *g,
+                             mpl_op op, bool zero, parts *p)
 {
     const mpl_shape *a = &g->value_shape[mpl_op_input(g, op, Q_X)];
     const mpl_shape *b = &g->value_shape[mpl_op_input(g, op, Q_W)];
@@ -212,7 +212,8 @@ static void describe_product(mpl_cpu_quant *q, dnnl_engine_t engine, const mpl_g
         return;
     rows = mpl_count_dims(a, 0, a->rank - 1), terms = a->dim[a->rank - 1];
     columns = b->dim[turned ? 0 : 1];
-    q->batch = 1, q->in_channels = terms, q->in_pixels = q->pixels = rows, q->channels = columns;
+    quant->batch = 1, quant->in_channels = terms, quant->in_pixels = quant->pixels = rows,
+    quant->channels = columns;
     p->src = strided(2, (int64_t[]){rows, terms}, (int64_t[]){terms, 1},
                      type_of(g, mpl_op_input(g, op, Q_X)));
     p->dst = strided(2, (int64_t[]){rows, columns}, (int64_t[]){columns, 1}, dnnl_s32);
@@ -229,7 +230,7 @@ static uint64_t aligned(uint64_t bytes)
 }
 
 /* Primitives and memory objects. */
-static dnnl_status_t make(mpl_cpu_quant *q, dnnl_engine_t engine, const parts *p, bool zero,
+static dnnl_status_t make(mpl_cpu_quant *quant, dnnl_engine_t engine, const parts *p, bool zero,
                           uint64_t *workspace)
 {
     const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(p->pd, dnnl_query_weights_md, 0);
@@ -241,136 +242,138 @@ static dnnl_status_t make(mpl_cpu_quant *q, dnnl_engine_t engine, const parts *p
         dnnl_memory_t *memory;
         const dnnl_memory_desc_t *md;
         void *data;
-    } made[] = {{&q->src, &p->src, DNNL_MEMORY_NONE},
-                {&q->dst, &p->dst, DNNL_MEMORY_NONE},
-                {&q->plain, &p->plain, DNNL_MEMORY_NONE},
-                {&q->weights, w, q->constant ? DNNL_MEMORY_ALLOCATE : DNNL_MEMORY_NONE},
-                {&q->scratch, s, DNNL_MEMORY_NONE}};
+    } made[] = {{&quant->src, &p->src, DNNL_MEMORY_NONE},
+                {&quant->dst, &p->dst, DNNL_MEMORY_NONE},
+                {&quant->plain, &p->plain, DNNL_MEMORY_NONE},
+                {&quant->weights, w, quant->constant ? DNNL_MEMORY_ALLOCATE : DNNL_MEMORY_NONE},
+                {&quant->scratch, s, DNNL_MEMORY_NONE}};
     dnnl_status_t code;
 
-    q->packed_bytes = dnnl_memory_desc_get_size(w);
-    q->sum_at = q->turned ? aligned(dnnl_memory_desc_get_size(&p->src)) : 0;
-    q->pack_at = q->sum_at + aligned(dnnl_memory_desc_get_size(&p->dst));
-    q->scratch_at = q->pack_at + (q->constant ? 0 : aligned(q->packed_bytes));
-    *workspace = q->scratch_at + dnnl_memory_desc_get_size(s);
-    code = dnnl_primitive_create(&q->primitive, p->pd);
+    quant->packed_bytes = dnnl_memory_desc_get_size(w);
+    quant->sum_at = quant->turned ? aligned(dnnl_memory_desc_get_size(&p->src)) : 0;
+    quant->pack_at = quant->sum_at + aligned(dnnl_memory_desc_get_size(&p->dst));
+    quant->scratch_at = quant->pack_at + (quant->constant ? 0 : aligned(quant->packed_bytes));
+    *workspace = quant->scratch_at + dnnl_memory_desc_get_size(s);
+    code = dnnl_primitive_create(&quant->primitive, p->pd);
     for (size_t i = 0; i < sizeof made / sizeof *made && code == dnnl_success; i++)
         code = dnnl_memory_create(made[i].memory, made[i].md, engine, made[i].data);
     if (code == dnnl_success && zero)
-        code = dnnl_memory_create(&q->zero, &number, engine, &q->zero_point);
+        code = dnnl_memory_create(&quant->zero, &number, engine, &quant->zero_point);
     if (code == dnnl_success)
         code = dnnl_reorder_primitive_desc_create(&pack, &p->plain, engine, w, engine, NULL);
     if (code == dnnl_success)
-        code = dnnl_primitive_create(&q->pack, pack);
+        code = dnnl_primitive_create(&quant->pack, pack);
     if (pack != NULL)
         dnnl_primitive_desc_destroy(pack);
     return code;
 }
 
 /* By oneDNN; *made is false if it has no code for it. */
-static mpl_status describe(mpl_ctx *ctx, mpl_cpu_quant *q, dnnl_engine_t engine, const mpl_graph *g,
-                           mpl_op op, uint64_t *workspace_bytes, bool *made)
+static mpl_status describe(mpl_ctx *ctx, mpl_cpu_quant *quant, dnnl_engine_t engine,
+                           const mpl_graph *g, mpl_op op, uint64_t *workspace_bytes, bool *made)
 {
     mpl_status st = MPL_OK;
     const char *name = "";
     parts p = {.pd = NULL};
     bool zero = !is_no_zero(g, op, Q_X_ZERO);
 
-    q->constant = g->value_role[mpl_op_input(g, op, Q_W)] == MPL_WEIGHT;
+    quant->constant = g->value_role[mpl_op_input(g, op, Q_W)] == MPL_WEIGHT;
     if (g->op_kind[op] == MPL_OP_qconv)
-        MPL_TRY(describe_conv(ctx, q, engine, g, op, zero, &p));
+        MPL_TRY(describe_conv(ctx, quant, engine, g, op, zero, &p));
     else
-        describe_product(q, engine, g, op, zero, &p);
+        describe_product(quant, engine, g, op, zero, &p);
     if (p.pd == NULL)
         goto out;
     dnnl_primitive_desc_query(p.pd, dnnl_query_impl_info_str, 0, &name);
-    snprintf(q->how, sizeof q->how, "int8: %s", name);
-    *made = make(q, engine, &p, zero, workspace_bytes) == dnnl_success;
+    snprintf(quant->how, sizeof quant->how, "int8: %s", name);
+    *made = make(quant, engine, &p, zero, workspace_bytes) == dnnl_success;
 out:
     if (p.pd != NULL)
         dnnl_primitive_desc_destroy(p.pd);
     return st;
 }
 
-/* What oneDNN has made; q keeps nothing of it. */
-static void forget(mpl_cpu_quant *q)
+/* What oneDNN has made; quant keeps nothing of it. */
+static void forget(mpl_cpu_quant *quant)
 {
-    dnnl_memory_t memory[] = {q->src, q->plain, q->weights, q->dst, q->scratch, q->zero};
+    dnnl_memory_t memory[] = {quant->src, quant->plain,   quant->weights,
+                              quant->dst, quant->scratch, quant->zero};
 
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         if (memory[i] != NULL)
             dnnl_memory_destroy(memory[i]);
-    if (q->primitive != NULL)
-        dnnl_primitive_destroy(q->primitive);
-    if (q->pack != NULL)
-        dnnl_primitive_destroy(q->pack);
-    *q = (mpl_cpu_quant){0};
+    if (quant->primitive != NULL)
+        dnnl_primitive_destroy(quant->primitive);
+    if (quant->pack != NULL)
+        dnnl_primitive_destroy(quant->pack);
+    *quant = (mpl_cpu_quant){0};
 }
 
 mpl_status mpl_cpu_quant_new(mpl_ctx *ctx, dnnl_engine_t engine, const mpl_graph *g, mpl_op op,
                              mpl_cpu_quant **out, uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
-    mpl_cpu_quant *q = NULL;
+    mpl_cpu_quant *quant = NULL;
     bool made = false;
 
     *out = NULL;
     if (g->op_kind[op] != MPL_OP_qconv && g->op_kind[op] != MPL_OP_qmatmul)
         return MPL_OK;
-    MPL_TRY(mpl_new(ctx, q, 1));
+    MPL_TRY(mpl_new(ctx, quant, 1));
     if (is_exact_here() && fits(g, op))
-        MPL_TRY(describe(ctx, q, engine, g, op, workspace_bytes, &made));
+        MPL_TRY(describe(ctx, quant, engine, g, op, workspace_bytes, &made));
     if (made) {
-        *how = q->how;
+        *how = quant->how;
     } else {
-        forget(q);
-        MPL_TRY(mpl_words_new(ctx, g, op, MPL_WORDS_PIECE, false, &q->words, workspace_bytes, how));
+        forget(quant);
+        MPL_TRY(
+            mpl_words_new(ctx, g, op, MPL_WORDS_PIECE, false, &quant->words, workspace_bytes, how));
     }
-    if (made || q->words != NULL)
-        *out = q, q = NULL;
+    if (made || quant->words != NULL)
+        *out = quant, quant = NULL;
 out:
-    mpl_cpu_quant_free(ctx, q);
+    mpl_cpu_quant_free(ctx, quant);
     return st;
 }
 
-void mpl_cpu_quant_free(mpl_ctx *ctx, mpl_cpu_quant *q)
+void mpl_cpu_quant_free(mpl_ctx *ctx, mpl_cpu_quant *quant)
 {
-    if (q == NULL)
+    if (quant == NULL)
         return;
-    mpl_words_free(ctx, q->words);
-    forget(q);
-    mpl_free(ctx, q);
+    mpl_words_free(ctx, quant->words);
+    forget(quant);
+    mpl_free(ctx, quant);
 }
 
-uint64_t mpl_cpu_quant_packed_bytes(const mpl_cpu_quant *q)
+uint64_t mpl_cpu_quant_packed_bytes(const mpl_cpu_quant *quant)
 {
-    if (q->words != NULL)
-        return mpl_words_packed_bytes(q->words);
-    return q->constant ? q->packed_bytes : 0;
+    if (quant->words != NULL)
+        return mpl_words_packed_bytes(quant->words);
+    return quant->constant ? quant->packed_bytes : 0;
 }
 
 /* ---- running ---- */
 
-static void put_sums(const mpl_cpu_quant *q, const mpl_op_call *call, const int32_t *sum)
+static void put_sums(const mpl_cpu_quant *quant, const mpl_op_call *call, const int32_t *sum)
 {
-    mpl_sums s = mpl_sums_of(call, q->pixels, q->channels, q->turned);
+    mpl_sums s = mpl_sums_of(call, quant->pixels, quant->channels, quant->turned);
     mpl_sums_scales scales;
 
     scales.n = 0;
-    for (int64_t b = 0; b < q->batch; b++)
-        for (int64_t c = 0; c < q->channels; c += MPL_SUMS_TILE) {
-            mpl_sums_scales_get(&s, c, mpl_least(q->channels - c, MPL_SUMS_TILE), &scales);
-            for (int64_t i = 0; i < q->pixels; i += MPL_SUMS_TILE)
-                mpl_sums_put(&s, &scales, sum + (b * q->pixels + i) * q->channels + c, q->channels,
-                             b * q->pixels * q->channels, i,
-                             mpl_least(q->pixels - i, MPL_SUMS_TILE));
+    for (int64_t b = 0; b < quant->batch; b++)
+        for (int64_t c = 0; c < quant->channels; c += MPL_SUMS_TILE) {
+            mpl_sums_scales_get(&s, c, mpl_least(quant->channels - c, MPL_SUMS_TILE), &scales);
+            for (int64_t i = 0; i < quant->pixels; i += MPL_SUMS_TILE)
+                mpl_sums_put(&s, &scales, sum + (b * quant->pixels + i) * quant->channels + c,
+                             quant->channels, b * quant->pixels * quant->channels, i,
+                             mpl_least(quant->pixels - i, MPL_SUMS_TILE));
         }
 }
 
 /* Whether sums are the output as they are. */
-static bool is_plain_sum(const mpl_cpu_quant *q, const mpl_op_call *call)
+static bool is_plain_sum(const mpl_cpu_quant *quant, const mpl_op_call *call)
 {
-    return !q->turned && call->out[0].type == MPL_TYPE_i32 &&
+    return !quant->turned && call->out[0].type == MPL_TYPE_i32 &&
            (call->n_in <= Q_BIAS || call->in[Q_BIAS].data == NULL);
 }
 
@@ -379,61 +382,61 @@ static dnnl_status_t set(dnnl_memory_t m, void *data, dnnl_stream_t stream)
     return dnnl_memory_set_data_handle_v2(m, data, stream);
 }
 
-static dnnl_status_t execute(mpl_cpu_quant *q, dnnl_stream_t stream, const mpl_op_call *call,
+static dnnl_status_t execute(mpl_cpu_quant *quant, dnnl_stream_t stream, const mpl_op_call *call,
                              const void *x, void *sum)
 {
     char *workspace = call->workspace;
-    dnnl_exec_arg_t packing[] = {{DNNL_ARG_FROM, q->plain}, {DNNL_ARG_TO, q->weights}};
-    dnnl_exec_arg_t arg[] = {{DNNL_ARG_SRC, q->src},
-                             {DNNL_ARG_WEIGHTS, q->weights},
-                             {DNNL_ARG_DST, q->dst},
-                             {DNNL_ARG_SCRATCHPAD, q->scratch},
-                             {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, q->zero}};
-    dnnl_status_t code = set(q->src, (void *)(uintptr_t)x, stream);
+    dnnl_exec_arg_t packing[] = {{DNNL_ARG_FROM, quant->plain}, {DNNL_ARG_TO, quant->weights}};
+    dnnl_exec_arg_t arg[] = {{DNNL_ARG_SRC, quant->src},
+                             {DNNL_ARG_WEIGHTS, quant->weights},
+                             {DNNL_ARG_DST, quant->dst},
+                             {DNNL_ARG_SCRATCHPAD, quant->scratch},
+                             {DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, quant->zero}};
+    dnnl_status_t code = set(quant->src, (void *)(uintptr_t)x, stream);
 
     if (code == dnnl_success)
-        code = set(q->dst, sum, stream);
+        code = set(quant->dst, sum, stream);
     if (code == dnnl_success)
-        code = set(q->scratch, workspace + q->scratch_at, stream);
-    if (code == dnnl_success && !q->constant)
-        code = set(q->weights, workspace + q->pack_at, stream);
-    if (code == dnnl_success && !q->is_packed) {
-        code = set(q->plain, call->in[Q_W].data, stream);
+        code = set(quant->scratch, workspace + quant->scratch_at, stream);
+    if (code == dnnl_success && !quant->constant)
+        code = set(quant->weights, workspace + quant->pack_at, stream);
+    if (code == dnnl_success && !quant->is_packed) {
+        code = set(quant->plain, call->in[Q_W].data, stream);
         if (code == dnnl_success)
-            code = dnnl_primitive_execute(q->pack, stream, 2, packing);
-        q->is_packed = q->constant;
+            code = dnnl_primitive_execute(quant->pack, stream, 2, packing);
+        quant->is_packed = quant->constant;
     }
     return code == dnnl_success
-               ? dnnl_primitive_execute(q->primitive, stream, q->zero != NULL ? 5 : 4, arg)
+               ? dnnl_primitive_execute(quant->primitive, stream, quant->zero != NULL ? 5 : 4, arg)
                : code;
 }
 
-mpl_status mpl_cpu_quant_run(mpl_ctx *ctx, dnnl_stream_t stream, mpl_cpu_quant *q,
+mpl_status mpl_cpu_quant_run(mpl_ctx *ctx, dnnl_stream_t stream, mpl_cpu_quant *quant,
                              const mpl_op_call *call, uint32_t n_threads)
 {
     const uint8_t *x = call->in[Q_X].data;
-    uint8_t *turned = (uint8_t *)call->workspace + q->x_at;
-    int64_t image_bytes = q->in_channels * q->in_pixels;
-    void *sum = (char *)call->workspace + q->sum_at;
+    uint8_t *turned = (uint8_t *)call->workspace + quant->x_at;
+    int64_t image_bytes = quant->in_channels * quant->in_pixels;
+    void *sum = (char *)call->workspace + quant->sum_at;
     dnnl_status_t code;
 
-    if (q->words != NULL) {
-        mpl_words_run(q->words, call, n_threads);
+    if (quant->words != NULL) {
+        mpl_words_run(quant->words, call, n_threads);
         return MPL_OK;
     }
-    q->zero_point = (int32_t)mpl_q_at(call, Q_X_ZERO, 0, 0);
-    for (int64_t b = 0; b < q->batch && q->turned; b++)
-        mpl_turn_bytes(x + b * image_bytes, q->in_pixels, turned + b * image_bytes, q->in_channels,
-                       q->in_channels, q->in_pixels);
-    if (is_plain_sum(q, call))
+    quant->zero_point = (int32_t)mpl_q_at(call, Q_X_ZERO, 0, 0);
+    for (int64_t b = 0; b < quant->batch && quant->turned; b++)
+        mpl_turn_bytes(x + b * image_bytes, quant->in_pixels, turned + b * image_bytes,
+                       quant->in_channels, quant->in_channels, quant->in_pixels);
+    if (is_plain_sum(quant, call))
         sum = call->out[0].data;
-    code = execute(q, stream, call, q->turned ? turned : x, sum);
+    code = execute(quant, stream, call, quant->turned ? turned : x, sum);
     if (code == dnnl_success)
         code = dnnl_stream_wait(stream);
     if (code != dnnl_success)
         return MPL_ERROR(ctx, MPL_EUNAVAIL, "oneDNN: running '%s': status %d",
                          call->graph->op_name[call->op], (int)code);
     if (sum != call->out[0].data)
-        put_sums(q, call, sum);
+        put_sums(quant, call, sum);
     return MPL_OK;
 }

@@ -16,11 +16,11 @@ typedef struct mpl_cpu_quant mpl_cpu_quant;
  * might overflow. *how: valid until mpl_cpu_quant_free. MPL_EMEM. */
 mpl_status mpl_cpu_quant_new(mpl_ctx *ctx, dnnl_engine_t engine, const mpl_graph *g, mpl_op op,
                              mpl_cpu_quant **out, uint64_t *workspace_bytes, const char **how);
-void mpl_cpu_quant_free(mpl_ctx *ctx, mpl_cpu_quant *q); /* NULL is allowed */
+void mpl_cpu_quant_free(mpl_ctx *ctx, mpl_cpu_quant *quant); /* NULL is allowed */
 /* MPL_EUNAVAIL: oneDNN fails. */
-mpl_status mpl_cpu_quant_run(mpl_ctx *ctx, dnnl_stream_t stream, mpl_cpu_quant *q,
+mpl_status mpl_cpu_quant_run(mpl_ctx *ctx, dnnl_stream_t stream, mpl_cpu_quant *quant,
                              const mpl_op_call *call, uint32_t n_threads);
 /* Bytes of weights in another layout, kept after the first run. */
-uint64_t mpl_cpu_quant_packed_bytes(const mpl_cpu_quant *q);
+uint64_t mpl_cpu_quant_packed_bytes(const mpl_cpu_quant *quant);
 
 #endif

@@ -76,16 +76,16 @@ static bool is_centred(const mpl_graph *g, mpl_op op)
     return true;
 }
 
-static mpl_shape channels_first(const mpl_shape *s, bool last)
+static mpl_shape channels_first(const mpl_shape *shape, bool last)
 {
-    mpl_shape plain = *s;
+    mpl_shape plain = *shape;
 
-    for (uint32_t i = 1; last && i < s->rank; i++)
-        plain.dim[i] = s->dim[i == 1 ? s->rank - 1 : i - 1];
+    for (uint32_t i = 1; last && i < shape->rank; i++)
+        plain.dim[i] = shape->dim[i == 1 ? shape->rank - 1 : i - 1];
     return plain;
 }
 
-static mpl_status read_conv(mpl_ctx *ctx, mpl_words *q, const mpl_graph *g, mpl_op op)
+static mpl_status read_conv(mpl_ctx *ctx, mpl_words *words, const mpl_graph *g, mpl_op op)
 {
     bool last = mpl_attr_int(g, op, MPL_ATTR_channels_last, 0) != 0;
     const mpl_shape *weight = &g->value_shape[mpl_op_input(g, op, Q_W)];
@@ -93,86 +93,90 @@ static mpl_status read_conv(mpl_ctx *ctx, mpl_words *q, const mpl_graph *g, mpl_
     mpl_shape w = channels_first(weight, last);
     int64_t stride[MPL_MAX_RANK];
 
-    MPL_PASS(mpl_window_read(ctx, g, op, &x, &w, &q->w));
-    MPL_PASS(mpl_window_slide(ctx, g, op, &q->w));
-    q->batch = x.dim[0], q->channels = x.dim[1], q->filters = w.dim[0];
-    q->group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
-    q->turned = !last;
+    MPL_PASS(mpl_window_read(ctx, g, op, &x, &w, &words->w));
+    MPL_PASS(mpl_window_slide(ctx, g, op, &words->w));
+    words->batch = x.dim[0], words->channels = x.dim[1], words->filters = w.dim[0];
+    words->group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
+    words->turned = !last;
     mpl_strides(weight, stride);
-    q->filter_step = stride[0];
-    q->channel_step = stride[last ? weight->rank - 1 : 1];
-    for (uint32_t i = 0; i < q->w.n; i++)
-        q->kernel_step[3 - q->w.n + i] = stride[(last ? 1 : 2) + i];
+    words->filter_step = stride[0];
+    words->channel_step = stride[last ? weight->rank - 1 : 1];
+    for (uint32_t i = 0; i < words->w.n; i++)
+        words->kernel_step[3 - words->w.n + i] = stride[(last ? 1 : 2) + i];
     return MPL_OK;
 }
 
-static mpl_status read_product(mpl_ctx *ctx, mpl_words *q, const mpl_graph *g, mpl_op op)
+static mpl_status read_product(mpl_ctx *ctx, mpl_words *words, const mpl_graph *g, mpl_op op)
 {
     const mpl_shape *a = &g->value_shape[mpl_op_input(g, op, Q_X)];
     const mpl_shape *b = &g->value_shape[mpl_op_input(g, op, Q_W)];
     bool turned = mpl_attr_int(g, op, MPL_ATTR_trans_b, 0) != 0;
     int64_t rows = a->dim[a->rank - 2];
 
-    q->channels = a->dim[a->rank - 1], q->filters = b->dim[b->rank - (turned ? 2 : 1)];
-    q->stack_x = *a, q->stack_w = *b;
-    q->stack_x.rank -= 2, q->stack_w.rank -= 2;
-    q->n_weights = mpl_count(&q->stack_w);
+    words->channels = a->dim[a->rank - 1], words->filters = b->dim[b->rank - (turned ? 2 : 1)];
+    words->stack_x = *a, words->stack_w = *b;
+    words->stack_x.rank -= 2, words->stack_w.rank -= 2;
+    words->n_weights = mpl_count(&words->stack_w);
     if (b->rank == 2) /* the rows of a stack are the rows of one matrix */
-        rows *= mpl_count(&q->stack_x), q->stack_x.rank = 0;
-    MPL_PASS(mpl_broadcast(ctx, &q->stack_x, &q->stack_w, &q->stack));
-    q->batch = q->group = 1;
-    q->filter_step = turned ? q->channels : 1;
-    q->channel_step = turned ? 1 : q->filters;
-    q->w = (mpl_window){2, {1, rows, 1}, {1, rows, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}};
+        rows *= mpl_count(&words->stack_x), words->stack_x.rank = 0;
+    MPL_PASS(mpl_broadcast(ctx, &words->stack_x, &words->stack_w, &words->stack));
+    words->batch = words->group = 1;
+    words->filter_step = turned ? words->channels : 1;
+    words->channel_step = turned ? 1 : words->filters;
+    words->w =
+        (mpl_window){2, {1, rows, 1}, {1, rows, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}};
     return MPL_OK;
 }
 
 /* How large a piece is. False: it is as large as no memory. */
 static bool cut(mpl_words *q, int64_t piece_words)
 {
-    const mpl_window *w = &q->w;
+    const mpl_window *window = &q->w;
     uint64_t words = (uint64_t)q->channels;
     int64_t span, pieces;
 
-    q->axis = 3 - (int)w->n;
+    q->axis = 3 - (int)window->n;
     q->in_inner = q->out_inner = 1;
     for (int i = 2; i >= q->axis; i--) {
-        q->wide[i] = (w->out[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1;
+        q->wide[i] = (window->out[i] - 1) * window->stride[i] +
+                     (window->kernel[i] - 1) * window->dilation[i] + 1;
         q->step[i] = (int64_t)words;
-        if (!mpl_mul_bytes(words, (uint64_t)mpl_most(q->wide[i], w->in[i]), &words) ||
+        if (!mpl_mul_bytes(words, (uint64_t)mpl_most(q->wide[i], window->in[i]), &words) ||
             words > MOST_WORDS)
             return false;
         words = (uint64_t)(q->step[i] * q->wide[i]);
-        q->in_inner *= i > q->axis ? w->in[i] : 1;
-        q->out_inner *= i > q->axis ? w->out[i] : 1;
+        q->in_inner *= i > q->axis ? window->in[i] : 1;
+        q->out_inner *= i > q->axis ? window->out[i] : 1;
     }
     for (int i = 0; i < q->axis; i++)
         q->wide[i] = 1;
-    span = (w->kernel[q->axis] - 1) * w->dilation[q->axis] + 1;
-    q->piece = (piece_words / q->step[q->axis] - span) / w->stride[q->axis] + 1;
-    q->piece = q->piece < 1 ? 1 : mpl_least(q->piece, w->out[q->axis]);
-    pieces = (w->out[q->axis] + q->piece - 1) / q->piece;
-    q->piece = (w->out[q->axis] + pieces - 1) / pieces;
-    q->wide[q->axis] = (q->piece - 1) * w->stride[q->axis] + span;
+    span = (window->kernel[q->axis] - 1) * window->dilation[q->axis] + 1;
+    q->piece = (piece_words / q->step[q->axis] - span) / window->stride[q->axis] + 1;
+    q->piece = q->piece < 1 ? 1 : mpl_least(q->piece, window->out[q->axis]);
+    pieces = (window->out[q->axis] + q->piece - 1) / q->piece;
+    q->piece = (window->out[q->axis] + pieces - 1) / pieces;
+    q->wide[q->axis] = (q->piece - 1) * window->stride[q->axis] + span;
     return true;
 }
 
 /* Where a pixel's terms lie in a piece. */
-static mpl_status find_taps(mpl_ctx *ctx, mpl_words *q)
+static mpl_status find_taps(mpl_ctx *ctx, mpl_words *words)
 {
-    const mpl_window *w = &q->w;
-    int64_t own = q->channels / q->group, at = 0;
+    const mpl_window *window = &words->w;
+    int64_t own = words->channels / words->group, at = 0;
 
-    q->whole = q->group == 1 && w->dilation[2] == 1;
-    q->own = !q->whole && q->group == q->channels && q->filters == q->channels;
-    q->run = ((q->whole ? w->kernel[2] : 1) * own + 1) & ~INT64_C(1);
-    q->n_taps = w->kernel[0] * w->kernel[1] * (q->whole ? 1 : w->kernel[2]);
-    MPL_PASS(mpl_new(ctx, q->tap, (size_t)q->n_taps));
-    for (int64_t i = 0; i < w->kernel[0]; i++)
-        for (int64_t j = 0; j < w->kernel[1]; j++)
-            for (int64_t k = 0; k < (q->whole ? 1 : w->kernel[2]); k++)
-                q->tap[at++] = i * w->dilation[0] * q->step[0] + j * w->dilation[1] * q->step[1] +
-                               k * w->dilation[2] * q->step[2];
+    words->whole = words->group == 1 && window->dilation[2] == 1;
+    words->own =
+        !words->whole && words->group == words->channels && words->filters == words->channels;
+    words->run = ((words->whole ? window->kernel[2] : 1) * own + 1) & ~INT64_C(1);
+    words->n_taps = window->kernel[0] * window->kernel[1] * (words->whole ? 1 : window->kernel[2]);
+    MPL_PASS(mpl_new(ctx, words->tap, (size_t)words->n_taps));
+    for (int64_t i = 0; i < window->kernel[0]; i++)
+        for (int64_t j = 0; j < window->kernel[1]; j++)
+            for (int64_t k = 0; k < (words->whole ? 1 : window->kernel[2]); k++)
+                words->tap[at++] = i * window->dilation[0] * words->step[0] +
+                                   j * window->dilation[1] * words->step[1] +
+                                   k * window->dilation[2] * words->step[2];
     return MPL_OK;
 }
 
@@ -182,9 +186,9 @@ static uint64_t aligned(int64_t bytes)
 }
 
 /* Filters of a group, or, of channels on their own, of all, in whole panels. */
-static int64_t panels_of(const mpl_words *q)
+static int64_t panels_of(const mpl_words *words)
 {
-    return ((q->own ? q->filters : q->filters / q->group) + PANEL - 1) / PANEL;
+    return ((words->own ? words->filters : words->filters / words->group) + PANEL - 1) / PANEL;
 }
 
 static uint64_t place(mpl_words *q)
@@ -205,13 +209,13 @@ static uint64_t place(mpl_words *q)
 static bool fits(const mpl_graph *g, mpl_op op)
 {
     mpl_value x = mpl_op_input(g, op, Q_X), w = mpl_op_input(g, op, Q_W);
-    const mpl_shape *s = &g->value_shape[w];
+    const mpl_shape *shape = &g->value_shape[w];
     bool turned = mpl_attr_int(g, op, MPL_ATTR_trans_b, 0) != 0;
-    int64_t terms = g->op_kind[op] == MPL_OP_qconv ? mpl_count_dims(s, 1, s->rank)
-                                                   : s->dim[s->rank - (turned ? 1 : 2)];
+    int64_t terms = g->op_kind[op] == MPL_OP_qconv ? mpl_count_dims(shape, 1, shape->rank)
+                                                   : shape->dim[shape->rank - (turned ? 1 : 2)];
 
     return is_byte(g, x) && is_byte(g, w) && terms <= MPL_WORDS_TERMS &&
-           mpl_count(&g->value_shape[x]) > 0 && mpl_count(s) > 0 &&
+           mpl_count(&g->value_shape[x]) > 0 && mpl_count(shape) > 0 &&
            mpl_count(&g->value_shape[mpl_op_output(g, op, 0)]) > 0;
 }
 
@@ -219,46 +223,46 @@ mpl_status mpl_words_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, int64_t pi
                          bool plain, mpl_words **out, uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
-    mpl_words *q = NULL;
+    mpl_words *words = NULL;
     bool conv = g->op_kind[op] == MPL_OP_qconv;
 
     *out = NULL;
     if ((!conv && g->op_kind[op] != MPL_OP_qmatmul) || !fits(g, op))
         return MPL_OK;
-    MPL_TRY(mpl_new(ctx, q, 1));
-    q->loops = mpl_word_loops_here(plain);
-    q->n_weights = 1;
-    MPL_TRY((conv ? read_conv : read_product)(ctx, q, g, op));
-    q->in_pixels = q->w.in[0] * q->w.in[1] * q->w.in[2];
-    q->pixels = q->w.out[0] * q->w.out[1] * q->w.out[2];
-    q->constant = is_constant(g, op, Q_W) && is_constant(g, op, Q_W_ZERO);
-    if (!cut(q, piece_words))
+    MPL_TRY(mpl_new(ctx, words, 1));
+    words->loops = mpl_word_loops_here(plain);
+    words->n_weights = 1;
+    MPL_TRY((conv ? read_conv : read_product)(ctx, words, g, op));
+    words->in_pixels = words->w.in[0] * words->w.in[1] * words->w.in[2];
+    words->pixels = words->w.out[0] * words->w.out[1] * words->w.out[2];
+    words->constant = is_constant(g, op, Q_W) && is_constant(g, op, Q_W_ZERO);
+    if (!cut(words, piece_words))
         goto out;
-    MPL_TRY(find_taps(ctx, q));
-    *workspace_bytes = place(q);
-    q->narrow = q->constant && !q->own && is_centred(g, op);
-    if (q->narrow)
-        MPL_TRY(mpl_new(ctx, q->narrowed, (size_t)(q->n_weights * q->each_weight)));
-    else if (q->constant)
-        MPL_TRY(mpl_new(ctx, q->kept, (size_t)(q->n_weights * q->each_weight)));
-    *how = q->loops->how;
-    *out = q, q = NULL;
+    MPL_TRY(find_taps(ctx, words));
+    *workspace_bytes = place(words);
+    words->narrow = words->constant && !words->own && is_centred(g, op);
+    if (words->narrow)
+        MPL_TRY(mpl_new(ctx, words->narrowed, (size_t)(words->n_weights * words->each_weight)));
+    else if (words->constant)
+        MPL_TRY(mpl_new(ctx, words->kept, (size_t)(words->n_weights * words->each_weight)));
+    *how = words->loops->how;
+    *out = words, words = NULL;
 out:
-    mpl_words_free(ctx, q);
+    mpl_words_free(ctx, words);
     return st;
 }
 
-void mpl_words_free(mpl_ctx *ctx, mpl_words *q)
+void mpl_words_free(mpl_ctx *ctx, mpl_words *words)
 {
-    if (q != NULL)
-        mpl_free_each(ctx, q->tap, q->kept, q->narrowed, q);
+    if (words != NULL)
+        mpl_free_each(ctx, words->tap, words->kept, words->narrowed, words);
 }
 
-uint64_t mpl_words_packed_bytes(const mpl_words *q)
+uint64_t mpl_words_packed_bytes(const mpl_words *words)
 {
-    uint64_t n = q->constant ? (uint64_t)(q->n_weights * q->each_weight) : 0;
+    uint64_t n = words->constant ? (uint64_t)(words->n_weights * words->each_weight) : 0;
 
-    return n * (q->narrow ? sizeof *q->narrowed : sizeof *q->kept);
+    return n * (words->narrow ? sizeof *words->narrowed : sizeof *words->kept);
 }
 
 /* ---- packing weights ---- */
@@ -275,48 +279,49 @@ typedef struct packing {
 } packing;
 
 /* Term `at` of each filter, `from` elements after its first one. */
-static void pack_term(const packing *p, int64_t at, int64_t from)
+static void pack_term(const packing *self, int64_t at, int64_t from)
 {
-    const uint8_t *w = p->weight + p->first * p->q->filter_step + from;
+    const uint8_t *w = self->weight + self->first * self->q->filter_step + from;
     int64_t to = at / 2 * PANEL * 2 + at % 2;
 
-    for (int64_t j = 0; j < p->n; j++, w += p->q->filter_step, to += 2) {
-        int term = (p->is_signed ? (int8_t)*w : *w) - p->zero[j];
+    for (int64_t j = 0; j < self->n; j++, w += self->q->filter_step, to += 2) {
+        int term = (self->is_signed ? (int8_t)*w : *w) - self->zero[j];
 
-        if (p->panel != NULL)
-            p->panel[to] = (int16_t)term;
+        if (self->panel != NULL)
+            self->panel[to] = (int16_t)term;
         else
-            p->narrow[to] = (int8_t)term;
+            self->narrow[to] = (int8_t)term;
     }
 }
 
-static void pack_panel(const packing *p)
+static void pack_panel(const packing *self)
 {
-    const mpl_words *q = p->q;
-    const int64_t *kernel = q->w.kernel, *step = q->kernel_step;
-    int64_t own = q->channels / q->group, run = q->own ? 1 : q->run;
+    const mpl_words *words = self->q;
+    const int64_t *kernel = words->w.kernel, *step = words->kernel_step;
+    int64_t own = words->channels / words->group, run = words->own ? 1 : words->run;
 
     for (int64_t i = 0; i < kernel[0]; i++)
         for (int64_t j = 0; j < kernel[1]; j++)
             for (int64_t k = 0; k < kernel[2]; k++) {
                 int64_t row = i * kernel[1] + j;
-                int64_t at = q->whole ? row * run + k * own : (row * kernel[2] + k) * run;
+                int64_t at = words->whole ? row * run + k * own : (row * kernel[2] + k) * run;
 
                 for (int64_t c = 0; c < own; c++)
-                    pack_term(p, at + c,
-                              i * step[0] + j * step[1] + k * step[2] + c * q->channel_step);
+                    pack_term(self, at + c,
+                              i * step[0] + j * step[1] + k * step[2] + c * words->channel_step);
             }
 }
 
 /* The weight of bytes `weight`, to `to` or, as bytes, to `narrow`; the other is NULL. */
-static void pack(const mpl_words *q, const mpl_op_call *call, const uint8_t *weight, int16_t *to,
-                 int8_t *narrow)
+static void pack(const mpl_words *words, const mpl_op_call *call, const uint8_t *weight,
+                 int16_t *to, int8_t *narrow)
 {
-    int64_t groups = q->own ? 1 : q->group, filters = q->filters / groups, panels = panels_of(q);
-    packing p = {.q = q, .weight = weight, .is_signed = call->in[Q_W].type == MPL_TYPE_i8};
+    int64_t groups = words->own ? 1 : words->group, filters = words->filters / groups,
+            panels = panels_of(words);
+    packing p = {.q = words, .weight = weight, .is_signed = call->in[Q_W].type == MPL_TYPE_i8};
 
     memset(to != NULL ? (void *)to : narrow, 0,
-           (size_t)q->each_weight * (to != NULL ? sizeof *to : sizeof *narrow));
+           (size_t)words->each_weight * (to != NULL ? sizeof *to : sizeof *narrow));
     for (int64_t i = 0; i < groups * panels; i++) {
         int64_t at = i % panels * PANEL;
 
@@ -324,7 +329,7 @@ static void pack(const mpl_words *q, const mpl_op_call *call, const uint8_t *wei
         p.n = mpl_least(filters - at, PANEL);
         for (int64_t j = 0; j < p.n; j++)
             p.zero[j] = (int16_t)mpl_q_at(call, Q_W_ZERO, p.first + j, 0);
-        at = i * (q->each_weight / (groups * panels));
+        at = i * (words->each_weight / (groups * panels));
         p.panel = to != NULL ? to + at : NULL;
         p.narrow = to != NULL ? NULL : narrow + at;
         pack_panel(&p);
@@ -363,9 +368,9 @@ static void turn(const void *arg, int64_t from, int64_t to)
 static void widen(const void *arg, int64_t from, int64_t to)
 {
     const job *j = arg;
-    const mpl_words *q = j->q;
+    const mpl_words *words = j->q;
     const mpl_op_call *call = j->sums.call;
-    const mpl_window *w = &q->w;
+    const mpl_window *window = &words->w;
     bool is_signed = call->in[Q_X].type == MPL_TYPE_i8;
     bool product = call->graph->op_kind[call->op] == MPL_OP_qmatmul;
     int64_t rows = product ? call->in[Q_X].shape.dim[call->in[Q_X].shape.rank - 2] : 1;
@@ -373,35 +378,36 @@ static void widen(const void *arg, int64_t from, int64_t to)
     for (int64_t r = from; r < to; r++) {
         int64_t a = j->first[0] + r / j->wide[1], b = j->first[1] + r % j->wide[1];
         int64_t low = j->first[2] < 0 ? mpl_least(-j->first[2], j->wide[2]) : 0;
-        int64_t high = mpl_least(j->wide[2], w->in[2] - j->first[2]);
-        int64_t pixel = (a * w->in[1] + b) * w->in[2] + j->first[2] + low;
-        int16_t *row = j->words + r * j->wide[2] * q->channels;
+        int64_t high = mpl_least(j->wide[2], window->in[2] - j->first[2]);
+        int64_t pixel = (a * window->in[1] + b) * window->in[2] + j->first[2] + low;
+        int16_t *row = j->words + r * j->wide[2] * words->channels;
 
-        if (!mpl_is_inside(a, w->in[0]) || !mpl_is_inside(b, w->in[1]) || high <= low)
+        if (!mpl_is_inside(a, window->in[0]) || !mpl_is_inside(b, window->in[1]) || high <= low)
             low = high = 0;
-        memset(row, 0, (size_t)(low * q->channels) * sizeof *row);
+        memset(row, 0, (size_t)(low * words->channels) * sizeof *row);
         if (high > low)
-            q->loops->widen(row + low * q->channels,
-                            q->turned ? j->bytes + (pixel - j->pixel) * q->channels
-                                      : j->x + pixel * q->channels,
-                            is_signed, (int16_t)mpl_q_at(call, Q_X_ZERO, pixel % rows, 0),
-                            (high - low) * q->channels);
-        memset(row + high * q->channels, 0,
-               (size_t)((j->wide[2] - high) * q->channels) * sizeof *row);
+            words->loops->widen(row + low * words->channels,
+                                words->turned ? j->bytes + (pixel - j->pixel) * words->channels
+                                              : j->x + pixel * words->channels,
+                                is_signed, (int16_t)mpl_q_at(call, Q_X_ZERO, pixel % rows, 0),
+                                (high - low) * words->channels);
+        memset(row + high * words->channels, 0,
+               (size_t)((j->wide[2] - high) * words->channels) * sizeof *row);
     }
 }
 
 /* Where the windows of n pixels of the piece begin, from the pixel `at` on. */
-static void find_pixels(const job *j, int64_t at, int64_t n, int64_t channel, const int16_t **to)
+static void find_pixels(const job *self, int64_t at, int64_t n, int64_t channel, const int16_t **to)
 {
-    const mpl_words *q = j->q;
-    const mpl_window *w = &q->w;
+    const mpl_words *words = self->q;
+    const mpl_window *window = &words->w;
 
     for (int64_t i = 0; i < n; i++) {
-        int64_t row = (at + i) / w->out[2], x = (at + i) % w->out[2];
+        int64_t row = (at + i) / window->out[2], x = (at + i) % window->out[2];
 
-        to[i] = j->words + channel + row / w->out[1] * w->stride[0] * q->step[0] +
-                row % w->out[1] * w->stride[1] * q->step[1] + x * w->stride[2] * q->step[2];
+        to[i] = self->words + channel + row / window->out[1] * window->stride[0] * words->step[0] +
+                row % window->out[1] * window->stride[1] * words->step[1] +
+                x * window->stride[2] * words->step[2];
     }
 }
 
@@ -409,10 +415,10 @@ static void find_pixels(const job *j, int64_t at, int64_t n, int64_t channel, co
 static void compute(const void *arg, int64_t from, int64_t to)
 {
     const job *j = arg;
-    const mpl_words *q = j->q;
-    int64_t groups = q->own ? 1 : q->group, filters = q->filters / groups;
-    int64_t panels = panels_of(q), each = q->each_weight / (groups * panels);
-    int64_t pixels = j->n * q->out_inner, tiles = j->n_tiles / groups;
+    const mpl_words *words = j->q;
+    int64_t groups = words->own ? 1 : words->group, filters = words->filters / groups;
+    int64_t panels = panels_of(words), each = words->each_weight / (groups * panels);
+    int64_t pixels = j->n * words->out_inner, tiles = j->n_tiles / groups;
     int32_t sum[PIXELS * TILE];
     const int16_t *at[PIXELS];
     mpl_sums_scales scales; /* large: its arrays are not cleared */
@@ -426,9 +432,9 @@ static void compute(const void *arg, int64_t from, int64_t to)
         mpl_word_tile t = {.at = at,
                            .n = n_pixels,
                            .n_panels = (n + PANEL - 1) / PANEL,
-                           .n_taps = q->n_taps,
-                           .run = q->run,
-                           .tap = q->tap,
+                           .n_taps = words->n_taps,
+                           .run = words->run,
+                           .tap = words->tap,
                            .filter = j->filter != NULL ? j->filter + panel : NULL,
                            .narrow = j->narrow != NULL ? j->narrow + panel : NULL,
                            .sum = sum,
@@ -436,77 +442,84 @@ static void compute(const void *arg, int64_t from, int64_t to)
 
         if (scales.channel != group * filters + first)
             mpl_sums_scales_get(&j->sums, group * filters + first, n, &scales);
-        find_pixels(j, pixel, n_pixels, q->own ? first : group * (q->channels / q->group), at);
-        (q->own ? q->loops->channels : q->loops->products)(&t);
-        mpl_sums_put(&j->sums, &scales, sum, TILE, j->image, j->from * q->out_inner + pixel,
+        find_pixels(j, pixel, n_pixels,
+                    words->own ? first : group * (words->channels / words->group), at);
+        (words->own ? words->loops->channels : words->loops->products)(&t);
+        mpl_sums_put(&j->sums, &scales, sum, TILE, j->image, j->from * words->out_inner + pixel,
                      n_pixels);
     }
 }
 
-/* Outputs [j->from, j->from + j->n) along the axis. */
-static void run_piece(job *j, uint32_t n_threads)
+/* Outputs [self->from, self->from + self->n) along the axis. */
+static void run_piece(job *self, uint32_t n_threads)
 {
-    const mpl_words *q = j->q;
-    const mpl_window *w = &q->w;
-    int64_t groups = q->own ? 1 : q->group, units, terms, low, high;
+    const mpl_words *words = self->q;
+    const mpl_window *window = &words->w;
+    int64_t groups = words->own ? 1 : words->group, units, terms, low, high;
 
     for (int i = 0; i < 3; i++) {
-        j->first[i] = (i == q->axis ? j->from * w->stride[i] : 0) - w->before[i];
-        j->wide[i] = q->wide[i];
+        self->first[i] =
+            (i == words->axis ? self->from * window->stride[i] : 0) - window->before[i];
+        self->wide[i] = words->wide[i];
     }
-    j->wide[q->axis] -= (q->piece - j->n) * w->stride[q->axis];
-    low = mpl_most(j->first[q->axis], 0);
-    high = mpl_least(j->first[q->axis] + j->wide[q->axis], w->in[q->axis]);
-    j->pixel = low * q->in_inner, j->n_pixels = mpl_most(high - low, 0) * q->in_inner;
-    if (q->turned)
-        mpl_deal(q->channels, PANEL, j->n_pixels * q->channels / SHARE, n_threads, turn, j);
-    mpl_deal(j->wide[0] * j->wide[1], 1, j->wide[0] * q->step[0] / SHARE, n_threads, widen, j);
-    j->n_tiles = groups * ((q->filters / groups + TILE - 1) / TILE);
-    j->n_blocks = (j->n * q->out_inner + PIXELS - 1) / PIXELS;
-    units = j->n_tiles * j->n_blocks;
-    terms = q->each_weight * j->n * q->out_inner / SHARE;
-    mpl_deal(units, 1, mpl_least(terms, units), n_threads, compute, j);
+    self->wide[words->axis] -= (words->piece - self->n) * window->stride[words->axis];
+    low = mpl_most(self->first[words->axis], 0);
+    high = mpl_least(self->first[words->axis] + self->wide[words->axis], window->in[words->axis]);
+    self->pixel = low * words->in_inner, self->n_pixels = mpl_most(high - low, 0) * words->in_inner;
+    if (words->turned)
+        mpl_deal(words->channels, PANEL, self->n_pixels * words->channels / SHARE, n_threads, turn,
+                 self);
+    mpl_deal(self->wide[0] * self->wide[1], 1, self->wide[0] * words->step[0] / SHARE, n_threads,
+             widen, self);
+    self->n_tiles = groups * ((words->filters / groups + TILE - 1) / TILE);
+    self->n_blocks = (self->n * words->out_inner + PIXELS - 1) / PIXELS;
+    units = self->n_tiles * self->n_blocks;
+    terms = words->each_weight * self->n * words->out_inner / SHARE;
+    mpl_deal(units, 1, mpl_least(terms, units), n_threads, compute, self);
 }
 
 /* One image or product. */
-static void run_image(job *j, uint32_t n_threads)
+static void run_image(job *self, uint32_t n_threads)
 {
-    int64_t all = j->q->w.out[j->q->axis];
+    int64_t all = self->q->w.out[self->q->axis];
 
-    for (j->from = 0; j->from < all; j->from += j->n) {
-        j->n = mpl_least(j->q->piece, all - j->from);
-        run_piece(j, n_threads);
+    for (self->from = 0; self->from < all; self->from += self->n) {
+        self->n = mpl_least(self->q->piece, all - self->from);
+        run_piece(self, n_threads);
     }
 }
 
-void mpl_words_run(mpl_words *q, const mpl_op_call *call, uint32_t n_threads)
+void mpl_words_run(mpl_words *words, const mpl_op_call *call, uint32_t n_threads)
 {
     int64_t index[MPL_MAX_RANK] = {0}, stride[2][MPL_MAX_RANK], at[2] = {0}, packed = -1;
-    int64_t of_weight =
-        q->filters * (q->channels / q->group) * q->w.kernel[0] * q->w.kernel[1] * q->w.kernel[2];
+    int64_t of_weight = words->filters * (words->channels / words->group) * words->w.kernel[0] *
+                        words->w.kernel[1] * words->w.kernel[2];
     const uint8_t *x = call->in[Q_X].data, *weight = call->in[Q_W].data;
     char *workspace = call->workspace;
-    int16_t *fresh = (int16_t *)(void *)(workspace + q->pack_at);
-    job j = {.q = q,
-             .sums = mpl_sums_of(call, q->pixels, q->filters, q->turned),
+    int16_t *fresh = (int16_t *)(void *)(workspace + words->pack_at);
+    job j = {.q = words,
+             .sums = mpl_sums_of(call, words->pixels, words->filters, words->turned),
              .bytes = (uint8_t *)workspace,
-             .words = (int16_t *)(void *)(workspace + q->words_at)};
+             .words = (int16_t *)(void *)(workspace + words->words_at)};
 
-    for (int64_t i = 0; i < q->n_weights && q->constant && !q->is_packed; i++)
-        pack(q, call, weight + i * of_weight, q->narrow ? NULL : q->kept + i * q->each_weight,
-             q->narrow ? q->narrowed + i * q->each_weight : NULL);
-    q->is_packed = q->constant;
-    mpl_broadcast_strides(&q->stack_x, &q->stack, stride[0]);
-    mpl_broadcast_strides(&q->stack_w, &q->stack, stride[1]);
+    for (int64_t i = 0; i < words->n_weights && words->constant && !words->is_packed; i++)
+        pack(words, call, weight + i * of_weight,
+             words->narrow ? NULL : words->kept + i * words->each_weight,
+             words->narrow ? words->narrowed + i * words->each_weight : NULL);
+    words->is_packed = words->constant;
+    mpl_broadcast_strides(&words->stack_x, &words->stack, stride[0]);
+    mpl_broadcast_strides(&words->stack_w, &words->stack, stride[1]);
     do {
-        if (!q->constant && packed != at[1])
-            pack(q, call, weight + at[1] * of_weight, fresh, NULL), packed = at[1];
-        j.filter = q->narrow ? NULL : q->constant ? q->kept + at[1] * q->each_weight : fresh;
-        j.narrow = q->narrow ? q->narrowed + at[1] * q->each_weight : NULL;
-        for (int64_t b = 0; b < q->batch; b++, j.image += q->pixels * q->filters) {
-            j.x = x + (at[0] * q->batch + b) * q->channels * q->in_pixels;
+        if (!words->constant && packed != at[1])
+            pack(words, call, weight + at[1] * of_weight, fresh, NULL), packed = at[1];
+        j.filter = words->narrow     ? NULL
+                   : words->constant ? words->kept + at[1] * words->each_weight
+                                     : fresh;
+        j.narrow = words->narrow ? words->narrowed + at[1] * words->each_weight : NULL;
+        for (int64_t b = 0; b < words->batch; b++, j.image += words->pixels * words->filters) {
+            j.x = x + (at[0] * words->batch + b) * words->channels * words->in_pixels;
             run_image(&j, n_threads);
         }
-    } while (mpl_step(q->stack.dim, q->stack.rank, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride,
-                      at));
+    } while (mpl_step(words->stack.dim, words->stack.rank, index, 2,
+                      (const int64_t(*)[MPL_MAX_RANK])stride, at));
 }

@@ -18,9 +18,9 @@ enum { MPL_WORDS_PIECE = 128 * 1024 }; /* words of the widened input, if more th
  * MPL_EMEM. */
 mpl_status mpl_words_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, int64_t piece_words,
                          bool plain, mpl_words **out, uint64_t *workspace_bytes, const char **how);
-void mpl_words_free(mpl_ctx *ctx, mpl_words *q); /* NULL is allowed */
-void mpl_words_run(mpl_words *q, const mpl_op_call *call, uint32_t n_threads);
+void mpl_words_free(mpl_ctx *ctx, mpl_words *words); /* NULL is allowed */
+void mpl_words_run(mpl_words *words, const mpl_op_call *call, uint32_t n_threads);
 /* Bytes of weights kept as words after the first run. */
-uint64_t mpl_words_packed_bytes(const mpl_words *q);
+uint64_t mpl_words_packed_bytes(const mpl_words *words);
 
 #endif

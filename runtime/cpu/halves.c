@@ -77,36 +77,36 @@ static bool is_constant(const mpl_graph *g, mpl_value v)
 /* ---- preparing ---- */
 
 /* False: no operand is a half, or one is empty or of the wide type f64. */
-static bool read_operands(mpl_halves *h, const mpl_graph *g, mpl_op op)
+static bool read_operands(mpl_halves *halves, const mpl_graph *g, mpl_op op)
 {
     bool any = false;
 
-    for (uint32_t k = 0; k < h->p.n_in + h->p.n_out; k++) {
+    for (uint32_t k = 0; k < halves->p.n_in + halves->p.n_out; k++) {
         mpl_value v = mpl_half_value(g, op, k);
-        mpl_half_operand *x = &h->p.operand[k];
+        mpl_half_operand *operand = &halves->p.operand[k];
 
         if (v == MPL_NONE)
             continue;
-        x->type = (mpl_type)g->value_type[v];
-        x->half = is_half(x->type);
-        x->kept = x->half && k < h->p.n_in && is_constant(g, v);
-        any = any || x->half;
-        if (g->value_bytes[v] == 0 || x->type == MPL_TYPE_f64)
+        operand->type = (mpl_type)g->value_type[v];
+        operand->half = is_half(operand->type);
+        operand->kept = operand->half && k < halves->p.n_in && is_constant(g, v);
+        any = any || operand->half;
+        if (g->value_bytes[v] == 0 || operand->type == MPL_TYPE_f64)
             return false;
     }
     return any;
 }
 
 /* Attributes of the operation; a piece brings its own pads along the axis that it is cut on. */
-static mpl_status copy_attrs(mpl_ctx *ctx, const mpl_halves *h, const mpl_graph *g, mpl_op op,
+static mpl_status copy_attrs(mpl_ctx *ctx, const mpl_halves *halves, const mpl_graph *g, mpl_op op,
                              mpl_attr *attr, int64_t *pads)
 {
     uint32_t first = g->op_attr_begin[op], n = g->op_attr_begin[op + 1] - first;
     bool windows = false;
 
-    for (uint32_t k = 0; k < h->p.n_in; k++)
-        windows = windows || h->p.operand[k].window != 1 || h->p.operand[k].step != 1 ||
-                  h->p.operand[k].low != 0;
+    for (uint32_t k = 0; k < halves->p.n_in; k++)
+        windows = windows || halves->p.operand[k].window != 1 || halves->p.operand[k].step != 1 ||
+                  halves->p.operand[k].low != 0;
     for (uint32_t i = 0; i < n; i++) {
         attr[i] = mpl_attr_at(g, first + i);
         if (!windows || attr[i].key != MPL_ATTR_pads)
@@ -121,70 +121,76 @@ static mpl_status copy_attrs(mpl_ctx *ctx, const mpl_halves *h, const mpl_graph 
 }
 
 /* The graph of one piece; *fits: its results are as expected. */
-static mpl_status make_graph(mpl_ctx *ctx, mpl_halves *h, const mpl_graph *g, mpl_op op, bool *fits)
+static mpl_status make_graph(mpl_ctx *ctx, mpl_halves *halves, const mpl_graph *g, mpl_op op,
+                             bool *fits)
 {
     mpl_status st = MPL_OK;
-    const mpl_half_pieces *p = &h->p;
-    uint32_t n = p->n_in + p->n_out, n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
+    const mpl_half_pieces *pieces = &halves->p;
+    uint32_t n = pieces->n_in + pieces->n_out,
+             n_attr = g->op_attr_begin[op + 1] - g->op_attr_begin[op];
     mpl_value *value = NULL;
     const char **name = NULL;
     char(*text)[16] = NULL;
     mpl_attr *attr = NULL;
     int64_t pads[2 * MPL_MAX_RANK];
 
-    mpl_graph_free(ctx, h->g);
-    h->g = NULL;
+    mpl_graph_free(ctx, halves->g);
+    halves->g = NULL;
     MPL_TRY(mpl_new(ctx, value, n));
-    MPL_TRY(mpl_new(ctx, name, p->n_out));
+    MPL_TRY(mpl_new(ctx, name, pieces->n_out));
     MPL_TRY(mpl_new(ctx, text, n));
     MPL_TRY(mpl_new(ctx, attr, n_attr));
-    MPL_TRY(copy_attrs(ctx, h, g, op, attr, pads));
-    MPL_TRY(mpl_graph_new(ctx, g->op_name[op], &h->g));
+    MPL_TRY(copy_attrs(ctx, halves, g, op, attr, pads));
+    MPL_TRY(mpl_graph_new(ctx, g->op_name[op], &halves->g));
     for (uint32_t k = 0; k < n; k++) {
         mpl_value v = mpl_half_value(g, op, k);
-        const mpl_half_operand *x = &p->operand[k];
+        const mpl_half_operand *operand = &pieces->operand[k];
 
         value[k] = MPL_NONE;
         snprintf(text[k], sizeof *text, "%u", k); /* one value may be several operands */
-        if (v != MPL_NONE && k < p->n_in)
-            MPL_TRY(mpl_graph_add_value(ctx, h->g, text[k],
-                                        is_constant(g, v) ? MPL_WEIGHT : MPL_INPUT,
-                                        x->half ? MPL_TYPE_f32 : x->type, &x->shape, &value[k]));
+        if (v != MPL_NONE && k < pieces->n_in)
+            MPL_TRY(mpl_graph_add_value(
+                ctx, halves->g, text[k], is_constant(g, v) ? MPL_WEIGHT : MPL_INPUT,
+                operand->half ? MPL_TYPE_f32 : operand->type, &operand->shape, &value[k]));
         else if (v != MPL_NONE)
-            name[k - p->n_in] = text[k];
+            name[k - pieces->n_in] = text[k];
     }
-    MPL_TRY(mpl_graph_add_op(ctx, h->g, (mpl_op_kind)g->op_kind[op], g->op_name[op], p->n_in, value,
-                             n_attr, attr, p->n_out, name, value + p->n_in));
-    for (uint32_t k = p->n_in; k < n; k++)
+    MPL_TRY(mpl_graph_add_op(ctx, halves->g, (mpl_op_kind)g->op_kind[op], g->op_name[op],
+                             pieces->n_in, value, n_attr, attr, pieces->n_out, name,
+                             value + pieces->n_in));
+    for (uint32_t k = pieces->n_in; k < n; k++)
         if (value[k] != MPL_NONE)
-            MPL_TRY(mpl_graph_add_output(ctx, h->g, value[k]));
-    MPL_TRY(mpl_graph_finish(ctx, h->g));
+            MPL_TRY(mpl_graph_add_output(ctx, halves->g, value[k]));
+    MPL_TRY(mpl_graph_finish(ctx, halves->g));
     *fits = true;
-    for (uint32_t k = p->n_in; k < n; k++)
+    for (uint32_t k = pieces->n_in; k < n; k++)
         *fits = *fits &&
                 (value[k] == MPL_NONE ||
-                 (mpl_shape_equal(&h->g->value_shape[value[k]], &p->operand[k].shape) &&
-                  is_half(p->operand[k].type) == (h->g->value_type[value[k]] == MPL_TYPE_f32)));
+                 (mpl_shape_equal(&halves->g->value_shape[value[k]], &pieces->operand[k].shape) &&
+                  is_half(pieces->operand[k].type) ==
+                      (halves->g->value_type[value[k]] == MPL_TYPE_f32)));
 out:
     mpl_free_each(ctx, value, name, text, attr);
     return st;
 }
 
 /* Where each widened operand lies. */
-static mpl_status place(mpl_ctx *ctx, mpl_halves *h, const mpl_graph *g, mpl_op op)
+static mpl_status place(mpl_ctx *ctx, mpl_halves *halves, const mpl_graph *g, mpl_op op)
 {
-    for (uint32_t k = 0; k < h->p.n_in + h->p.n_out; k++) {
-        mpl_half_operand *x = &h->p.operand[k];
-        uint64_t *end = x->kept && !x->cut ? &h->kept_bytes : &h->bytes;
+    for (uint32_t k = 0; k < halves->p.n_in + halves->p.n_out; k++) {
+        mpl_half_operand *operand = &halves->p.operand[k];
+        uint64_t *end = operand->kept && !operand->cut ? &halves->kept_bytes : &halves->bytes;
 
-        h->tensor[k].shape = x->shape;
-        h->tensor[k].type = x->half ? MPL_TYPE_f32 : x->type;
-        if (mpl_half_value(g, op, k) == MPL_NONE || !x->half)
+        halves->tensor[k].shape = operand->shape;
+        halves->tensor[k].type = operand->half ? MPL_TYPE_f32 : operand->type;
+        if (mpl_half_value(g, op, k) == MPL_NONE || !operand->half)
             continue;
-        x->at = *end;
-        *end += ((uint64_t)mpl_count(&x->shape) * sizeof(float) + LINE - 1) & ~(uint64_t)(LINE - 1);
+        operand->at = *end;
+        *end += ((uint64_t)mpl_count(&operand->shape) * sizeof(float) + LINE - 1) &
+                ~(uint64_t)(LINE - 1);
     }
-    return h->kept_bytes > 0 ? mpl_new(ctx, h->kept, h->kept_bytes / sizeof(float)) : MPL_OK;
+    return halves->kept_bytes > 0 ? mpl_new(ctx, halves->kept, halves->kept_bytes / sizeof(float))
+                                  : MPL_OK;
 }
 
 mpl_status mpl_halves_new(mpl_device *dev, const mpl_backend *inner, int64_t piece_bytes,
@@ -193,7 +199,7 @@ mpl_status mpl_halves_new(mpl_device *dev, const mpl_backend *inner, int64_t pie
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = dev->ctx;
-    mpl_halves *h = NULL;
+    mpl_halves *halves = NULL;
     const char *name = NULL;
     uint64_t workspace = 0;
     bool fits = false;
@@ -201,46 +207,47 @@ mpl_status mpl_halves_new(mpl_device *dev, const mpl_backend *inner, int64_t pie
     *out = NULL;
     if (stays_half((mpl_op_kind)g->op_kind[op]))
         return MPL_OK;
-    MPL_TRY(mpl_new(ctx, h, 1));
-    h->inner = inner;
-    h->p.n_in = mpl_op_n_in(g, op), h->p.n_out = mpl_op_n_out(g, op);
-    MPL_TRY(mpl_new(ctx, h->p.operand, h->p.n_in + h->p.n_out));
-    MPL_TRY(mpl_new(ctx, h->tensor, h->p.n_in + h->p.n_out));
-    if (!read_operands(h, g, op))
+    MPL_TRY(mpl_new(ctx, halves, 1));
+    halves->inner = inner;
+    halves->p.n_in = mpl_op_n_in(g, op), halves->p.n_out = mpl_op_n_out(g, op);
+    MPL_TRY(mpl_new(ctx, halves->p.operand, halves->p.n_in + halves->p.n_out));
+    MPL_TRY(mpl_new(ctx, halves->tensor, halves->p.n_in + halves->p.n_out));
+    if (!read_operands(halves, g, op))
         goto out;
-    mpl_half_cut(&h->p, piece_bytes, g, op);
-    MPL_TRY(make_graph(ctx, h, g, op, &fits));
+    mpl_half_cut(&halves->p, piece_bytes, g, op);
+    MPL_TRY(make_graph(ctx, halves, g, op, &fits));
     if (!fits) {
-        mpl_half_whole(&h->p, g, op);
-        MPL_TRY(make_graph(ctx, h, g, op, &fits));
+        mpl_half_whole(&halves->p, g, op);
+        MPL_TRY(make_graph(ctx, halves, g, op, &fits));
     }
     if (!fits)
         goto out;
-    MPL_TRY(place(ctx, h, g, op));
-    MPL_TRY(inner->prepare(dev, h->g, 0, &h->prepared, &workspace, &name));
-    snprintf(h->how, sizeof h->how, "f32 pieces: %s", name);
-    *workspace_bytes = h->bytes + workspace;
-    *how = h->how;
-    *out = h, h = NULL;
+    MPL_TRY(place(ctx, halves, g, op));
+    MPL_TRY(inner->prepare(dev, halves->g, 0, &halves->prepared, &workspace, &name));
+    snprintf(halves->how, sizeof halves->how, "f32 pieces: %s", name);
+    *workspace_bytes = halves->bytes + workspace;
+    *how = halves->how;
+    *out = halves, halves = NULL;
 out:
-    mpl_halves_free(dev, h);
+    mpl_halves_free(dev, halves);
     return st;
 }
 
-void mpl_halves_free(mpl_device *dev, mpl_halves *h)
+void mpl_halves_free(mpl_device *dev, mpl_halves *halves)
 {
-    if (h == NULL)
+    if (halves == NULL)
         return;
-    if (h->prepared != NULL)
-        h->inner->release(dev, h->prepared);
-    mpl_graph_free(dev->ctx, h->g);
-    mpl_free_each(dev->ctx, h->p.operand, h->tensor, h->kept, h);
+    if (halves->prepared != NULL)
+        halves->inner->release(dev, halves->prepared);
+    mpl_graph_free(dev->ctx, halves->g);
+    mpl_free_each(dev->ctx, halves->p.operand, halves->tensor, halves->kept, halves);
 }
 
-uint64_t mpl_halves_packed_bytes(const mpl_halves *h)
+uint64_t mpl_halves_packed_bytes(const mpl_halves *halves)
 {
-    return h->kept_bytes +
-           (h->inner->packed_bytes != NULL ? h->inner->packed_bytes(h->prepared) : 0);
+    return halves->kept_bytes + (halves->inner->packed_bytes != NULL
+                                     ? halves->inner->packed_bytes(halves->prepared)
+                                     : 0);
 }
 
 /* ---- running ---- */
@@ -289,88 +296,91 @@ static void zero(float *row, int64_t from, int64_t to)
 }
 
 /* Entries [first, first + n) of an operand to or from its piece; those outside of it are zero. */
-static void move_piece(mpl_device *dev, const mpl_half_operand *x, void *data, int64_t image,
+static void move_piece(mpl_device *dev, const mpl_half_operand *operand, void *data, int64_t image,
                        int64_t first, int64_t n, float *piece, bool round)
 {
-    int64_t from = most(first, 0), to = least(first + n, x->n);
-    int64_t all = x->outer * x->n * x->inner;
-    rows r = {x->type,
-              (uint16_t *)data + image * all + from * x->inner,
-              piece + (from - first) * x->inner,
-              most(to - from, 0) * x->inner,
-              x->n * x->inner,
-              x->piece * x->inner,
+    int64_t from = most(first, 0), to = least(first + n, operand->n);
+    int64_t all = operand->outer * operand->n * operand->inner;
+    rows r = {operand->type,
+              (uint16_t *)data + image * all + from * operand->inner,
+              piece + (from - first) * operand->inner,
+              most(to - from, 0) * operand->inner,
+              operand->n * operand->inner,
+              operand->piece * operand->inner,
               round};
 
-    for (int64_t o = 0; o < x->outer && !round; o++) {
+    for (int64_t o = 0; o < operand->outer && !round; o++) {
         float *row = piece + o * r.wide_step;
 
-        zero(row, 0, (from - first) * x->inner);
-        zero(row, (most(to, from) - first) * x->inner, r.wide_step);
+        zero(row, 0, (from - first) * operand->inner);
+        zero(row, (most(to, from) - first) * operand->inner, r.wide_step);
     }
     if (r.length > 0)
-        mpl_deal(x->outer * r.length, 1, x->outer * r.length / SHARE, dev->n_threads, convert, &r);
+        mpl_deal(operand->outer * r.length, 1, operand->outer * r.length / SHARE, dev->n_threads,
+                 convert, &r);
 }
 
-static void widen_kept(mpl_halves *h, const mpl_op_call *call)
+static void widen_kept(mpl_halves *halves, const mpl_op_call *call)
 {
-    for (uint32_t k = 0; k < h->p.n_in; k++) {
-        const mpl_half_operand *x = &h->p.operand[k];
+    for (uint32_t k = 0; k < halves->p.n_in; k++) {
+        const mpl_half_operand *operand = &halves->p.operand[k];
 
-        if (x->kept && !x->cut && call->in[k].data != NULL)
-            mpl_half_widen(x->type, h->kept + x->at / sizeof(float), call->in[k].data,
-                           mpl_count(&x->shape));
+        if (operand->kept && !operand->cut && call->in[k].data != NULL)
+            mpl_half_widen(operand->type, halves->kept + operand->at / sizeof(float),
+                           call->in[k].data, mpl_count(&operand->shape));
     }
-    h->is_widened = true;
+    halves->is_widened = true;
 }
 
-static mpl_status run_piece(mpl_device *dev, mpl_halves *h, const mpl_op_call *call, int64_t image,
-                            int64_t from)
+static mpl_status run_piece(mpl_device *dev, mpl_halves *halves, const mpl_op_call *call,
+                            int64_t image, int64_t from)
 {
-    const mpl_half_pieces *p = &h->p;
+    const mpl_half_pieces *pieces = &halves->p;
     bool is_first = image == 0 && from == 0;
-    mpl_op_call inner = {h->g,
+    mpl_op_call inner = {halves->g,
                          0,
-                         p->n_in,
-                         p->n_out,
-                         h->tensor,
-                         h->tensor + p->n_in,
-                         (char *)call->workspace + h->bytes};
+                         pieces->n_in,
+                         pieces->n_out,
+                         halves->tensor,
+                         halves->tensor + pieces->n_in,
+                         (char *)call->workspace + halves->bytes};
 
-    for (uint32_t k = 0; k < p->n_in; k++) {
-        const mpl_half_operand *x = &p->operand[k];
-        float *piece = (float *)(void *)((char *)call->workspace + x->at);
+    for (uint32_t k = 0; k < pieces->n_in; k++) {
+        const mpl_half_operand *operand = &pieces->operand[k];
+        float *piece = (float *)(void *)((char *)call->workspace + operand->at);
 
-        if (x->half && (x->cut || (is_first && !x->kept)) && call->in[k].data != NULL)
-            move_piece(dev, x, call->in[k].data, image, from * x->step - x->low, x->piece, piece,
-                       false);
+        if (operand->half && (operand->cut || (is_first && !operand->kept)) &&
+            call->in[k].data != NULL)
+            move_piece(dev, operand, call->in[k].data, image, from * operand->step - operand->low,
+                       operand->piece, piece, false);
     }
-    MPL_PASS(h->inner->run_op(dev, h->prepared, &inner));
-    for (uint32_t i = 0; i < p->n_out; i++) {
-        const mpl_half_operand *x = &p->operand[p->n_in + i];
-        float *piece = (float *)(void *)((char *)call->workspace + x->at);
+    MPL_PASS(halves->inner->run_op(dev, halves->prepared, &inner));
+    for (uint32_t i = 0; i < pieces->n_out; i++) {
+        const mpl_half_operand *operand = &pieces->operand[pieces->n_in + i];
+        float *piece = (float *)(void *)((char *)call->workspace + operand->at);
 
-        if (x->half && call->out[i].data != NULL)
-            move_piece(dev, x, call->out[i].data, image, from, least(x->piece, x->n - from), piece,
-                       true);
+        if (operand->half && call->out[i].data != NULL)
+            move_piece(dev, operand, call->out[i].data, image, from,
+                       least(operand->piece, operand->n - from), piece, true);
     }
     return MPL_OK;
 }
 
-mpl_status mpl_halves_run(mpl_device *dev, mpl_halves *h, const mpl_op_call *call)
+mpl_status mpl_halves_run(mpl_device *dev, mpl_halves *halves, const mpl_op_call *call)
 {
-    for (uint32_t k = 0; k < h->p.n_in + h->p.n_out; k++) {
-        const mpl_half_operand *x = &h->p.operand[k];
-        void *data = k < h->p.n_in ? call->in[k].data : call->out[k - h->p.n_in].data;
+    for (uint32_t k = 0; k < halves->p.n_in + halves->p.n_out; k++) {
+        const mpl_half_operand *operand = &halves->p.operand[k];
+        void *data = k < halves->p.n_in ? call->in[k].data : call->out[k - halves->p.n_in].data;
 
-        if (data != NULL && x->half)
-            data = x->kept && !x->cut ? (char *)h->kept + x->at : (char *)call->workspace + x->at;
-        h->tensor[k].data = data;
+        if (data != NULL && operand->half)
+            data = operand->kept && !operand->cut ? (char *)halves->kept + operand->at
+                                                  : (char *)call->workspace + operand->at;
+        halves->tensor[k].data = data;
     }
-    if (!h->is_widened)
-        widen_kept(h, call);
-    for (int64_t image = 0; image < h->p.images; image++)
-        for (int64_t from = 0; from < h->p.n; from += h->p.piece)
-            MPL_PASS(run_piece(dev, h, call, image, from));
+    if (!halves->is_widened)
+        widen_kept(halves, call);
+    for (int64_t image = 0; image < halves->p.images; image++)
+        for (int64_t from = 0; from < halves->p.n; from += halves->p.piece)
+            MPL_PASS(run_piece(dev, halves, call, image, from));
     return MPL_OK;
 }

@@ -21,9 +21,9 @@ enum { MPL_HALVES_PIECE = 512 * 1024 }; /* half of a core's cache [byte] */
 mpl_status mpl_halves_new(mpl_device *dev, const mpl_backend *inner, int64_t piece_bytes,
                           const mpl_graph *g, mpl_op op, mpl_halves **out,
                           uint64_t *workspace_bytes, const char **how);
-void mpl_halves_free(mpl_device *dev, mpl_halves *h); /* NULL is allowed */
-mpl_status mpl_halves_run(mpl_device *dev, mpl_halves *h, const mpl_op_call *call);
+void mpl_halves_free(mpl_device *dev, mpl_halves *halves); /* NULL is allowed */
+mpl_status mpl_halves_run(mpl_device *dev, mpl_halves *halves, const mpl_op_call *call);
 /* Bytes of weights kept as f32, and what the inner operation keeps. */
-uint64_t mpl_halves_packed_bytes(const mpl_halves *h);
+uint64_t mpl_halves_packed_bytes(const mpl_halves *halves);
 
 #endif

@@ -9,25 +9,25 @@ mpl_value mpl_half_value(const mpl_graph *g, mpl_op op, uint32_t k)
 }
 
 /* Pieces cut axes [from, to) of operand k, taken as one. */
-static void cut(mpl_half_pieces *p, uint32_t k, uint32_t from, uint32_t to)
+static void cut(mpl_half_pieces *pieces, uint32_t k, uint32_t from, uint32_t to)
 {
-    mpl_half_operand *x = &p->operand[k];
+    mpl_half_operand *operand = &pieces->operand[k];
 
-    x->cut = true;
-    x->axis = to - 1;
-    x->outer = mpl_count_dims(&x->shape, 0, from);
-    x->n = mpl_count_dims(&x->shape, from, to);
-    x->inner = mpl_count_dims(&x->shape, to, x->shape.rank);
+    operand->cut = true;
+    operand->axis = to - 1;
+    operand->outer = mpl_count_dims(&operand->shape, 0, from);
+    operand->n = mpl_count_dims(&operand->shape, from, to);
+    operand->inner = mpl_count_dims(&operand->shape, to, operand->shape.rank);
     for (uint32_t i = from; i + 1 < to; i++)
-        x->shape.dim[i] = 1;
+        operand->shape.dim[i] = 1;
 }
 
 /* The first operand and the results, alike. */
-static void cut_rows(mpl_half_pieces *p, uint32_t from, uint32_t to)
+static void cut_rows(mpl_half_pieces *pieces, uint32_t from, uint32_t to)
 {
-    cut(p, 0, from, to);
-    for (uint32_t i = 0; i < p->n_out; i++)
-        cut(p, p->n_in + i, from, to);
+    cut(pieces, 0, from, to);
+    for (uint32_t i = 0; i < pieces->n_out; i++)
+        cut(pieces, pieces->n_in + i, from, to);
 }
 
 static int64_t first_of(const mpl_graph *g, mpl_op op, mpl_attr_key key, int64_t otherwise)
@@ -38,52 +38,53 @@ static int64_t first_of(const mpl_graph *g, mpl_op op, mpl_attr_key key, int64_t
 }
 
 /* Images one by one, and rows of them: operands up to x, whose window reaches over rows nearby. */
-static void cut_windows(mpl_half_pieces *p, const mpl_graph *g, mpl_op op, uint32_t x)
+static void cut_windows(mpl_half_pieces *pieces, const mpl_graph *g, mpl_op op, uint32_t x)
 {
-    mpl_half_operand *in = &p->operand[x];
+    mpl_half_operand *in = &pieces->operand[x];
 
-    p->images = in->shape.dim[0];
+    pieces->images = in->shape.dim[0];
     for (uint32_t k = 0; k <= x; k++)
-        cut(p, k, 2, 3);
-    cut(p, p->n_in, 2, 3);
+        cut(pieces, k, 2, 3);
+    cut(pieces, pieces->n_in, 2, 3);
     in->step = first_of(g, op, MPL_ATTR_strides, 1);
     in->low = first_of(g, op, MPL_ATTR_pads, 0);
-    in->window = (p->operand[x + 1].shape.dim[2] - 1) * first_of(g, op, MPL_ATTR_dilations, 1) + 1;
-    for (uint32_t k = 0; k <= p->n_in; k++)
-        if (p->operand[k].cut) {
-            p->operand[k].outer /= p->images;
-            p->operand[k].shape.dim[0] = 1;
+    in->window =
+        (pieces->operand[x + 1].shape.dim[2] - 1) * first_of(g, op, MPL_ATTR_dilations, 1) + 1;
+    for (uint32_t k = 0; k <= pieces->n_in; k++)
+        if (pieces->operand[k].cut) {
+            pieces->operand[k].outer /= pieces->images;
+            pieces->operand[k].shape.dim[0] = 1;
         }
 }
 
 /* Rows of the first matrix, or one product of two batches after the other. */
-static void cut_matmul(mpl_half_pieces *p)
+static void cut_matmul(mpl_half_pieces *pieces)
 {
-    const mpl_shape *a = &p->operand[0].shape, *b = &p->operand[1].shape;
-    uint32_t rank = a->rank;
+    const mpl_shape *shape = &pieces->operand[0].shape, *b = &pieces->operand[1].shape;
+    uint32_t rank = shape->rank;
     bool alike = rank == b->rank && rank > 2;
 
     for (uint32_t i = 0; alike && i + 2 < rank; i++)
-        alike = a->dim[i] == b->dim[i];
+        alike = shape->dim[i] == b->dim[i];
     for (uint32_t k = 0; alike && k < 3; k++)
-        cut(p, k, 0, rank - 2);
+        cut(pieces, k, 0, rank - 2);
     if (!alike && rank >= 2 && b->rank == 2)
-        cut_rows(p, 0, rank - 1);
+        cut_rows(pieces, 0, rank - 1);
 }
 
-static void cut_gemm(mpl_half_pieces *p, const mpl_graph *g, mpl_op op, uint32_t first)
+static void cut_gemm(mpl_half_pieces *pieces, const mpl_graph *g, mpl_op op, uint32_t first)
 {
     uint32_t rows = mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0;
-    uint32_t to = p->operand[p->n_in].shape.rank - 1;
-    int64_t n = p->operand[p->n_in].shape.dim[0];
-    const mpl_shape *c = p->n_in > first + 2 ? &p->operand[first + 2].shape : NULL;
+    uint32_t to = pieces->operand[pieces->n_in].shape.rank - 1;
+    int64_t n = pieces->operand[pieces->n_in].shape.dim[0];
+    const mpl_shape *shape = pieces->n_in > first + 2 ? &pieces->operand[first + 2].shape : NULL;
 
     for (uint32_t k = 0; k < first; k++)
-        cut(p, k, 0, to);
-    cut(p, first, rows, rows + to);
-    if (c != NULL && c->rank == 2 && c->dim[0] == n && n > 1)
-        cut(p, first + 2, 0, 1);
-    cut(p, p->n_in, 0, to);
+        cut(pieces, k, 0, to);
+    cut(pieces, first, rows, rows + to);
+    if (shape != NULL && shape->rank == 2 && shape->dim[0] == n && n > 1)
+        cut(pieces, first + 2, 0, 1);
+    cut(pieces, pieces->n_in, 0, to);
 }
 
 enum { APART, REPEATED, ALIKE };
@@ -102,25 +103,25 @@ static int relation(const mpl_shape *s, const mpl_shape *y, uint32_t to)
 }
 
 /* Element by element: as many leading axes of the result as possible. */
-static void cut_elements(mpl_half_pieces *p)
+static void cut_elements(mpl_half_pieces *pieces)
 {
-    const mpl_shape y = p->operand[p->n_in].shape;
+    const mpl_shape y = pieces->operand[pieces->n_in].shape;
     uint32_t to = y.rank;
     bool fits = false;
 
     while (to > 0 && !fits) {
         fits = true;
-        for (uint32_t k = 0; k < p->n_in; k++)
-            fits = fits && relation(&p->operand[k].shape, &y, to) != APART;
+        for (uint32_t k = 0; k < pieces->n_in; k++)
+            fits = fits && relation(&pieces->operand[k].shape, &y, to) != APART;
         to -= !fits;
     }
-    for (uint32_t k = 0; k <= p->n_in && to > 0; k++)
-        if (k == p->n_in || relation(&p->operand[k].shape, &y, to) == ALIKE)
-            cut(p, k, 0, to);
+    for (uint32_t k = 0; k <= pieces->n_in && to > 0; k++)
+        if (k == pieces->n_in || relation(&pieces->operand[k].shape, &y, to) == ALIKE)
+            cut(pieces, k, 0, to);
 }
 
 /* How an operator is cut depends on which inputs an element needs. Other operators stay whole. */
-static void cut_operands(mpl_half_pieces *p, const mpl_graph *g, mpl_op op)
+static void cut_operands(mpl_half_pieces *pieces, const mpl_graph *g, mpl_op op)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, -1);
@@ -128,43 +129,43 @@ static void cut_operands(mpl_half_pieces *p, const mpl_graph *g, mpl_op op)
     switch (kind) {
     case MPL_OP_conv:
     case MPL_OP_conv_act:
-        cut_windows(p, g, op, 0);
+        cut_windows(pieces, g, op, 0);
         break;
     case MPL_OP_conv_sum:
-        cut_windows(p, g, op, 1);
+        cut_windows(pieces, g, op, 1);
         break;
     case MPL_OP_max_pool:
     case MPL_OP_avg_pool:
     case MPL_OP_global_max_pool:
     case MPL_OP_global_avg_pool:
-        cut_rows(p, 0, 2);
+        cut_rows(pieces, 0, 2);
         break;
     case MPL_OP_batch_norm:
-        cut_rows(p, 1, 2);
-        for (uint32_t k = 1; k < p->n_in; k++)
-            cut(p, k, 0, 1);
+        cut_rows(pieces, 1, 2);
+        for (uint32_t k = 1; k < pieces->n_in; k++)
+            cut(pieces, k, 0, 1);
         break;
     case MPL_OP_softmax:
     case MPL_OP_log_softmax:
     case MPL_OP_layer_norm:
     case MPL_OP_rms_norm:
-        axis += axis < 0 ? p->operand[0].shape.rank : 0;
+        axis += axis < 0 ? pieces->operand[0].shape.rank : 0;
         if (axis > 0)
-            cut_rows(p, 0, (uint32_t)axis);
+            cut_rows(pieces, 0, (uint32_t)axis);
         break;
     case MPL_OP_matmul:
-        cut_matmul(p);
+        cut_matmul(pieces);
         break;
     case MPL_OP_gemm:
     case MPL_OP_gemm_act:
-        cut_gemm(p, g, op, 0);
+        cut_gemm(pieces, g, op, 0);
         break;
     case MPL_OP_gemm_sum:
-        cut_gemm(p, g, op, 1);
+        cut_gemm(pieces, g, op, 1);
         break;
     default:
         if ((mpl_op_table[kind].traits & MPL_ELEMENTWISE) != 0 || kind == MPL_OP_sum)
-            cut_elements(p);
+            cut_elements(pieces);
     }
 }
 
@@ -174,11 +175,11 @@ static int64_t fit_piece(const mpl_half_pieces *p, int64_t piece_bytes)
     int64_t each = 0, once = 0, n, pieces;
 
     for (uint32_t k = 0; k < p->n_in + p->n_out; k++) {
-        const mpl_half_operand *x = &p->operand[k];
-        int64_t entry = x->outer * x->inner * (int64_t)sizeof(float);
+        const mpl_half_operand *operand = &p->operand[k];
+        int64_t entry = operand->outer * operand->inner * (int64_t)sizeof(float);
 
-        if (x->cut)
-            each += x->step * entry, once += (x->window - x->step) * entry;
+        if (operand->cut)
+            each += operand->step * entry, once += (operand->window - operand->step) * entry;
     }
     n = (piece_bytes - once) / (each > 0 ? each : 1);
     n = n < 1 ? 1 : n > p->n ? p->n : n;
@@ -186,42 +187,44 @@ static int64_t fit_piece(const mpl_half_pieces *p, int64_t piece_bytes)
     return (p->n + pieces - 1) / pieces;
 }
 
-void mpl_half_whole(mpl_half_pieces *p, const mpl_graph *g, mpl_op op)
+void mpl_half_whole(mpl_half_pieces *pieces, const mpl_graph *g, mpl_op op)
 {
-    p->images = p->n = p->piece = 1;
-    for (uint32_t k = 0; k < p->n_in + p->n_out; k++) {
+    pieces->images = pieces->n = pieces->piece = 1;
+    for (uint32_t k = 0; k < pieces->n_in + pieces->n_out; k++) {
         mpl_value v = mpl_half_value(g, op, k);
-        mpl_half_operand *x = &p->operand[k];
+        mpl_half_operand *operand = &pieces->operand[k];
 
         if (v == MPL_NONE)
             continue;
-        x->shape = g->value_shape[v];
-        x->cut = false;
-        x->outer = x->n = x->piece = x->step = x->window = 1, x->low = 0;
-        x->inner = mpl_count(&x->shape);
+        operand->shape = g->value_shape[v];
+        operand->cut = false;
+        operand->outer = operand->n = operand->piece = operand->step = operand->window = 1,
+        operand->low = 0;
+        operand->inner = mpl_count(&operand->shape);
     }
 }
 
-void mpl_half_cut(mpl_half_pieces *p, int64_t piece_bytes, const mpl_graph *g, mpl_op op)
+void mpl_half_cut(mpl_half_pieces *pieces, int64_t piece_bytes, const mpl_graph *g, mpl_op op)
 {
-    bool all = p->n_out == 1;
+    bool all = pieces->n_out == 1;
 
-    mpl_half_whole(p, g, op);
-    for (uint32_t k = 0; k < p->n_in + p->n_out; k++)
-        all = all && (k == p->n_in || mpl_half_value(g, op, k) == MPL_NONE || p->operand[k].half);
-    if (!all || !p->operand[p->n_in].half)
+    mpl_half_whole(pieces, g, op);
+    for (uint32_t k = 0; k < pieces->n_in + pieces->n_out; k++)
+        all = all && (k == pieces->n_in || mpl_half_value(g, op, k) == MPL_NONE ||
+                      pieces->operand[k].half);
+    if (!all || !pieces->operand[pieces->n_in].half)
         return;
-    cut_operands(p, g, op);
-    if (!p->operand[p->n_in].cut)
+    cut_operands(pieces, g, op);
+    if (!pieces->operand[pieces->n_in].cut)
         return;
-    p->n = p->operand[p->n_in].n;
-    p->piece = fit_piece(p, piece_bytes);
-    for (uint32_t k = 0; k < p->n_in + p->n_out; k++) {
-        mpl_half_operand *x = &p->operand[k];
+    pieces->n = pieces->operand[pieces->n_in].n;
+    pieces->piece = fit_piece(pieces, piece_bytes);
+    for (uint32_t k = 0; k < pieces->n_in + pieces->n_out; k++) {
+        mpl_half_operand *operand = &pieces->operand[k];
 
-        if (x->cut) {
-            x->piece = (p->piece - 1) * x->step + x->window;
-            x->shape.dim[x->axis] = x->piece;
+        if (operand->cut) {
+            operand->piece = (pieces->piece - 1) * operand->step + operand->window;
+            operand->shape.dim[operand->axis] = operand->piece;
         }
     }
 }

@@ -28,9 +28,9 @@ typedef struct mpl_half_pieces {
 /* Operand k, inputs first; MPL_NONE: left out. */
 mpl_value mpl_half_value(const mpl_graph *g, mpl_op op, uint32_t k);
 /* Decides what pieces cut; operand[] has type, half, kept and shape. */
-void mpl_half_cut(mpl_half_pieces *p, int64_t piece_bytes, const mpl_graph *g, mpl_op op);
+void mpl_half_cut(mpl_half_pieces *pieces, int64_t piece_bytes, const mpl_graph *g, mpl_op op);
 /* Undoes it: one piece, the whole. */
-void mpl_half_whole(mpl_half_pieces *p, const mpl_graph *g, mpl_op op);
+void mpl_half_whole(mpl_half_pieces *pieces, const mpl_graph *g, mpl_op op);
 
 /* n elements of a half to f32, exactly; and back, each rounded to nearest, ties to even. */
 void mpl_half_widen(mpl_type type, float *to, const uint16_t *from, int64_t n);

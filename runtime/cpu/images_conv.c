@@ -32,33 +32,34 @@ typedef struct corner {
     int64_t row, column;
 } corner;
 
-INLINE corner corner_of(const mpl_image_window *w, const float *x, int64_t pixel)
+INLINE corner corner_of(const mpl_image_window *window, const float *x, int64_t pixel)
 {
-    int64_t plane = w->out_high * w->out_wide, at = pixel % plane;
+    int64_t plane = window->out_high * window->out_wide, at = pixel % plane;
 
-    return (corner){x + pixel / plane * w->x_image, at / w->out_wide * w->stride[0] - w->pad[0],
-                    at % w->out_wide * w->stride[1] - w->pad[1]};
+    return (corner){x + pixel / plane * window->x_image,
+                    at / window->out_wide * window->stride[0] - window->pad[0],
+                    at % window->out_wide * window->stride[1] - window->pad[1]};
 }
 
 INLINE const float *pixel_at(const mpl_image_part *t, corner c, int64_t i, int64_t k)
 {
-    const mpl_image_window *w = t->window;
-    int64_t row = c.row + i * w->dilation[0], column = c.column + k * w->dilation[1];
+    const mpl_image_window *window = t->window;
+    int64_t row = c.row + i * window->dilation[0], column = c.column + k * window->dilation[1];
 
-    if (row < 0 || row >= w->high || column < 0 || column >= w->wide)
+    if (row < 0 || row >= window->high || column < 0 || column >= window->wide)
         return t->nothing;
-    return c.image + (row * w->wide + column) * w->x_pitch;
+    return c.image + (row * window->wide + column) * window->x_pitch;
 }
 
 /* Adds what is added to the sums, and stores them. */
 AVX512 ONCE void finish(const tile *t, int64_t pixel, int v, __m512 sum)
 {
     const mpl_image_part *of = t->of;
-    const mpl_image_window *w = of->window;
-    int64_t channel = t->channel + v * LANES, left = w->out_channels - channel;
+    const mpl_image_window *window = of->window;
+    int64_t channel = t->channel + v * LANES, left = window->out_channels - channel;
     const float *bias = of->bias != NULL ? of->bias + channel : NULL;
-    const float *added = of->sum != NULL ? of->sum + pixel * w->sum_pitch + channel : NULL;
-    float *y = of->y + pixel * w->y_pitch + channel, part[3][LANES];
+    const float *added = of->sum != NULL ? of->sum + pixel * window->sum_pitch + channel : NULL;
+    float *y = of->y + pixel * window->y_pitch + channel, part[3][LANES];
     size_t bytes = sizeof(float) * (size_t)(left < LANES ? left : LANES);
 
     if (left <= 0)
@@ -85,33 +86,33 @@ AVX512 ONCE void finish(const tile *t, int64_t pixel, int v, __m512 sum)
 AVX512 INLINE void add_tile(const tile *t, const int n_v, const int n_p)
 {
     const mpl_image_part *of = t->of;
-    const mpl_image_window *w = of->window;
+    const mpl_image_window *window = of->window;
     const float *filter = t->filter, *x[PIXELS];
     __m512 sum[PIXELS][VECTORS], f[VECTORS];
     corner from[PIXELS];
 
     UNROLL for (int p = 0; p < n_p; p++)
     {
-        from[p] = corner_of(w, of->x, t->from + p);
+        from[p] = corner_of(window, of->x, t->from + p);
         UNROLL for (int v = 0; v < n_v; v++) sum[p][v] = _mm512_setzero_ps();
     }
-    for (int64_t i = 0; i < w->kernel[0] * w->kernel[1]; i++) {
+    for (int64_t i = 0; i < window->kernel[0] * window->kernel[1]; i++) {
         bool any = false;
 
         UNROLL for (int p = 0; p < n_p; p++)
         {
-            x[p] = pixel_at(of, from[p], i / w->kernel[1], i % w->kernel[1]);
+            x[p] = pixel_at(of, from[p], i / window->kernel[1], i % window->kernel[1]);
             any = any || x[p] != of->nothing;
         }
         if (!any) { /* pads alone, as those of large dilations */
-            filter += n_v * LANES * w->channels;
+            filter += n_v * LANES * window->channels;
             continue;
         }
-        for (int64_t c = 0; c < w->channels; c++, filter += n_v * LANES) {
+        for (int64_t c = 0; c < window->channels; c++, filter += n_v * LANES) {
             UNROLL for (int v = 0; v < n_v; v++) f[v] = _mm512_loadu_ps(filter + v * LANES);
             UNROLL for (int p = 0; p < n_p; p++)
             {
-                __m512 e = _mm512_set1_ps(x[p][c * w->x_apart]);
+                __m512 e = _mm512_set1_ps(x[p][c * window->x_apart]);
 
                 UNROLL for (int v = 0; v < n_v; v++) sum[p][v] =
                     _mm512_fmadd_ps(e, f[v], sum[p][v]);
@@ -138,9 +139,9 @@ EACH(MAKE)
 static void (*const kernel[VECTORS + 1][PIXELS + 1])(const tile *t) = {EACH(ENTER)};
 static const int64_t most_pixels[VECTORS + 1] = {0, 12, 12, 8, 6};
 
-static bool fits(const mpl_image_window *w)
+static bool fits(const mpl_image_window *window)
 {
-    return mpl_chain_widest() == MPL_CHAIN_AVX512 && w->groups == 1;
+    return mpl_chain_widest() == MPL_CHAIN_AVX512 && window->groups == 1;
 }
 
 /* Number of vectors in the tile that begins with vector `at`, of n. */
@@ -153,33 +154,34 @@ static int64_t vectors_at(int64_t at, int64_t n)
     return left < VECTORS ? left : VECTORS;
 }
 
-static int64_t n_vectors(const mpl_image_window *w)
+static int64_t n_vectors(const mpl_image_window *window)
 {
-    return (w->out_channels + LANES - 1) / LANES;
+    return (window->out_channels + LANES - 1) / LANES;
 }
 
 /* Filter elements of a result. */
-static int64_t n_terms(const mpl_image_window *w)
+static int64_t n_terms(const mpl_image_window *window)
 {
-    return w->channels * w->kernel[0] * w->kernel[1];
+    return window->channels * window->kernel[0] * window->kernel[1];
 }
 
-static uint64_t n_packed(const mpl_image_window *w)
+static uint64_t n_packed(const mpl_image_window *window)
 {
-    return (uint64_t)(n_vectors(w) * LANES * n_terms(w));
+    return (uint64_t)(n_vectors(window) * LANES * n_terms(window));
 }
 
 /* As tiles read them: result channels are innermost. */
-static void pack(const mpl_image_window *w, const float *filter, float *to)
+static void pack(const mpl_image_window *window, const float *filter, float *to)
 {
-    int64_t taps = w->kernel[0] * w->kernel[1];
+    int64_t taps = window->kernel[0] * window->kernel[1];
 
-    for (int64_t at = 0, n; at < n_vectors(w); at += n) {
-        n = vectors_at(at, n_vectors(w));
-        for (int64_t i = 0; i < n_terms(w); i++)
+    for (int64_t at = 0, n; at < n_vectors(window); at += n) {
+        n = vectors_at(at, n_vectors(window));
+        for (int64_t i = 0; i < n_terms(window); i++)
             for (int64_t k = at * LANES; k < (at + n) * LANES; k++)
-                *to++ = k < w->out_channels
-                            ? filter[(k * w->channels + i % w->channels) * taps + i / w->channels]
+                *to++ = k < window->out_channels
+                            ? filter[(k * window->channels + i % window->channels) * taps +
+                                     i / window->channels]
                             : 0;
     }
 }
@@ -206,9 +208,9 @@ static void run(const mpl_image_part *of)
 const mpl_image_conv mpl_image_conv_tiles = {
     .how = "images:avx512", .fits = fits, .n_packed = n_packed, .pack = pack, .run = run};
 #else
-static bool fits(const mpl_image_window *w)
+static bool fits(const mpl_image_window *window)
 {
-    return (void)w, false;
+    return (void)window, false;
 }
 
 const mpl_image_conv mpl_image_conv_tiles = {.how = "none", .fits = fits};

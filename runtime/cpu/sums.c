@@ -17,30 +17,30 @@ static scaling scaling_of(const mpl_op_call *call, int64_t row, int64_t channel)
                      mpl_q_at(call, Q_BIAS, channel, 0), mpl_q_at(call, Q_Y_ZERO, row, 0)};
 }
 
-static void put_sum(const mpl_sums *s, int64_t to, int32_t sum, const scaling *by)
+static void put_sum(const mpl_sums *sums, int64_t to, int32_t sum, const scaling *by)
 {
-    mpl_type type = s->call->out[0].type;
-    void *out = s->call->out[0].data;
+    mpl_type type = sums->call->out[0].type;
+    void *out = sums->call->out[0].data;
 
     if (type == MPL_TYPE_i32)
         ((int32_t *)out)[to] = (int32_t)(uint32_t)((int64_t)sum + (int64_t)by->bias);
-    else if (s->how.whole)
-        mpl_requant_put(&s->how, out, to, (float)((double)sum + by->bias) * by->scale, by->zero);
+    else if (sums->how.whole)
+        mpl_requant_put(&sums->how, out, to, (float)((double)sum + by->bias) * by->scale, by->zero);
     else
         mpl_put(type, out, to, (double)((float)sum * by->scale) + by->bias);
 }
 
-static void put_slowly(const mpl_sums *s, int64_t channel, int64_t n_channels, const int32_t *sum,
-                       int64_t apart, int64_t image, int64_t from, int64_t n)
+static void put_slowly(const mpl_sums *sums, int64_t channel, int64_t n_channels,
+                       const int32_t *sum, int64_t apart, int64_t image, int64_t from, int64_t n)
 {
-    const mpl_shape *y = &s->call->out[0].shape;
-    bool rows = s->call->graph->op_kind[s->call->op] == MPL_OP_qmatmul;
+    const mpl_shape *shape = &sums->call->out[0].shape;
+    bool rows = sums->call->graph->op_kind[sums->call->op] == MPL_OP_qmatmul;
 
     for (int64_t i = from; i < from + n; i++)
         for (int64_t c = channel; c < channel + n_channels; c++) {
-            scaling by = scaling_of(s->call, rows ? i % y->dim[y->rank - 2] : 0, c);
+            scaling by = scaling_of(sums->call, rows ? i % shape->dim[shape->rank - 2] : 0, c);
 
-            put_sum(s, image + (s->turned ? c * s->pixels + i : i * s->channels + c),
+            put_sum(sums, image + (sums->turned ? c * sums->pixels + i : i * sums->channels + c),
                     sum[(i - from) * apart + c - channel], &by);
         }
 }
@@ -77,18 +77,19 @@ mpl_sums mpl_sums_of(const mpl_op_call *call, int64_t pixels, int64_t channels, 
     return s;
 }
 
-void mpl_sums_scales_get(const mpl_sums *s, int64_t channel, int64_t n, mpl_sums_scales *t)
+void mpl_sums_scales_get(const mpl_sums *sums, int64_t channel, int64_t n, mpl_sums_scales *scales)
 {
-    float scale = s->x_scale * s->w_scale / s->y_scale;
-    bool all_the_same = !s->many_scales && !s->has_bias;
-    int64_t known = all_the_same ? t->n : 0;
+    float scale = sums->x_scale * sums->w_scale / sums->y_scale;
+    bool all_the_same = !sums->many_scales && !sums->has_bias;
+    int64_t known = all_the_same ? scales->n : 0;
 
-    t->channel = channel, t->n = n;
+    scales->channel = channel, scales->n = n;
     for (int64_t c = known; c < n; c++)
-        t->scale[c] = scale, t->bias[c] = 0;
+        scales->scale[c] = scale, scales->bias[c] = 0;
     for (int64_t c = 0; c < n && !all_the_same; c++) {
-        t->scale[c] = s->x_scale * (float)mpl_q_at(s->call, Q_W_SCALE, channel + c, 1) / s->y_scale;
-        t->bias[c] = mpl_q_at(s->call, Q_BIAS, channel + c, 0);
+        scales->scale[c] =
+            sums->x_scale * (float)mpl_q_at(sums->call, Q_W_SCALE, channel + c, 1) / sums->y_scale;
+        scales->bias[c] = mpl_q_at(sums->call, Q_BIAS, channel + c, 0);
     }
 }
 
@@ -98,35 +99,36 @@ static void add_bias(int32_t *to, const int32_t *sum, const double *bias, int64_
         to[c] = (int32_t)((uint32_t)sum[c] + (uint32_t)(int64_t)bias[c]);
 }
 
-void mpl_sums_put(const mpl_sums *s, const mpl_sums_scales *by, const int32_t *sum, int64_t apart,
-                  int64_t image, int64_t from, int64_t n)
+void mpl_sums_put(const mpl_sums *sums, const mpl_sums_scales *by, const int32_t *sum,
+                  int64_t apart, int64_t image, int64_t from, int64_t n)
 {
     const mpl_byte_loops *loops = mpl_byte_loops_here();
-    mpl_type type = s->call->out[0].type;
+    mpl_type type = sums->call->out[0].type;
     uint64_t size = type == MPL_TYPE_f32 || type == MPL_TYPE_i32 ? 4 : 1;
     int32_t tile[MPL_SUMS_TILE * MPL_SUMS_TILE];
-    char *out = s->call->out[0].data;
+    char *out = sums->call->out[0].data;
 
-    if (!s->even) {
-        put_slowly(s, by->channel, by->n, sum, apart, image, from, n);
+    if (!sums->even) {
+        put_slowly(sums, by->channel, by->n, sum, apart, image, from, n);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = s->turned ? i * MPL_SUMS_TILE : image + (from + i) * s->channels + by->channel;
-        void *to = (s->turned ? (char *)tile : out) + (uint64_t)at * size;
+        int64_t at =
+            sums->turned ? i * MPL_SUMS_TILE : image + (from + i) * sums->channels + by->channel;
+        void *to = (sums->turned ? (char *)tile : out) + (uint64_t)at * size;
 
         if (type == MPL_TYPE_f32)
             loops->sums_to_floats(to, sum + i * apart, by->bias, by->scale, by->n);
         else if (type == MPL_TYPE_i32)
             add_bias(to, sum + i * apart, by->bias, by->n);
         else
-            loops->sums_to_bytes(to, sum + i * apart, by->bias, by->scale, &s->range, by->n);
+            loops->sums_to_bytes(to, sum + i * apart, by->bias, by->scale, &sums->range, by->n);
     }
-    if (!s->turned)
+    if (!sums->turned)
         return;
-    out += (uint64_t)(image + by->channel * s->pixels + from) * size;
+    out += (uint64_t)(image + by->channel * sums->pixels + from) * size;
     if (size == 1)
-        mpl_turn_bytes((uint8_t *)tile, MPL_SUMS_TILE, (uint8_t *)out, s->pixels, n, by->n);
+        mpl_turn_bytes((uint8_t *)tile, MPL_SUMS_TILE, (uint8_t *)out, sums->pixels, n, by->n);
     else
-        mpl_turn_words(tile, MPL_SUMS_TILE, (int32_t *)(void *)out, s->pixels, n, by->n);
+        mpl_turn_words(tile, MPL_SUMS_TILE, (int32_t *)(void *)out, sums->pixels, n, by->n);
 }

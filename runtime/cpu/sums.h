@@ -29,10 +29,10 @@ typedef struct mpl_sums_scales {
 
 mpl_sums mpl_sums_of(const mpl_op_call *call, int64_t pixels, int64_t channels, bool turned);
 /* Of channels [channel, channel + n). *t: of other channels before, or with n 0. */
-void mpl_sums_scales_get(const mpl_sums *s, int64_t channel, int64_t n, mpl_sums_scales *t);
+void mpl_sums_scales_get(const mpl_sums *sums, int64_t channel, int64_t n, mpl_sums_scales *scales);
 /* Stores the sums of those channels for pixels [from, from + n), whose rows begin `apart` elements
  * after each other. image: first element of the image or product in the output. */
-void mpl_sums_put(const mpl_sums *s, const mpl_sums_scales *scales, const int32_t *sum,
+void mpl_sums_put(const mpl_sums *sums, const mpl_sums_scales *scales, const int32_t *sum,
                   int64_t apart, int64_t image, int64_t from, int64_t n);
 
 static inline int64_t mpl_least(int64_t a, int64_t b)

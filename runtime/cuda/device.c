@@ -343,53 +343,54 @@ static void facts(mpl_device *dev, mpl_device_facts *out)
 
 /* ---- operations ---- */
 
-static void release(mpl_device *dev, mpl_prepared *p)
+static void release(mpl_device *dev, mpl_prepared *prepared)
 {
-    if (p == NULL)
+    if (prepared == NULL)
         return;
-    if (p->dnn != NULL)
-        dev->api->dnn_release(dev->ctx, dev->driver, p->dnn);
-    mpl_cuda_host_free(dev->ctx, dev->api, dev->driver, p->host);
-    mpl_free_each(dev->ctx, p->part, p->kernel, p);
+    if (prepared->dnn != NULL)
+        dev->api->dnn_release(dev->ctx, dev->driver, prepared->dnn);
+    mpl_cuda_host_free(dev->ctx, dev->api, dev->driver, prepared->host);
+    mpl_free_each(dev->ctx, prepared->part, prepared->kernel, prepared);
 }
 
 static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_prepared **out,
                           uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
-    mpl_prepared *p = NULL;
+    mpl_prepared *prepared = NULL;
     const char *name =
         (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0 ? MPL_HOW_COPY : "kernel";
     mpl_cuda_choice choice = dev->choice;
 
     choice.workspace_limit = mpl_min_u64(choice.workspace_limit, dev->workspace_limit);
-    MPL_TRY(mpl_new(dev->ctx, p, 1));
-    MPL_TRY(dev->api->dnn_prepare(dev->ctx, dev->driver, g, op, &choice, &p->dnn,
-                                  &p->workspace_bytes, &name));
-    if (p->dnn == NULL) {
-        MPL_TRY(mpl_cuda_describe(dev->ctx, g, op, &p->part, &p->n_parts));
-        MPL_TRY(mpl_new(dev->ctx, p->kernel, p->n_parts));
+    MPL_TRY(mpl_new(dev->ctx, prepared, 1));
+    MPL_TRY(dev->api->dnn_prepare(dev->ctx, dev->driver, g, op, &choice, &prepared->dnn,
+                                  &prepared->workspace_bytes, &name));
+    if (prepared->dnn == NULL) {
+        MPL_TRY(mpl_cuda_describe(dev->ctx, g, op, &prepared->part, &prepared->n_parts));
+        MPL_TRY(mpl_new(dev->ctx, prepared->kernel, prepared->n_parts));
     }
-    if (p->dnn == NULL && p->part == NULL) {
+    if (prepared->dnn == NULL && prepared->part == NULL) {
         name = MPL_HOW_LOOPS;
         MPL_TRY(mpl_cuda_host_new(dev->ctx, dev->api, dev->driver, g, op, &dev->host_failure,
-                                  &p->host));
+                                  &prepared->host));
     }
-    for (uint32_t i = 0; i < p->n_parts; i++) {
-        dev->flag_in_use |= p->part[i].checks;
-        p->workspace_bytes = mpl_max_u64(p->workspace_bytes, p->part[i].workspace_bytes);
+    for (uint32_t i = 0; i < prepared->n_parts; i++) {
+        dev->flag_in_use |= prepared->part[i].checks;
+        prepared->workspace_bytes =
+            mpl_max_u64(prepared->workspace_bytes, prepared->part[i].workspace_bytes);
     }
-    if (p->workspace_bytes > dev->workspace_limit)
+    if (prepared->workspace_bytes > dev->workspace_limit)
         MPL_FAIL(dev->ctx, MPL_EUNAVAIL,
                  "graph '%s': operation '%s' needs %" PRIu64 " bytes of workspace on cuda; %" PRIu64
                  " are allowed",
-                 g->name, g->op_name[op], p->workspace_bytes, dev->workspace_limit);
-    *workspace_bytes = p->workspace_bytes;
+                 g->name, g->op_name[op], prepared->workspace_bytes, dev->workspace_limit);
+    *workspace_bytes = prepared->workspace_bytes;
     if (how != NULL)
         *how = name;
-    *out = p, p = NULL;
+    *out = prepared, prepared = NULL;
 out:
-    release(dev, p);
+    release(dev, prepared);
     return st;
 }
 
@@ -400,40 +401,43 @@ static void limit_workspace(mpl_device *dev, uint64_t bytes)
 
 /* Fills in a launch with the operands of this call. */
 static void fill_in(mpl_device *dev, const mpl_cuda_part *part, const mpl_op_call *call,
-                    mpl_cuda_kernel *k)
+                    mpl_cuda_kernel *kernel)
 {
-    *k = part->kernel;
-    k->flag = dev->flag;
-    k->work = call->workspace;
+    *kernel = part->kernel;
+    kernel->flag = dev->flag;
+    kernel->work = call->workspace;
     for (uint32_t i = 0; i < MPL_CUDA_MAX_IN; i++)
-        k->in[i] = part->in[i] == MPL_NONE             ? NULL
-                   : part->in[i] == MPL_CUDA_WORKSPACE ? call->workspace
-                                                       : call->in[part->in[i]].data;
-    if (k->in[0] != NULL)
-        k->in[0] = (const char *)k->in[0] + part->in_byte;
+        kernel->in[i] = part->in[i] == MPL_NONE             ? NULL
+                        : part->in[i] == MPL_CUDA_WORKSPACE ? call->workspace
+                                                            : call->in[part->in[i]].data;
+    if (kernel->in[0] != NULL)
+        kernel->in[0] = (const char *)kernel->in[0] + part->in_byte;
     for (uint32_t i = 0; i < MPL_CUDA_MAX_OUT && i < call->n_out && part->all_outputs; i++)
-        k->out[i] = call->out[i].data;
+        kernel->out[i] = call->out[i].data;
     if (part->out == MPL_CUDA_WORKSPACE)
-        k->out[0] = call->workspace;
+        kernel->out[0] = call->workspace;
     else if (!part->all_outputs)
-        k->out[0] = (char *)call->out[part->out].data + part->out_byte;
+        kernel->out[0] = (char *)call->out[part->out].data + part->out_byte;
 }
 
-static mpl_status put_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call, void *stream)
+static mpl_status put_op(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call,
+                         void *stream)
 {
-    mpl_cuda_work work = {call, p->workspace_bytes, p->n_parts, p->kernel, p->dnn};
+    mpl_cuda_work work = {call, prepared->workspace_bytes, prepared->n_parts, prepared->kernel,
+                          prepared->dnn};
     int code;
 
-    for (uint32_t i = 0; i < p->n_parts; i++)
-        fill_in(dev, &p->part[i], call, &p->kernel[i]);
-    code = p->host != NULL ? mpl_cuda_host_put(dev->api, dev->driver, p->host, call, stream)
-                           : dev->api->run(dev->driver, &work, stream);
+    for (uint32_t i = 0; i < prepared->n_parts; i++)
+        fill_in(dev, &prepared->part[i], call, &prepared->kernel[i]);
+    code = prepared->host != NULL
+               ? mpl_cuda_host_put(dev->api, dev->driver, prepared->host, call, stream)
+               : dev->api->run(dev->driver, &work, stream);
     return check(dev, code, "running", call->graph->op_name[call->op]);
 }
 
-static mpl_status run_op(mpl_device *dev, mpl_prepared *p, const mpl_op_call *call)
+static mpl_status run_op(mpl_device *dev, mpl_prepared *prepared, const mpl_op_call *call)
 {
-    return put_op(dev, p, call, dev->stream[0]);
+    return put_op(dev, prepared, call, dev->stream[0]);
 }
 
 /* Fails if an index was out of range, or a host operation failed, since the last call. */
@@ -468,73 +472,74 @@ static mpl_status wait(mpl_device *dev)
 
 /* ---- whole runs ---- */
 
-static void *event_start(const mpl_sequence *s)
+static void *event_start(const mpl_sequence *sequence)
 {
-    return s->event[s->streams->n_events];
+    return sequence->event[sequence->streams->n_events];
 }
 
-static void *event_last(const mpl_sequence *s, uint32_t stream)
+static void *event_last(const mpl_sequence *sequence, uint32_t stream)
 {
-    return s->event[s->streams->n_events + stream];
+    return sequence->event[sequence->streams->n_events + stream];
 }
 
 /* Enqueues the whole run. The other streams wait for the start of stream 0; stream 0 ends after
  * their ends. */
-static mpl_status put_all(mpl_device *dev, mpl_sequence *s)
+static mpl_status put_all(mpl_device *dev, mpl_sequence *sequence)
 {
     const mpl_cuda_api *api = dev->api;
-    const mpl_cuda_streams *to = s->streams;
+    const mpl_cuda_streams *to = sequence->streams;
 
     if (to->n_streams > 1)
-        MPL_PASS(check(dev, api->event_record(dev->driver, event_start(s), dev->stream[0]),
+        MPL_PASS(check(dev, api->event_record(dev->driver, event_start(sequence), dev->stream[0]),
                        "putting", "an event"));
     for (uint32_t k = 1; k < to->n_streams; k++)
-        MPL_PASS(check(dev, api->stream_wait(dev->driver, dev->stream[k], event_start(s)),
+        MPL_PASS(check(dev, api->stream_wait(dev->driver, dev->stream[k], event_start(sequence)),
                        "putting", "a wait"));
     for (uint32_t step = 0; step < to->n_ops; step++) {
-        mpl_op op = s->spec.order[step];
+        mpl_op op = sequence->spec.order[step];
         void *stream;
 
         if (to->stream[op] == MPL_NONE)
             continue;
         stream = dev->stream[to->stream[op]];
         for (uint32_t i = to->wait_begin[step]; i < to->wait_begin[step + 1]; i++)
-            MPL_PASS(check(dev, api->stream_wait(dev->driver, stream, s->event[to->wait[i]]),
+            MPL_PASS(check(dev, api->stream_wait(dev->driver, stream, sequence->event[to->wait[i]]),
                            "putting", "a wait"));
-        MPL_PASS(put_op(dev, s->spec.prepared[op], &s->spec.call[op], stream));
+        MPL_PASS(put_op(dev, sequence->spec.prepared[op], &sequence->spec.call[op], stream));
         if (to->event[op] != MPL_NONE)
-            MPL_PASS(check(dev, api->event_record(dev->driver, s->event[to->event[op]], stream),
+            MPL_PASS(check(dev,
+                           api->event_record(dev->driver, sequence->event[to->event[op]], stream),
                            "putting", "an event"));
     }
     for (uint32_t k = 1; k < to->n_streams; k++) {
-        MPL_PASS(check(dev, api->event_record(dev->driver, event_last(s, k), dev->stream[k]),
+        MPL_PASS(check(dev, api->event_record(dev->driver, event_last(sequence, k), dev->stream[k]),
                        "putting", "an event"));
-        MPL_PASS(check(dev, api->stream_wait(dev->driver, dev->stream[0], event_last(s, k)),
+        MPL_PASS(check(dev, api->stream_wait(dev->driver, dev->stream[0], event_last(sequence, k)),
                        "putting", "a wait"));
     }
     return MPL_OK;
 }
 
-static void sequence_free(mpl_device *dev, mpl_sequence *s)
+static void sequence_free(mpl_device *dev, mpl_sequence *sequence)
 {
-    if (s == NULL)
+    if (sequence == NULL)
         return;
-    if (s->graph != NULL)
-        dev->api->graph_free(dev->driver, s->graph);
-    for (uint32_t i = 0; s->event != NULL && i < s->n_events; i++)
-        if (s->event[i] != NULL)
-            dev->api->event_free(dev->driver, s->event[i]);
-    if (s->begin != NULL)
-        dev->api->event_free(dev->driver, s->begin);
-    if (s->end != NULL)
-        dev->api->event_free(dev->driver, s->end);
-    mpl_free(dev->ctx, s->event);
-    mpl_cuda_streams_free(dev->ctx, s->streams);
-    mpl_free(dev->ctx, s);
+    if (sequence->graph != NULL)
+        dev->api->graph_free(dev->driver, sequence->graph);
+    for (uint32_t i = 0; sequence->event != NULL && i < sequence->n_events; i++)
+        if (sequence->event[i] != NULL)
+            dev->api->event_free(dev->driver, sequence->event[i]);
+    if (sequence->begin != NULL)
+        dev->api->event_free(dev->driver, sequence->begin);
+    if (sequence->end != NULL)
+        dev->api->event_free(dev->driver, sequence->end);
+    mpl_free(dev->ctx, sequence->event);
+    mpl_cuda_streams_free(dev->ctx, sequence->streams);
+    mpl_free(dev->ctx, sequence);
 }
 
 /* A capture that fails must still be ended, or the stream stays in capture mode. */
-static mpl_status capture(mpl_device *dev, mpl_sequence *s)
+static mpl_status capture(mpl_device *dev, mpl_sequence *sequence)
 {
     mpl_status st = MPL_OK, put;
     void *graph = NULL;
@@ -542,9 +547,9 @@ static mpl_status capture(mpl_device *dev, mpl_sequence *s)
 
     MPL_TRY(
         check(dev, dev->api->capture_begin(dev->driver, dev->stream[0]), "beginning", "a capture"));
-    put = put_all(dev, s);
+    put = put_all(dev, sequence);
     code = dev->api->capture_end(dev->driver, dev->stream[0], &graph);
-    s->graph = graph;
+    sequence->graph = graph;
     MPL_TRY(put);
     MPL_TRY(check(dev, code, "ending", "a capture"));
 out:
@@ -553,42 +558,44 @@ out:
 
 /* Runs once, on whatever memory holds, before it captures: code that is loaded at its first use
  * must not be loaded during a capture. */
-static mpl_status run_and_capture(mpl_device *dev, mpl_sequence *s)
+static mpl_status run_and_capture(mpl_device *dev, mpl_sequence *sequence)
 {
-    MPL_PASS(put_all(dev, s));
+    MPL_PASS(put_all(dev, sequence));
     MPL_PASS(fill(dev, dev->flag, 0, sizeof *dev->flag));
     MPL_PASS(
         check(dev, dev->api->stream_finish(dev->driver, dev->stream[0]), "waiting for", "a run"));
     dev->host_failure.status = MPL_OK;
-    return capture(dev, s);
+    return capture(dev, sequence);
 }
 
 static mpl_status sequence_new(mpl_device *dev, const mpl_sequence_spec *spec, mpl_sequence **out)
 {
     mpl_status st = MPL_OK;
-    mpl_sequence *s = NULL;
+    mpl_sequence *sequence = NULL;
     uint32_t lanes = spec->most_lanes;
 
     if (lanes == 0 || lanes > dev->n_streams)
         lanes = dev->n_streams;
-    MPL_TRY(mpl_new(dev->ctx, s, 1));
-    s->spec = *spec;
-    MPL_TRY(
-        mpl_cuda_streams_new(dev->ctx, spec->g, spec->order, spec->skipped, lanes, &s->streams));
-    s->n_events = s->streams->n_events + s->streams->n_streams;
-    MPL_TRY(mpl_new(dev->ctx, s->event, s->n_events));
-    for (uint32_t i = 0; i < s->n_events; i++)
-        MPL_TRY(check(dev, dev->api->event_new(dev->driver, &s->event[i], false), "making",
+    MPL_TRY(mpl_new(dev->ctx, sequence, 1));
+    sequence->spec = *spec;
+    MPL_TRY(mpl_cuda_streams_new(dev->ctx, spec->g, spec->order, spec->skipped, lanes,
+                                 &sequence->streams));
+    sequence->n_events = sequence->streams->n_events + sequence->streams->n_streams;
+    MPL_TRY(mpl_new(dev->ctx, sequence->event, sequence->n_events));
+    for (uint32_t i = 0; i < sequence->n_events; i++)
+        MPL_TRY(check(dev, dev->api->event_new(dev->driver, &sequence->event[i], false), "making",
                       "an event"));
-    MPL_TRY(check(dev, dev->api->event_new(dev->driver, &s->begin, true), "making", "an event"));
-    MPL_TRY(check(dev, dev->api->event_new(dev->driver, &s->end, true), "making", "an event"));
+    MPL_TRY(
+        check(dev, dev->api->event_new(dev->driver, &sequence->begin, true), "making", "an event"));
+    MPL_TRY(
+        check(dev, dev->api->event_new(dev->driver, &sequence->end, true), "making", "an event"));
     if (spec->as_it_stands)
-        MPL_TRY(capture(dev, s));
+        MPL_TRY(capture(dev, sequence));
     else if (dev->way != AS_STREAMS)
-        MPL_TRY(run_and_capture(dev, s));
-    *out = s, s = NULL;
+        MPL_TRY(run_and_capture(dev, sequence));
+    *out = sequence, sequence = NULL;
 out:
-    sequence_free(dev, s);
+    sequence_free(dev, sequence);
     return st;
 }
 
@@ -597,31 +604,32 @@ static bool captures(const mpl_device *dev)
     return dev->way != AS_STREAMS;
 }
 
-static mpl_status sequence_put(mpl_device *dev, mpl_sequence *s)
+static mpl_status sequence_put(mpl_device *dev, mpl_sequence *sequence)
 {
-    return check(dev, dev->api->graph_launch(dev->driver, s->graph, dev->stream[0]), "launching",
-                 "a graph");
+    return check(dev, dev->api->graph_launch(dev->driver, sequence->graph, dev->stream[0]),
+                 "launching", "a graph");
 }
 
-static mpl_status sequence_run(mpl_device *dev, mpl_sequence *s, int64_t *ns)
+static mpl_status sequence_run(mpl_device *dev, mpl_sequence *sequence, int64_t *ns)
 {
     const mpl_cuda_api *api = dev->api;
     uint64_t n_before = dev->facts.n_allocations;
     float ms = 0;
 
     dev->facts.used_before = memory_used(dev);
-    MPL_PASS(check(dev, api->event_record(dev->driver, s->begin, dev->stream[0]), "putting",
+    MPL_PASS(check(dev, api->event_record(dev->driver, sequence->begin, dev->stream[0]), "putting",
                    "an event"));
-    if (s->graph != NULL && (dev->way == AS_GRAPH || s->n_runs % 2 == 1))
-        MPL_PASS(check(dev, api->graph_launch(dev->driver, s->graph, dev->stream[0]), "launching",
-                       "a graph"));
+    if (sequence->graph != NULL && (dev->way == AS_GRAPH || sequence->n_runs % 2 == 1))
+        MPL_PASS(check(dev, api->graph_launch(dev->driver, sequence->graph, dev->stream[0]),
+                       "launching", "a graph"));
     else
-        MPL_PASS(put_all(dev, s));
-    MPL_PASS(
-        check(dev, api->event_record(dev->driver, s->end, dev->stream[0]), "putting", "an event"));
+        MPL_PASS(put_all(dev, sequence));
+    MPL_PASS(check(dev, api->event_record(dev->driver, sequence->end, dev->stream[0]), "putting",
+                   "an event"));
     MPL_PASS(check(dev, api->stream_finish(dev->driver, dev->stream[0]), "waiting for", "a run"));
-    MPL_PASS(check(dev, api->event_time(dev->driver, &ms, s->begin, s->end), "timing", "a run"));
-    s->n_runs++;
+    MPL_PASS(check(dev, api->event_time(dev->driver, &ms, sequence->begin, sequence->end), "timing",
+                   "a run"));
+    sequence->n_runs++;
     dev->facts.used_after = memory_used(dev);
     dev->facts.clocks = (mpl_device_clocks){0};
     dev->facts.clocks.known = api->clocks(dev->driver, &dev->facts.clocks) == 0;

@@ -8,7 +8,7 @@ mpl_status mpl_cuda_open(mpl_ctx *ctx, const mpl_cuda_api *api, const mpl_device
                          mpl_device **out);
 
 /* replay.c: `replay` of the backend on an opened device. */
-mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, void *stream,
+mpl_status mpl_cuda_replay(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *cuda, void *stream,
                            const mpl_request *request, uint32_t n, mpl_replay_mode mode,
                            mpl_replay_facts *facts);
 
@@ -42,11 +42,13 @@ typedef struct mpl_cuda_host_failure { /* the last one since it was cleared */
 
 /* Allocates host memory for an operation's operands. Errors during a run go to *failure, which must
  * outlive it. */
-mpl_status mpl_cuda_host_new(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, const mpl_graph *g,
-                             mpl_op op, mpl_cuda_host_failure *failure, mpl_cuda_host_op **out);
-void mpl_cuda_host_free(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, mpl_cuda_host_op *h);
+mpl_status mpl_cuda_host_new(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *cuda,
+                             const mpl_graph *g, mpl_op op, mpl_cuda_host_failure *failure,
+                             mpl_cuda_host_op **out);
+void mpl_cuda_host_free(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *cuda,
+                        mpl_cuda_host_op *op);
 /* Enqueues copies to the host, the loops and copies back. Returns CUDA's code. */
-int mpl_cuda_host_put(const mpl_cuda_api *api, mpl_cuda *c, mpl_cuda_host_op *h,
+int mpl_cuda_host_put(const mpl_cuda_api *api, mpl_cuda *cuda, mpl_cuda_host_op *op,
                       const mpl_op_call *call, void *stream);
 
 /* ---- streams.c: which stream each operation goes to, and what it must wait for ---- */
@@ -65,6 +67,6 @@ typedef struct mpl_cuda_streams {
  * nothing. */
 mpl_status mpl_cuda_streams_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,
                                 const uint8_t *skipped, uint32_t most, mpl_cuda_streams **out);
-void mpl_cuda_streams_free(mpl_ctx *ctx, mpl_cuda_streams *s);
+void mpl_cuda_streams_free(mpl_ctx *ctx, mpl_cuda_streams *streams);
 
 #define MPL_CUDA_MOST_STREAMS 32

@@ -14,27 +14,28 @@ struct mpl_cuda_host_op {
     mpl_cuda_host_failure *failure;
 };
 
-static uint64_t place_operands(mpl_cuda_host_op *h, const mpl_graph *g)
+static uint64_t place_operands(mpl_cuda_host_op *op, const mpl_graph *g)
 {
     uint64_t total = 0;
 
-    for (uint32_t i = 0; i < h->call.n_in + h->call.n_out; i++) {
-        mpl_value v = i < h->call.n_in ? mpl_op_input(g, h->call.op, i)
-                                       : mpl_op_output(g, h->call.op, i - h->call.n_in);
+    for (uint32_t i = 0; i < op->call.n_in + op->call.n_out; i++) {
+        mpl_value v = i < op->call.n_in ? mpl_op_input(g, op->call.op, i)
+                                        : mpl_op_output(g, op->call.op, i - op->call.n_in);
 
         if (v == MPL_NONE)
             continue;
-        h->operand[i].type = (mpl_type)g->value_type[v];
-        h->operand[i].shape = g->value_shape[v];
-        h->operand[i].data = (char *)h->staging + total;
-        h->bytes[i] = g->value_bytes[v];
-        total += (h->bytes[i] + STAGING_ALIGN) / STAGING_ALIGN * STAGING_ALIGN;
+        op->operand[i].type = (mpl_type)g->value_type[v];
+        op->operand[i].shape = g->value_shape[v];
+        op->operand[i].data = (char *)op->staging + total;
+        op->bytes[i] = g->value_bytes[v];
+        total += (op->bytes[i] + STAGING_ALIGN) / STAGING_ALIGN * STAGING_ALIGN;
     }
     return total;
 }
 
-mpl_status mpl_cuda_host_new(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, const mpl_graph *g,
-                             mpl_op op, mpl_cuda_host_failure *failure, mpl_cuda_host_op **out)
+mpl_status mpl_cuda_host_new(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *cuda,
+                             const mpl_graph *g, mpl_op op, mpl_cuda_host_failure *failure,
+                             mpl_cuda_host_op **out)
 {
     mpl_status st = MPL_OK;
     mpl_cuda_host_op *h = NULL;
@@ -51,50 +52,50 @@ mpl_status mpl_cuda_host_new(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c,
                             .n_out = n_out,
                             .in = h->operand,
                             .out = h->operand + n_in};
-    if (api->host_new(c, &h->staging, (size_t)place_operands(h, g)) != 0)
+    if (api->host_new(cuda, &h->staging, (size_t)place_operands(h, g)) != 0)
         MPL_FAIL(ctx, MPL_EMEM, "out of memory: operands of '%s' on the host", g->op_name[op]);
     (void)place_operands(h, g);
     *out = h, h = NULL;
 out:
-    mpl_cuda_host_free(ctx, api, c, h);
+    mpl_cuda_host_free(ctx, api, cuda, h);
     return st;
 }
 
-void mpl_cuda_host_free(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *c, mpl_cuda_host_op *h)
+void mpl_cuda_host_free(mpl_ctx *ctx, const mpl_cuda_api *api, mpl_cuda *cuda, mpl_cuda_host_op *op)
 {
-    if (h == NULL)
+    if (op == NULL)
         return;
-    if (h->staging != NULL)
-        api->host_free(c, h->staging);
-    mpl_free_each(ctx, h->operand, h->bytes, h);
+    if (op->staging != NULL)
+        api->host_free(cuda, op->staging);
+    mpl_free_each(ctx, op->operand, op->bytes, op);
 }
 
 /* Runs on a driver thread between the copies to the host and those back. */
 static void compute(void *data)
 {
-    mpl_cuda_host_op *h = data;
-    mpl_status st = mpl_eval(&h->ctx, &h->call);
+    mpl_cuda_host_op *op = data;
+    mpl_status st = mpl_eval(&op->ctx, &op->call);
 
     if (st == MPL_OK)
         return;
-    h->failure->status = st;
-    snprintf(h->failure->message, sizeof h->failure->message, "%s", h->ctx.message);
+    op->failure->status = st;
+    snprintf(op->failure->message, sizeof op->failure->message, "%s", op->ctx.message);
 }
 
-int mpl_cuda_host_put(const mpl_cuda_api *api, mpl_cuda *c, mpl_cuda_host_op *h,
+int mpl_cuda_host_put(const mpl_cuda_api *api, mpl_cuda *cuda, mpl_cuda_host_op *op,
                       const mpl_op_call *call, void *stream)
 {
     int code = 0;
 
     for (uint32_t i = 0; i < call->n_in && code == 0; i++)
-        if (h->bytes[i] > 0)
-            code = api->copy(c, h->operand[i].data, call->in[i].data, (size_t)h->bytes[i],
+        if (op->bytes[i] > 0)
+            code = api->copy(cuda, op->operand[i].data, call->in[i].data, (size_t)op->bytes[i],
                              MPL_CUDA_TO_HOST, stream);
     if (code == 0)
-        code = api->host_call(c, compute, h, stream);
+        code = api->host_call(cuda, compute, op, stream);
     for (uint32_t i = 0; i < call->n_out && code == 0; i++)
-        if (h->bytes[call->n_in + i] > 0)
-            code = api->copy(c, call->out[i].data, h->operand[call->n_in + i].data,
-                             (size_t)h->bytes[call->n_in + i], MPL_CUDA_TO_DEVICE, stream);
+        if (op->bytes[call->n_in + i] > 0)
+            code = api->copy(cuda, call->out[i].data, op->operand[call->n_in + i].data,
+                             (size_t)op->bytes[call->n_in + i], MPL_CUDA_TO_DEVICE, stream);
     return code;
 }

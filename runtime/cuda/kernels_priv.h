@@ -251,20 +251,21 @@ DEVICE double block_fold(fold how, double *room, double value)
 /* ---- windows ---- */
 
 /* The input element along axis d that kernel element t of output element o sees; -1: none. */
-DEVICE int64_t seen_by(const mpl_cuda_window *w, int d, int64_t o, int64_t t)
+DEVICE int64_t seen_by(const mpl_cuda_window *window, int d, int64_t o, int64_t t)
 {
-    int64_t at = o * w->stride[d] - w->before[d] + t * w->dilation[d];
+    int64_t at = o * window->stride[d] - window->before[d] + t * window->dilation[d];
 
-    return at >= 0 && at < w->in[d] ? at : -1;
+    return at >= 0 && at < window->in[d] ? at : -1;
 }
 
 /* Elements of the window of output o along axis d that lie in the input or its padding. */
-DEVICE int64_t padded_count(const mpl_cuda_window *w, int d, int64_t o)
+DEVICE int64_t padded_count(const mpl_cuda_window *window, int d, int64_t o)
 {
     int64_t n = 0;
 
-    for (int64_t t = 0; t < w->kernel[d]; t++)
-        n += o * w->stride[d] + t * w->dilation[d] < w->in[d] + w->before[d] + w->after[d];
+    for (int64_t t = 0; t < window->kernel[d]; t++)
+        n += o * window->stride[d] + t * window->dilation[d] <
+             window->in[d] + window->before[d] + window->after[d];
     return n;
 }
 

@@ -53,9 +53,10 @@ DEVICE real REAL(two_operands)(int kind, real x, real z)
 }
 
 /* fma, or x divided by the root of y. */
-DEVICE real REAL(three_operands)(const mpl_cuda_kernel *k, real x, real y, real z)
+DEVICE real REAL(three_operands)(const mpl_cuda_kernel *kernel, real x, real y, real z)
 {
-    return k->kind == MPL_OP_fma ? x * y + z : x / F(sqrt)(y + (real)k->as.elementwise.alpha);
+    return kernel->kind == MPL_OP_fma ? x * y + z
+                                      : x / F(sqrt)(y + (real)kernel->as.elementwise.alpha);
 }
 
 #undef real

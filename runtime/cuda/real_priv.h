@@ -82,8 +82,8 @@ void mpl_nvml_close(mpl_ctx *ctx, mpl_nvml *nvml);
 int mpl_nvml_clocks(mpl_nvml *nvml, mpl_device_clocks *out);
 
 /* dnn.c: the entries of mpl_cuda_api; mpl_dnn_run runs what dnn_prepare made. */
-mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
+mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *cuda, const mpl_graph *g, mpl_op op,
                            const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
                            uint64_t *workspace_bytes, const char **how);
-void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *dnn);
-int mpl_dnn_run(mpl_cuda *c, const mpl_cuda_work *work, cudaStream_t stream);
+void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *cuda, mpl_cuda_dnn *dnn);
+int mpl_dnn_run(mpl_cuda *cuda, const mpl_cuda_work *work, cudaStream_t stream);

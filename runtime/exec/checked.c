@@ -33,17 +33,17 @@ bool mpl_checked_is_weights(const mpl_exec *exec, uint32_t slab)
 }
 
 /* An input that is present before the run begins. */
-static bool is_given(const mpl_exec *exec, const mpl_block *b)
+static bool is_given(const mpl_exec *exec, const mpl_block *block)
 {
-    return b->slab == exec->n_pools + MPL_SLAB_PINNED && b->value != MPL_NONE &&
-           exec->g->value_role[b->value] == MPL_INPUT;
+    return block->slab == exec->n_pools + MPL_SLAB_PINNED && block->value != MPL_NONE &&
+           exec->g->value_role[block->value] == MPL_INPUT;
 }
 
-static bool is_alive(const mpl_exec *exec, const mpl_block *b, uint32_t step)
+static bool is_alive(const mpl_exec *exec, const mpl_block *block, uint32_t step)
 {
     if (step == BEFORE_ALL)
-        return is_given(exec, b);
-    return b->birth != MPL_NONE && b->birth <= step && step < b->death;
+        return is_given(exec, block);
+    return block->birth != MPL_NONE && block->birth <= step && step < block->death;
 }
 
 static uint64_t mix(uint64_t sum, const char *data, uint64_t bytes)
@@ -72,9 +72,9 @@ mpl_status mpl_checked_sum(mpl_exec *exec, const char *at, uint64_t bytes, uint6
     return MPL_OK;
 }
 
-static mpl_status sum_block(mpl_exec *exec, const mpl_block *b, uint64_t *out)
+static mpl_status sum_block(mpl_exec *exec, const mpl_block *block, uint64_t *out)
 {
-    return mpl_checked_sum(exec, mpl_exec_at(exec, b->slab, b->offset), b->bytes, out);
+    return mpl_checked_sum(exec, mpl_exec_at(exec, block->slab, block->offset), block->bytes, out);
 }
 
 /* *where: the first of `bytes` bytes that is not `want`, or `bytes`. */
@@ -115,11 +115,11 @@ const char *mpl_checked_slab(const mpl_exec *exec, uint32_t slab, char text[32])
     return text;
 }
 
-static const char *block_label(const mpl_exec *exec, const mpl_block *b)
+static const char *block_label(const mpl_exec *exec, const mpl_block *block)
 {
-    return b->value != MPL_NONE ? exec->g->value_name[b->value]
-           : b->op != MPL_NONE  ? exec->g->op_name[b->op]
-                                : "?";
+    return block->value != MPL_NONE ? exec->g->value_name[block->value]
+           : block->op != MPL_NONE  ? exec->g->op_name[block->op]
+                                    : "?";
 }
 
 mpl_status mpl_checked_dead(mpl_exec *exec, uint32_t slab, uint64_t from, uint64_t to,
@@ -155,13 +155,14 @@ static mpl_status visit_uncovered(mpl_exec *exec, uint32_t step, const char *who
         uint64_t end = 0;
 
         for (; k < exec->n_blocks && exec->block[exec->by_place[k]].slab == slab; k++) {
-            const mpl_block *b = &exec->block[exec->by_place[k]];
+            const mpl_block *block = &exec->block[exec->by_place[k]];
 
-            if (!is_alive(exec, b, step))
+            if (!is_alive(exec, block, step))
                 continue;
-            MPL_PASS(step == BEFORE_ALL ? mpl_checked_fill(exec, slab, end, b->offset)
-                                        : mpl_checked_dead(exec, slab, end, b->offset, step, who));
-            end = mpl_max_u64(end, b->offset + b->bytes);
+            MPL_PASS(step == BEFORE_ALL
+                         ? mpl_checked_fill(exec, slab, end, block->offset)
+                         : mpl_checked_dead(exec, slab, end, block->offset, step, who));
+            end = mpl_max_u64(end, block->offset + block->bytes);
         }
         if (mpl_checked_is_weights(exec, slab))
             continue;
@@ -187,10 +188,10 @@ mpl_status mpl_checked_init(mpl_exec *exec)
 mpl_status mpl_checked_begin(mpl_exec *exec)
 {
     for (uint32_t i = 0; i < exec->n_slabs; i++) {
-        const mpl_slab *s = &exec->slab[i];
+        const mpl_slab *slab = &exec->slab[i];
 
-        MPL_PASS(exec->backend->fill(exec->dev, s->base - s->guard, GUARD, s->guard));
-        MPL_PASS(exec->backend->fill(exec->dev, s->base + s->bytes, GUARD, s->guard));
+        MPL_PASS(exec->backend->fill(exec->dev, slab->base - slab->guard, GUARD, slab->guard));
+        MPL_PASS(exec->backend->fill(exec->dev, slab->base + slab->bytes, GUARD, slab->guard));
     }
     MPL_PASS(visit_uncovered(exec, BEFORE_ALL, NULL));
     for (uint32_t i = 0; i < exec->n_blocks; i++)
@@ -226,9 +227,9 @@ static bool written_block(const mpl_exec *exec, uint32_t step, uint32_t i, uint3
 }
 
 /* Whether a block's contents arrived: an update reads what it overwrites. */
-static bool has_arrived(const mpl_exec *exec, const mpl_block *b)
+static bool has_arrived(const mpl_exec *exec, const mpl_block *block)
 {
-    return b->value != MPL_NONE && exec->g->value_op[b->value] == MPL_NONE;
+    return block->value != MPL_NONE && exec->g->value_op[block->value] == MPL_NONE;
 }
 
 mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
@@ -236,16 +237,18 @@ mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
     uint32_t id;
 
     for (uint32_t i = 0; written_block(exec, step, i, &id); i++) {
-        const mpl_block *b = &exec->block[id == MPL_NONE ? 0 : id];
+        const mpl_block *block = &exec->block[id == MPL_NONE ? 0 : id];
 
-        if (id != MPL_NONE && b->birth == step && b->over == MPL_NONE && !has_arrived(exec, b))
-            MPL_PASS(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
+        if (id != MPL_NONE && block->birth == step && block->over == MPL_NONE &&
+            !has_arrived(exec, block))
+            MPL_PASS(
+                mpl_checked_fill(exec, block->slab, block->offset, block->offset + block->bytes));
     }
     for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* all that arrived just now */
-        mpl_block *b = &exec->block[exec->value_block[exec->arrival_value[i]]];
+        mpl_block *block = &exec->block[exec->value_block[exec->arrival_value[i]]];
 
-        if (b->birth == step)
-            MPL_PASS(sum_block(exec, b, &b->sum));
+        if (block->birth == step)
+            MPL_PASS(sum_block(exec, block, &block->sum));
     }
     return MPL_OK;
 }
@@ -253,17 +256,17 @@ mpl_status mpl_checked_before(mpl_exec *exec, uint32_t step)
 mpl_status mpl_checked_guards(mpl_exec *exec, uint32_t step, const char *who)
 {
     for (uint32_t i = 0; i < exec->n_slabs; i++) {
-        const mpl_slab *s = &exec->slab[i];
+        const mpl_slab *slab = &exec->slab[i];
         uint64_t low, high;
         char text[32];
 
-        MPL_PASS(find_other(exec, s->base - s->guard, s->guard, GUARD, &low));
-        MPL_PASS(find_other(exec, s->base + s->bytes, s->guard, GUARD, &high));
-        if (low < s->guard || high < s->guard)
+        MPL_PASS(find_other(exec, slab->base - slab->guard, slab->guard, GUARD, &low));
+        MPL_PASS(find_other(exec, slab->base + slab->bytes, slab->guard, GUARD, &high));
+        if (low < slab->guard || high < slab->guard)
             return MPL_ERROR(exec->ctx, MPL_EINVALID,
                              "step %u, %s wrote outside of %s, %s its %" PRIu64 " bytes", step, who,
-                             mpl_checked_slab(exec, i, text), low < s->guard ? "before" : "behind",
-                             s->bytes);
+                             mpl_checked_slab(exec, i, text),
+                             low < slab->guard ? "before" : "behind", slab->bytes);
     }
     return MPL_OK;
 }
@@ -281,7 +284,7 @@ static bool is_written(const mpl_exec *exec, uint32_t step, uint32_t id)
 }
 
 /* Reports a living block that the step must not change, and its own block that overlaps it. */
-static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
+static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *block)
 {
     uint32_t id;
     const char *culprit = NULL;
@@ -290,8 +293,9 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
     for (uint32_t i = 0; culprit == NULL && written_block(exec, step, i, &id); i++) {
         const mpl_block *other = &exec->block[id == MPL_NONE ? 0 : id];
 
-        if (id != MPL_NONE && other->slab == b->slab && other->offset < b->offset + b->bytes &&
-            b->offset < other->offset + other->bytes)
+        if (id != MPL_NONE && other->slab == block->slab &&
+            other->offset < block->offset + block->bytes &&
+            block->offset < other->offset + other->bytes)
             culprit = block_label(exec, other);
     }
     if (culprit != NULL)
@@ -299,23 +303,23 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const mpl_block *b)
     return MPL_ERROR(exec->ctx, MPL_EINVALID,
                      "step %u, %s changed buffer '%.100s'%s: bytes [%" PRIu64 ", %" PRIu64
                      ") of %s, alive in steps [%u, %u)",
-                     step, op_text(exec, step, who), block_label(exec, b), overlap, b->offset,
-                     b->offset + b->bytes, mpl_checked_slab(exec, b->slab, text), b->birth,
-                     b->death);
+                     step, op_text(exec, step, who), block_label(exec, block), overlap,
+                     block->offset, block->offset + block->bytes,
+                     mpl_checked_slab(exec, block->slab, text), block->birth, block->death);
 }
 
 static mpl_status check_living(mpl_exec *exec, uint32_t step)
 {
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
-        mpl_block *b = &exec->block[i];
+        mpl_block *block = &exec->block[i];
         uint64_t sum;
 
-        if (!is_alive(exec, b, step))
+        if (!is_alive(exec, block, step))
             continue;
-        MPL_PASS(sum_block(exec, b, &sum));
-        if (sum != b->sum && !is_written(exec, step, i))
-            MPL_PASS(report(exec, step, b));
-        b->sum = sum;
+        MPL_PASS(sum_block(exec, block, &sum));
+        if (sum != block->sum && !is_written(exec, step, i))
+            MPL_PASS(report(exec, step, block));
+        block->sum = sum;
     }
     return MPL_OK;
 }
@@ -339,12 +343,13 @@ mpl_status mpl_checked_after(mpl_exec *exec, uint32_t step)
     MPL_PASS(check_living(exec, step));
     MPL_PASS(visit_uncovered(exec, step, who));
     for (uint32_t i = 0; i < exec->n_blocks; i++) {
-        const mpl_block *b = &exec->block[i];
+        const mpl_block *block = &exec->block[i];
 
-        if (b->birth != MPL_NONE && b->death == step + 1 && b->death < mpl_exec_n_steps(exec))
-            MPL_PASS(mpl_checked_fill(exec, b->slab,
-                                      b->offset + mpl_checked_inherited(exec, step, i),
-                                      b->offset + b->bytes));
+        if (block->birth != MPL_NONE && block->death == step + 1 &&
+            block->death < mpl_exec_n_steps(exec))
+            MPL_PASS(mpl_checked_fill(exec, block->slab,
+                                      block->offset + mpl_checked_inherited(exec, step, i),
+                                      block->offset + block->bytes));
     }
     return MPL_OK;
 }

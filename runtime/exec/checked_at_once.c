@@ -15,19 +15,19 @@ struct mpl_census {
 
 mpl_status mpl_census_new(mpl_exec *exec)
 {
-    mpl_census *t = NULL;
+    mpl_census *census = NULL;
 
-    MPL_PASS(mpl_new(exec->ctx, t, 1));
-    exec->census = t;
-    MPL_PASS(mpl_new(exec->ctx, t->n_left, exec->n_blocks));
-    return mpl_new_each(exec->ctx, exec->g->n_values, t->made, t->sum);
+    MPL_PASS(mpl_new(exec->ctx, census, 1));
+    exec->census = census;
+    MPL_PASS(mpl_new(exec->ctx, census->n_left, exec->n_blocks));
+    return mpl_new_each(exec->ctx, exec->g->n_values, census->made, census->sum);
 }
 
-void mpl_census_free(mpl_ctx *ctx, mpl_census *t)
+void mpl_census_free(mpl_ctx *ctx, mpl_census *census)
 {
-    if (t == NULL)
+    if (census == NULL)
         return;
-    mpl_free_each(ctx, t->n_left, t->made, t->sum, t);
+    mpl_free_each(ctx, census->n_left, census->made, census->sum, census);
 }
 
 /* Whether v is a run of bytes that only operations of the graph write. */
@@ -55,11 +55,11 @@ static void count_touch(mpl_exec *exec, uint32_t block, uint32_t step)
 
 mpl_status mpl_census_begin(mpl_exec *exec)
 {
-    mpl_census *t = exec->census;
+    mpl_census *census = exec->census;
     const mpl_graph *g = exec->g;
 
     for (uint32_t b = 0; b < exec->n_blocks; b++)
-        atomic_store(&t->n_left[b], 0);
+        atomic_store(&census->n_left[b], 0);
     for (uint32_t s = 0; s < g->n_ops; s++)
         mpl_layout_each_touch(exec, s, count_touch);
     for (uint32_t i = 0; i < exec->n_arrivals; i++) { /* what nothing reads is dead from the start
@@ -67,11 +67,11 @@ mpl_status mpl_census_begin(mpl_exec *exec)
         uint32_t of = exec->value_block[exec->arrival_value[i]];
         const mpl_block *b = &exec->block[of];
 
-        if (atomic_load(&t->n_left[of]) == 0 && b->birth == MPL_NONE)
+        if (atomic_load(&census->n_left[of]) == 0 && b->birth == MPL_NONE)
             MPL_PASS(mpl_checked_fill(exec, b->slab, b->offset, b->offset + b->bytes));
     }
     for (mpl_value v = 0; v < g->n_values; v++) {
-        t->made[v] = 0;
+        census->made[v] = 0;
         if (g->value_role[v] == MPL_INPUT || (g->value_op[v] == MPL_NONE && has_sum(exec, v)))
             MPL_PASS(note_sum(exec, v));
     }

@@ -54,20 +54,20 @@ static void note_stack(mpl_exec *exec, uint32_t b, uint32_t i)
 mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
 {
     const mpl_graph *g = exec->g;
-    mpl_witness *w;
+    mpl_witness *witness;
 
     MPL_PASS(mpl_new(exec->ctx, exec->witness, 1));
-    w = exec->witness;
-    MPL_PASS(mpl_new_each(exec->ctx, g->n_values, w->stack_of, w->sum, w->sum_at, w->sum_epoch,
-                          w->made));
-    w->n_pairs = p != NULL ? p->n_in_place : 0;
-    MPL_PASS(mpl_new_each(exec->ctx, w->n_pairs, w->pair_in, w->pair_out));
-    for (uint32_t i = 0; i < w->n_pairs; i++) {
-        w->pair_in[i] = p->in_place_in[i];
-        w->pair_out[i] = p->in_place_out[i];
+    witness = exec->witness;
+    MPL_PASS(mpl_new_each(exec->ctx, g->n_values, witness->stack_of, witness->sum, witness->sum_at,
+                          witness->sum_epoch, witness->made));
+    witness->n_pairs = p != NULL ? p->n_in_place : 0;
+    MPL_PASS(mpl_new_each(exec->ctx, witness->n_pairs, witness->pair_in, witness->pair_out));
+    for (uint32_t i = 0; i < witness->n_pairs; i++) {
+        witness->pair_in[i] = p->in_place_in[i];
+        witness->pair_out[i] = p->in_place_out[i];
     }
     for (mpl_value v = 0; v < g->n_values; v++)
-        w->stack_of[v] = MPL_NONE;
+        witness->stack_of[v] = MPL_NONE;
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 1 + mpl_n_carried(g, g->block_owner[b]);
              g->op_kind[g->block_owner[b]] == MPL_OP_while && i < g->block_n_results[b]; i++)
@@ -75,13 +75,14 @@ mpl_status mpl_witness_new(mpl_exec *exec, const mpl_problem *p)
     return MPL_OK;
 }
 
-void mpl_witness_free(mpl_ctx *ctx, mpl_witness *w)
+void mpl_witness_free(mpl_ctx *ctx, mpl_witness *witness)
 {
-    if (w == NULL)
+    if (witness == NULL)
         return;
 
-    mpl_free_each(ctx, w->stack_of, w->sum, w->sum_at, w->sum_epoch, w->made, w->pair_in,
-                  w->pair_out, w->before.at, w->after.at, w->written.at, w);
+    mpl_free_each(ctx, witness->stack_of, witness->sum, witness->sum_at, witness->sum_epoch,
+                  witness->made, witness->pair_in, witness->pair_out, witness->before.at,
+                  witness->after.at, witness->written.at, witness);
 }
 
 /* ---- where it lies ---- */
@@ -139,18 +140,18 @@ static mpl_status sum_range(mpl_exec *exec, const range *r, uint64_t *sum)
     return mpl_checked_sum(exec, mpl_exec_at(exec, r->slab, r->from), r->to - r->from, sum);
 }
 
-static void note_sum(mpl_witness *w, const range *r, uint64_t sum)
+static void note_sum(mpl_witness *witness, const range *r, uint64_t sum)
 {
-    w->sum[r->value] = sum;
-    w->sum_at[r->value] = (mpl_spot){r->slab, MPL_NONE, r->from};
-    w->sum_epoch[r->value] = w->epoch;
+    witness->sum[r->value] = sum;
+    witness->sum_at[r->value] = (mpl_spot){r->slab, MPL_NONE, r->from};
+    witness->sum_epoch[r->value] = witness->epoch;
 }
 
 /* The sum is from that epoch and of the same place. */
-static bool is_known(const mpl_witness *w, const range *r, uint64_t epoch)
+static bool is_known(const mpl_witness *witness, const range *r, uint64_t epoch)
 {
-    return w->sum_epoch[r->value] == epoch && w->sum_at[r->value].slab == r->slab &&
-           w->sum_at[r->value].offset == r->from;
+    return witness->sum_epoch[r->value] == epoch && witness->sum_at[r->value].slab == r->slab &&
+           witness->sum_at[r->value].offset == r->from;
 }
 
 static bool meet(const range *a, const range *b)
@@ -161,10 +162,10 @@ static bool meet(const range *a, const range *b)
 /* Whether an operation writes to its outputs at this step. */
 static bool computes(const mpl_exec *exec, uint32_t step)
 {
-    const mpl_program *p = exec->control->program;
-    uint32_t of = p->of[step];
+    const mpl_program *program = exec->control->program;
+    uint32_t of = program->of[step];
 
-    return p->kind[step] == MPL_STEP_OP &&
+    return program->kind[step] == MPL_STEP_OP &&
            (mpl_op_table[exec->g->op_kind[of]].traits & MPL_CONTROL) == 0 && !exec->op_skipped[of];
 }
 
@@ -207,11 +208,11 @@ static void mark_made(const mpl_exec *exec, uint32_t step)
 /* Whether block `out` may lie where value v, in another block, does. */
 static bool may_take_over(const mpl_exec *exec, mpl_value v, uint32_t out)
 {
-    const mpl_witness *w = exec->witness;
+    const mpl_witness *witness = exec->witness;
     uint32_t in = exec->value_block[v];
 
-    for (uint32_t i = 0; i < w->n_pairs; i++)
-        if (w->pair_in[i] == in && w->pair_out[i] == out &&
+    for (uint32_t i = 0; i < witness->n_pairs; i++)
+        if (witness->pair_in[i] == in && witness->pair_out[i] == out &&
             exec->block[in].offset == exec->block[out].offset)
             return true;
     return in == out;
@@ -252,19 +253,19 @@ void mpl_witness_reset(mpl_exec *exec)
 
 mpl_status mpl_witness_before(mpl_exec *exec, uint32_t step)
 {
-    mpl_witness *w = exec->witness;
+    mpl_witness *witness = exec->witness;
     uint64_t sum;
 
-    MPL_PASS(list_needed(exec, step, &w->before));
-    for (uint32_t i = 0; i < w->before.n; i++) {
-        const range *r = &w->before.at[i];
+    MPL_PASS(list_needed(exec, step, &witness->before));
+    for (uint32_t i = 0; i < witness->before.n; i++) {
+        const range *r = &witness->before.at[i];
 
-        if (is_known(w, r, w->epoch)) /* otherwise it has just arrived */
+        if (is_known(witness, r, witness->epoch)) /* otherwise it has just arrived */
             continue;
         MPL_PASS(sum_range(exec, r, &sum));
-        note_sum(w, r, sum);
+        note_sum(witness, r, sum);
     }
-    w->written.n = 0;
+    witness->written.n = 0;
     mark_made(exec, step);
     return bare_outputs(exec, step);
 }
@@ -299,15 +300,15 @@ static mpl_status add_written(mpl_exec *exec, uint32_t step)
 
 static const char *step_text(const mpl_exec *exec, uint32_t step, char text[160])
 {
-    const mpl_program *p = exec->control->program;
+    const mpl_program *program = exec->control->program;
     const mpl_graph *g = exec->g;
-    uint32_t of = p->of[step];
+    uint32_t of = program->of[step];
 
-    if (p->kind[step] == MPL_STEP_OP)
+    if (program->kind[step] == MPL_STEP_OP)
         snprintf(text, 160, "operation '%.120s'", g->op_name[of]);
     else
         snprintf(text, 160, "the %s of block '%.120s'",
-                 p->kind[step] == MPL_STEP_END ? "end" : "beginning", g->block_name[of]);
+                 program->kind[step] == MPL_STEP_END ? "end" : "beginning", g->block_name[of]);
     return text;
 }
 
@@ -341,17 +342,18 @@ static mpl_status report(mpl_exec *exec, uint32_t step, const range *changed)
 /* Values needed next that the step did not make must be unchanged and not written to. */
 static mpl_status check_needed(mpl_exec *exec, uint32_t step)
 {
-    mpl_witness *w = exec->witness;
-    uint64_t epoch = w->epoch++, sum;
+    mpl_witness *witness = exec->witness;
+    uint64_t epoch = witness->epoch++, sum;
 
-    for (uint32_t i = 0; i < w->after.n; i++) {
-        const range *r = &w->after.at[i];
+    for (uint32_t i = 0; i < witness->after.n; i++) {
+        const range *r = &witness->after.at[i];
 
         MPL_PASS(sum_range(exec, r, &sum));
-        if (!w->made[r->value] &&
-            ((is_known(w, r, epoch) && sum != w->sum[r->value]) || writer_of(exec, r) != NULL))
+        if (!witness->made[r->value] &&
+            ((is_known(witness, r, epoch) && sum != witness->sum[r->value]) ||
+             writer_of(exec, r) != NULL))
             MPL_PASS(report(exec, step, r));
-        note_sum(w, r, sum);
+        note_sum(witness, r, sum);
     }
     return MPL_OK;
 }
@@ -401,21 +403,21 @@ static mpl_status fill_unneeded(mpl_exec *exec)
 
 mpl_status mpl_witness_after(mpl_exec *exec, uint32_t step, uint32_t next)
 {
-    mpl_witness *w = exec->witness;
+    mpl_witness *witness = exec->witness;
     char who[160];
 
     MPL_PASS(exec->backend->wait(exec->dev));
     MPL_PASS(mpl_checked_guards(exec, step, step_text(exec, step, who)));
     MPL_PASS(add_written(exec, step));
-    MPL_PASS(list_needed(exec, next, &w->after));
+    MPL_PASS(list_needed(exec, next, &witness->after));
     MPL_PASS(check_needed(exec, step));
-    for (uint32_t i = 0; i < w->written.n; i++) {
-        const range *r = &w->written.at[i];
+    for (uint32_t i = 0; i < witness->written.n; i++) {
+        const range *r = &witness->written.at[i];
 
-        MPL_PASS(push(exec, &w->before, (mpl_spot){r->slab, MPL_NONE, r->from}, r->to - r->from,
-                      r->value));
+        MPL_PASS(push(exec, &witness->before, (mpl_spot){r->slab, MPL_NONE, r->from},
+                      r->to - r->from, r->value));
     }
-    sort(&w->before);
+    sort(&witness->before);
     MPL_PASS(check_dead(exec, step));
     return fill_unneeded(exec);
 }

@@ -56,89 +56,89 @@ struct mpl_team {
 
 /* ---- one run: called with the lock held ---- */
 
-static uint64_t *set_of(const mpl_team *t, uint32_t index)
+static uint64_t *set_of(const mpl_team *team, uint32_t index)
 {
-    return t->ready + (t->follower != NULL ? (size_t)index * t->n_words : 0);
+    return team->ready + (team->follower != NULL ? (size_t)index * team->n_words : 0);
 }
 
-static uint32_t worker_of(const mpl_team *t, mpl_op op)
+static uint32_t worker_of(const mpl_team *team, mpl_op op)
 {
-    return t->exec->op_stream[op] % t->n;
+    return team->exec->op_stream[op] % team->n;
 }
 
-static void wake(mpl_team *t, uint32_t index)
+static void wake(mpl_team *team, uint32_t index)
 {
-    t->idle &= ~(UINT64_C(1) << index);
-    pthread_cond_signal(&t->worker[index].wake);
+    team->idle &= ~(UINT64_C(1) << index);
+    pthread_cond_signal(&team->worker[index].wake);
 }
 
 /* `spared`: an operation that needs no other worker, as this one takes one next. */
-static void make_ready(mpl_team *t, mpl_op op, uint32_t by, bool *spared)
+static void make_ready(mpl_team *team, mpl_op op, uint32_t by, bool *spared)
 {
-    uint32_t to = t->follower != NULL ? worker_of(t, op) : by;
+    uint32_t to = team->follower != NULL ? worker_of(team, op) : by;
 
-    mpl_bit_add(set_of(t, to), t->step_of[op]);
-    atomic_fetch_add(&t->n_changes, 1);
+    mpl_bit_add(set_of(team, to), team->step_of[op]);
+    atomic_fetch_add(&team->n_changes, 1);
     if (to == by && !*spared)
         *spared = true;
-    else if (t->follower == NULL && t->idle != 0)
-        wake(t, (uint32_t)__builtin_ctzll(t->idle));
-    else if (t->follower != NULL && (t->idle >> to & 1) != 0)
-        wake(t, to);
+    else if (team->follower == NULL && team->idle != 0)
+        wake(team, (uint32_t)__builtin_ctzll(team->idle));
+    else if (team->follower != NULL && (team->idle >> to & 1) != 0)
+        wake(team, to);
 }
 
 /* Takes the ready operation that comes first in the order; MPL_NONE: none. */
-static mpl_op take_ready(mpl_team *t, uint32_t index)
+static mpl_op take_ready(mpl_team *team, uint32_t index)
 {
-    uint64_t *set = set_of(t, index);
+    uint64_t *set = set_of(team, index);
 
-    for (uint32_t w = 0; w < t->n_words; w++)
+    for (uint32_t w = 0; w < team->n_words; w++)
         if (set[w] != 0) {
             uint32_t step = w * 64 + (uint32_t)__builtin_ctzll(set[w]);
 
             set[w] &= set[w] - 1;
-            return t->exec->order[step];
+            return team->exec->order[step];
         }
     return MPL_NONE;
 }
 
-static bool is_over(const mpl_team *t)
+static bool is_over(const mpl_team *team)
 {
-    return t->n_left == 0 || t->failed != NULL;
+    return team->n_left == 0 || team->failed != NULL;
 }
 
-static void arrive_at(mpl_team *t, mpl_op op, uint32_t by, bool *spared)
+static void arrive_at(mpl_team *team, mpl_op op, uint32_t by, bool *spared)
 {
-    if (--t->waiting[op] == 0)
-        make_ready(t, op, by, spared);
+    if (--team->waiting[op] == 0)
+        make_ready(team, op, by, spared);
 }
 
-static void finish(mpl_team *t, mpl_op op, const worker *by, mpl_status st)
+static void finish(mpl_team *team, mpl_op op, const worker *by, mpl_status st)
 {
-    const mpl_graph *g = t->exec->g;
+    const mpl_graph *g = team->exec->g;
     bool spared = false;
 
-    t->n_left--;
-    if (st != MPL_OK && (t->failed == NULL || t->step_of[op] < t->failed_step)) {
-        t->failed = by;
-        t->failed_step = t->step_of[op];
-        t->st = st;
+    team->n_left--;
+    if (st != MPL_OK && (team->failed == NULL || team->step_of[op] < team->failed_step)) {
+        team->failed = by;
+        team->failed_step = team->step_of[op];
+        team->st = st;
     }
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
         for (uint32_t k = v != MPL_NONE ? g->value_use_begin[v] : 0;
              v != MPL_NONE && k < g->value_use_begin[v + 1]; k++)
-            arrive_at(t, mpl_op_outermost(g, g->value_use[k]), by->index, &spared);
+            arrive_at(team, mpl_op_outermost(g, g->value_use[k]), by->index, &spared);
     }
-    if (t->follower != NULL && t->follower[op] != MPL_NONE)
-        arrive_at(t, t->follower[op], by->index, &spared);
-    if (!is_over(t))
+    if (team->follower != NULL && team->follower[op] != MPL_NONE)
+        arrive_at(team, team->follower[op], by->index, &spared);
+    if (!is_over(team))
         return;
-    t->end_ns = mpl_clock_ns();
-    atomic_fetch_add(&t->n_changes, 1);
-    while (t->idle != 0)
-        wake(t, (uint32_t)__builtin_ctzll(t->idle));
+    team->end_ns = mpl_clock_ns();
+    atomic_fetch_add(&team->n_changes, 1);
+    while (team->idle != 0)
+        wake(team, (uint32_t)__builtin_ctzll(team->idle));
 }
 
 /* Between two looks: leaves the core's other thread its turn. */
@@ -150,19 +150,19 @@ static void relax(void)
 }
 
 /* Waits until there may be something to take. */
-static void await(mpl_team *t, worker *w)
+static void await(mpl_team *team, worker *w)
 {
-    uint64_t seen = atomic_load(&t->n_changes);
+    uint64_t seen = atomic_load(&team->n_changes);
 
-    pthread_mutex_unlock(&t->lock);
-    for (uint32_t i = 0; i < t->n_looks && atomic_load(&t->n_changes) == seen; i++)
+    pthread_mutex_unlock(&team->lock);
+    for (uint32_t i = 0; i < team->n_looks && atomic_load(&team->n_changes) == seen; i++)
         relax();
-    pthread_mutex_lock(&t->lock);
-    if (atomic_load(&t->n_changes) != seen)
+    pthread_mutex_lock(&team->lock);
+    if (atomic_load(&team->n_changes) != seen)
         return;
-    t->idle |= UINT64_C(1) << w->index;
-    while ((t->idle >> w->index & 1) != 0)
-        pthread_cond_wait(&w->wake, &t->lock);
+    team->idle |= UINT64_C(1) << w->index;
+    while ((team->idle >> w->index & 1) != 0)
+        pthread_cond_wait(&w->wake, &team->lock);
 }
 
 mpl_status mpl_exec_run_unit(mpl_exec *exec, mpl_op op, int64_t *apart_ns)
@@ -179,87 +179,89 @@ mpl_status mpl_exec_run_unit(mpl_exec *exec, mpl_op op, int64_t *apart_ns)
         program->op_step[op] + 1, apart_ns);
 }
 
-static void take_part(mpl_team *t, worker *w)
+static void take_part(mpl_team *team, worker *w)
 {
-    while (!is_over(t)) {
-        mpl_op op = take_ready(t, w->index);
+    while (!is_over(team)) {
+        mpl_op op = take_ready(team, w->index);
         int64_t from, to;
         mpl_status st;
 
         if (op == MPL_NONE) {
-            await(t, w);
+            await(team, w);
             continue;
         }
-        pthread_mutex_unlock(&t->lock);
+        pthread_mutex_unlock(&team->lock);
         from = mpl_clock_ns();
-        st = t->exec->census != NULL ? mpl_census_run(&w->exec, op, t->step_of[op])
-                                     : mpl_exec_run_unit(&w->exec, op, NULL);
+        st = team->exec->census != NULL ? mpl_census_run(&w->exec, op, team->step_of[op])
+                                        : mpl_exec_run_unit(&w->exec, op, NULL);
         to = mpl_clock_ns();
-        pthread_mutex_lock(&t->lock);
-        if (!t->exec->op_skipped[op]) {
-            t->stamps[t->n_timed] = from;
-            t->stamps[t->exec->g->n_ops + t->n_timed++] = to;
+        pthread_mutex_lock(&team->lock);
+        if (!team->exec->op_skipped[op]) {
+            team->stamps[team->n_timed] = from;
+            team->stamps[team->exec->g->n_ops + team->n_timed++] = to;
         }
-        finish(t, op, w, st);
+        finish(team, op, w, st);
     }
 }
 
 static void *work(void *argument)
 {
     worker *w = argument;
-    mpl_team *t = w->team;
+    mpl_team *team = w->team;
     uint64_t seen = 0;
 
-    mpl_bind_share(w->index, t->n);
-    pthread_mutex_lock(&t->lock);
+    mpl_bind_share(w->index, team->n);
+    pthread_mutex_lock(&team->lock);
     for (;;) {
-        while (t->n_runs == seen && !t->closing)
-            pthread_cond_wait(&w->wake, &t->lock);
-        if (t->closing)
+        while (team->n_runs == seen && !team->closing)
+            pthread_cond_wait(&w->wake, &team->lock);
+        if (team->closing)
             break;
-        seen = t->n_runs;
-        take_part(t, w);
-        if (--t->n_inside == 0)
-            pthread_cond_signal(&t->ended);
+        seen = team->n_runs;
+        take_part(team, w);
+        if (--team->n_inside == 0)
+            pthread_cond_signal(&team->ended);
     }
-    pthread_mutex_unlock(&t->lock);
+    pthread_mutex_unlock(&team->lock);
     return NULL;
 }
 
 /* ---- before and after a run ---- */
 
 /* How many operations each one waits for, and which are ready at the start. */
-static void list_waits(mpl_team *t)
+static void list_waits(mpl_team *team)
 {
-    const mpl_graph *g = t->exec->g;
-    const mpl_op *order = t->exec->order;
+    const mpl_graph *g = team->exec->g;
+    const mpl_op *order = team->exec->order;
 
-    memset(t->waiting, 0, g->n_ops * sizeof *t->waiting);
-    memset(t->ready, 0, (t->follower != NULL ? t->n : 1) * (size_t)t->n_words * sizeof *t->ready);
+    memset(team->waiting, 0, g->n_ops * sizeof *team->waiting);
+    memset(team->ready, 0,
+           (team->follower != NULL ? team->n : 1) * (size_t)team->n_words * sizeof *team->ready);
     for (uint32_t s = 0; s < g->n_ops; s++)
-        t->step_of[order[s]] = s;
+        team->step_of[order[s]] = s;
     for (mpl_value v = 0; v < g->n_values; v++)
         for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
-            t->waiting[mpl_op_outermost(g, g->value_use[k])] +=
+            team->waiting[mpl_op_outermost(g, g->value_use[k])] +=
                 g->value_op[v] != MPL_NONE && g->value_block[v] == 0;
-    for (mpl_op op = 0; t->follower != NULL && op < g->n_ops; op++)
-        if (t->follower[op] != MPL_NONE)
-            t->waiting[t->follower[op]]++;
-    t->n_left = 0;
+    for (mpl_op op = 0; team->follower != NULL && op < g->n_ops; op++)
+        if (team->follower[op] != MPL_NONE)
+            team->waiting[team->follower[op]]++;
+    team->n_left = 0;
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        t->n_left += g->op_block[op] == 0;
-        if (g->op_block[op] == 0 && t->waiting[op] == 0)
-            mpl_bit_add(set_of(t, t->follower != NULL ? worker_of(t, op) : 0), t->step_of[op]);
+        team->n_left += g->op_block[op] == 0;
+        if (g->op_block[op] == 0 && team->waiting[op] == 0)
+            mpl_bit_add(set_of(team, team->follower != NULL ? worker_of(team, op) : 0),
+                        team->step_of[op]);
     }
 }
 
 /* A worker counts its allocations from where the caller stands, so that tests can make them fail.
  */
-static void brief(mpl_team *t, worker *w)
+static void brief(mpl_team *team, worker *w)
 {
-    const mpl_ctx *ctx = t->exec->ctx;
+    const mpl_ctx *ctx = team->exec->ctx;
 
-    w->exec = *t->exec;
+    w->exec = *team->exec;
     w->exec.ctx = &w->ctx;
     w->exec.dev = w->dev;
     w->exec.stage = w->stage;
@@ -268,15 +270,15 @@ static void brief(mpl_team *t, worker *w)
 }
 
 /* Time during which two or more operations ran. Sorts the stamps. */
-static int64_t time_of_several(mpl_team *t)
+static int64_t time_of_several(mpl_team *team)
 {
-    int64_t *from = t->stamps, *to = t->stamps + t->exec->g->n_ops, sum = 0, since = 0;
+    int64_t *from = team->stamps, *to = team->stamps + team->exec->g->n_ops, sum = 0, since = 0;
     uint32_t began = 0, ended = 0;
 
-    mpl_sort_i64(from, t->n_timed);
-    mpl_sort_i64(to, t->n_timed);
-    while (ended < t->n_timed) {
-        bool ends = began == t->n_timed || to[ended] <= from[began];
+    mpl_sort_i64(from, team->n_timed);
+    mpl_sort_i64(to, team->n_timed);
+    while (ended < team->n_timed) {
+        bool ends = began == team->n_timed || to[ended] <= from[began];
         int64_t now = ends ? to[ended] : from[began];
 
         sum += began - ended >= 2 ? now - since : 0;
@@ -286,64 +288,64 @@ static int64_t time_of_several(mpl_team *t)
     return sum;
 }
 
-mpl_status mpl_team_run(mpl_team *t, int64_t *ns)
+mpl_status mpl_team_run(mpl_team *team, int64_t *ns)
 {
-    mpl_exec *exec = t->exec;
+    mpl_exec *exec = team->exec;
     int64_t begin;
 
-    list_waits(t);
-    for (uint32_t i = 0; i < t->n; i++)
-        brief(t, &t->worker[i]);
+    list_waits(team);
+    for (uint32_t i = 0; i < team->n; i++)
+        brief(team, &team->worker[i]);
     MPL_PASS(mpl_exec_arrive_all(exec));
     mpl_control_reset(exec);
     if (exec->census != NULL)
         MPL_PASS(mpl_census_begin(exec));
-    t->failed = NULL;
-    t->n_timed = 0;
-    begin = t->end_ns = mpl_clock_ns();
-    pthread_mutex_lock(&t->lock);
-    t->n_runs++;
-    t->n_inside = t->n;
-    for (uint32_t i = 0; i < t->n; i++)
-        pthread_cond_signal(&t->worker[i].wake);
-    while (t->n_inside > 0)
-        pthread_cond_wait(&t->ended, &t->lock);
-    pthread_mutex_unlock(&t->lock);
-    for (uint32_t i = 0; i < t->n; i++)
-        exec->ctx->n_allocs += t->worker[i].ctx.n_allocs;
-    if (t->failed != NULL)
-        return mpl_fail(exec->ctx, t->st, t->failed->ctx.file, t->failed->ctx.line, "%s",
-                        t->failed->ctx.message);
-    exec->concurrent_ns = time_of_several(t);
+    team->failed = NULL;
+    team->n_timed = 0;
+    begin = team->end_ns = mpl_clock_ns();
+    pthread_mutex_lock(&team->lock);
+    team->n_runs++;
+    team->n_inside = team->n;
+    for (uint32_t i = 0; i < team->n; i++)
+        pthread_cond_signal(&team->worker[i].wake);
+    while (team->n_inside > 0)
+        pthread_cond_wait(&team->ended, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+    for (uint32_t i = 0; i < team->n; i++)
+        exec->ctx->n_allocs += team->worker[i].ctx.n_allocs;
+    if (team->failed != NULL)
+        return mpl_fail(exec->ctx, team->st, team->failed->ctx.file, team->failed->ctx.line, "%s",
+                        team->failed->ctx.message);
+    exec->concurrent_ns = time_of_several(team);
     if (exec->census != NULL)
         MPL_PASS(mpl_checked_rest(exec));
     if (ns != NULL)
-        *ns = t->end_ns - begin;
+        *ns = team->end_ns - begin;
     return MPL_OK;
 }
 
 /* ---- making a team ---- */
 
-static mpl_status list_followers(mpl_team *t)
+static mpl_status list_followers(mpl_team *team)
 {
     mpl_status st = MPL_OK;
-    const mpl_exec *exec = t->exec;
+    const mpl_exec *exec = team->exec;
     mpl_op *last = NULL;
     uint32_t n_streams = 0;
 
     for (mpl_op op = 0; op < exec->g->n_ops; op++)
         n_streams = exec->op_stream[op] < n_streams ? n_streams : exec->op_stream[op] + 1;
-    MPL_TRY(mpl_new(exec->ctx, t->follower, exec->g->n_ops));
+    MPL_TRY(mpl_new(exec->ctx, team->follower, exec->g->n_ops));
     MPL_TRY(mpl_new(exec->ctx, last, n_streams));
     memset(last, 0xff, n_streams * sizeof *last);
-    memset(t->follower, 0xff, exec->g->n_ops * sizeof *t->follower);
+    memset(team->follower, 0xff, exec->g->n_ops * sizeof *team->follower);
     for (uint32_t s = 0; s < exec->g->n_ops; s++) {
         mpl_op op = exec->order[s], *before = &last[exec->op_stream[op]];
 
         if (exec->g->op_block[op] != 0)
             continue;
         if (*before != MPL_NONE)
-            t->follower[*before] = op;
+            team->follower[*before] = op;
         *before = op;
     }
 out:
@@ -351,26 +353,26 @@ out:
     return st;
 }
 
-static mpl_status start_worker(mpl_team *t, worker *w)
+static mpl_status start_worker(mpl_team *team, worker *w)
 {
-    mpl_ctx *ctx = t->exec->ctx;
+    mpl_ctx *ctx = team->exec->ctx;
     int failed;
 
-    w->team = t;
-    w->index = t->n_started;
-    if (t->exec->options.checked)
+    w->team = team;
+    w->index = team->n_started;
+    if (team->exec->options.checked)
         MPL_PASS(mpl_new(ctx, w->stage, MPL_STAGE_BYTES));
     w->ctx = mpl_ctx_default();
-    if (t->exec->backend->share(t->exec->dev, &w->ctx, &w->dev) != MPL_OK)
+    if (team->exec->backend->share(team->exec->dev, &w->ctx, &w->dev) != MPL_OK)
         return mpl_fail(ctx, MPL_EMEM, __FILE__, __LINE__, "%s", w->ctx.message);
     pthread_cond_init(&w->wake, NULL);
     if ((failed = pthread_create(&w->thread, NULL, work, w)) != 0) {
         pthread_cond_destroy(&w->wake);
-        t->exec->backend->close(w->dev);
-        return MPL_ERROR(ctx, MPL_EMEM, "worker %u of %u: no thread: %s", w->index + 1, t->n,
+        team->exec->backend->close(w->dev);
+        return MPL_ERROR(ctx, MPL_EMEM, "worker %u of %u: no thread: %s", w->index + 1, team->n,
                          strerror(failed));
     }
-    t->n_started++;
+    team->n_started++;
     return MPL_OK;
 }
 
@@ -378,52 +380,53 @@ static mpl_status team_new(mpl_exec *exec, uint32_t n, mpl_team **out)
 {
     mpl_status st = MPL_OK;
     uint32_t n_ops = exec->g->n_ops, n_cores = mpl_cores_here();
-    mpl_team *t = NULL;
+    mpl_team *team = NULL;
 
-    MPL_TRY(mpl_new(exec->ctx, t, 1));
-    t->exec = exec;
-    t->n = n;
-    t->n_looks = n <= n_cores ? LOOKS : 0;
-    t->n_words = n_ops / 64 + 1;
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->ended, NULL);
-    MPL_TRY(mpl_new_each(exec->ctx, n_ops, t->waiting, t->step_of));
-    MPL_TRY(mpl_new(exec->ctx, t->stamps, 2 * (size_t)n_ops));
+    MPL_TRY(mpl_new(exec->ctx, team, 1));
+    team->exec = exec;
+    team->n = n;
+    team->n_looks = n <= n_cores ? LOOKS : 0;
+    team->n_words = n_ops / 64 + 1;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->ended, NULL);
+    MPL_TRY(mpl_new_each(exec->ctx, n_ops, team->waiting, team->step_of));
+    MPL_TRY(mpl_new(exec->ctx, team->stamps, 2 * (size_t)n_ops));
     if (exec->op_stream != NULL)
-        MPL_TRY(list_followers(t));
-    MPL_TRY(mpl_new(exec->ctx, t->ready, (t->follower != NULL ? n : 1) * (size_t)t->n_words));
-    MPL_TRY(mpl_new(exec->ctx, t->worker, n));
+        MPL_TRY(list_followers(team));
+    MPL_TRY(
+        mpl_new(exec->ctx, team->ready, (team->follower != NULL ? n : 1) * (size_t)team->n_words));
+    MPL_TRY(mpl_new(exec->ctx, team->worker, n));
     if (exec->options.checked && exec->census == NULL)
         MPL_TRY(mpl_census_new(exec));
-    while (t->n_started < n)
-        MPL_TRY(start_worker(t, &t->worker[t->n_started]));
-    *out = t, t = NULL;
+    while (team->n_started < n)
+        MPL_TRY(start_worker(team, &team->worker[team->n_started]));
+    *out = team, team = NULL;
 out:
-    mpl_team_free(t);
+    mpl_team_free(team);
     return st;
 }
 
-void mpl_team_free(mpl_team *t)
+void mpl_team_free(mpl_team *team)
 {
-    if (t == NULL)
+    if (team == NULL)
         return;
-    pthread_mutex_lock(&t->lock);
-    t->closing = true;
-    for (uint32_t i = 0; i < t->n_started; i++)
-        pthread_cond_signal(&t->worker[i].wake);
-    pthread_mutex_unlock(&t->lock);
-    for (uint32_t i = 0; i < t->n_started; i++) {
-        pthread_join(t->worker[i].thread, NULL);
-        pthread_cond_destroy(&t->worker[i].wake);
-        t->exec->backend->close(t->worker[i].dev);
-        mpl_assert(t->worker[i].ctx.n_live == 0);
+    pthread_mutex_lock(&team->lock);
+    team->closing = true;
+    for (uint32_t i = 0; i < team->n_started; i++)
+        pthread_cond_signal(&team->worker[i].wake);
+    pthread_mutex_unlock(&team->lock);
+    for (uint32_t i = 0; i < team->n_started; i++) {
+        pthread_join(team->worker[i].thread, NULL);
+        pthread_cond_destroy(&team->worker[i].wake);
+        team->exec->backend->close(team->worker[i].dev);
+        mpl_assert(team->worker[i].ctx.n_live == 0);
     }
-    for (uint32_t i = 0; t->worker != NULL && i < t->n; i++)
-        mpl_free(t->exec->ctx, t->worker[i].stage);
-    pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->ended);
-    mpl_free_each(t->exec->ctx, t->waiting, t->step_of, t->follower, t->ready, t->stamps, t->worker,
-                  t);
+    for (uint32_t i = 0; team->worker != NULL && i < team->n; i++)
+        mpl_free(team->exec->ctx, team->worker[i].stage);
+    pthread_mutex_destroy(&team->lock);
+    pthread_cond_destroy(&team->ended);
+    mpl_free_each(team->exec->ctx, team->waiting, team->step_of, team->follower, team->ready,
+                  team->stamps, team->worker, team);
 }
 
 mpl_status mpl_exec_set_workers(mpl_exec *exec, uint32_t n)

@@ -59,17 +59,17 @@ out:
 /* Counts the work of block b when a round or branch of it begins. */
 static mpl_status spend(mpl_exec *exec, uint32_t b)
 {
-    mpl_control *c = exec->control;
+    mpl_control *control = exec->control;
     uint64_t work;
     char where[200];
 
-    if (c->block_work == NULL)
+    if (control->block_work == NULL)
         return MPL_OK;
-    work = c->block_work[b] + MPL_STEP_WORK + checks_work(exec);
-    work += atomic_fetch_add(&c->work, work);
+    work = control->block_work[b] + MPL_STEP_WORK + checks_work(exec);
+    work += atomic_fetch_add(&control->work, work);
     if (work <= exec->options.work_limit)
         return MPL_OK;
-    snprintf(where, sizeof where, "with round %" PRIu64 " of '%.120s'", c->round[b],
+    snprintf(where, sizeof where, "with round %" PRIu64 " of '%.120s'", control->round[b],
              exec->g->op_name[exec->g->block_owner[b]]);
     return refuse_work(exec, where, work);
 }
@@ -158,16 +158,16 @@ static mpl_spot param_spot(const mpl_exec *exec, uint32_t b, uint32_t i, mpl_spo
 static mpl_status enter_while(mpl_exec *exec, mpl_op op, uint32_t *next)
 {
     const mpl_graph *g = exec->g;
-    mpl_control *c = exec->control;
+    mpl_control *control = exec->control;
     uint32_t b = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     int64_t most = mpl_while_most_rounds(g, op), trips, go;
 
     MPL_PASS(read_optional(exec, mpl_op_input(g, op, 0), INT64_MAX, &trips));
     MPL_PASS(read_optional(exec, mpl_op_input(g, op, 1), 1, &go));
     trips = most >= 0 && most < trips ? most : trips;
-    c->limit[b] = trips > 0 ? (uint64_t)trips : 0;
-    c->round[b] = 0;
-    c->open[op] = 1;
+    control->limit[b] = trips > 0 ? (uint64_t)trips : 0;
+    control->round[b] = 0;
+    control->open[op] = 1;
     for (uint32_t i = 0; i < n; i++) {
         mpl_value init = mpl_op_input(g, op, 2 + i), param = mpl_control_params(g, b)[1 + i];
         mpl_spot from = mpl_exec_spot(exec, init), to = param_spot(exec, b, 1 + i, from);
@@ -278,10 +278,11 @@ enum { DONE, PENDING, STAGED };
  * may be the same, if it overlaps itself. */
 static bool waits_for(const mpl_exec *exec, uint32_t at, uint32_t i)
 {
-    const mpl_control *c = exec->control;
+    const mpl_control *control = exec->control;
 
-    return c->pending[i] != DONE &&
-           overlap(c->to[at], c->from[i], result_bytes(exec->g, at), result_bytes(exec->g, i));
+    return control->pending[i] != DONE &&
+           overlap(control->to[at], control->from[i], result_bytes(exec->g, at),
+                   result_bytes(exec->g, i));
 }
 
 static bool must_wait(const mpl_exec *exec, uint32_t at, uint32_t begin, uint32_t end)
@@ -296,11 +297,11 @@ static bool must_wait(const mpl_exec *exec, uint32_t at, uint32_t begin, uint32_
  * the same choice. */
 static uint32_t first_waited_for(const mpl_exec *exec, uint32_t begin, uint32_t end)
 {
-    const mpl_control *c = exec->control;
+    const mpl_control *control = exec->control;
 
     for (uint32_t i = begin; i < end; i++)
-        for (uint32_t at = begin; at < end && c->pending[i] == PENDING; at++)
-            if (c->pending[at] != DONE && waits_for(exec, at, i))
+        for (uint32_t at = begin; at < end && control->pending[i] == PENDING; at++)
+            if (control->pending[at] != DONE && waits_for(exec, at, i))
                 return i;
     return MPL_NONE;
 }
@@ -308,8 +309,8 @@ static uint32_t first_waited_for(const mpl_exec *exec, uint32_t begin, uint32_t 
 /* Saves a result in the staging buffer at *used, so that its bytes can be overwritten. */
 static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
 {
-    mpl_control *c = exec->control;
-    mpl_spot staging = c->staging[b];
+    mpl_control *control = exec->control;
+    mpl_spot staging = control->staging[b];
     uint64_t bytes = result_bytes(exec->g, at);
 
     if (staging.slab == MPL_NONE || bytes > exec->block[staging.block].bytes - *used)
@@ -320,17 +321,17 @@ static mpl_status stage(mpl_exec *exec, uint32_t b, uint32_t at, uint64_t *used)
             exec->g->name, exec->g->block_name[b], exec->g->value_name[exec->g->block_result[at]]);
     staging.offset += *used;
     *used += bytes;
-    MPL_PASS(copy_bytes(exec, staging, c->from[at], bytes));
-    c->from[at] = staging;
-    c->pending[at] = STAGED;
+    MPL_PASS(copy_bytes(exec, staging, control->from[at], bytes));
+    control->from[at] = staging;
+    control->pending[at] = STAGED;
     return MPL_OK;
 }
 
 /* Whether no carried result of [begin, end) is left to copy. */
-static bool none_pending(const mpl_control *c, uint32_t begin, uint32_t end)
+static bool none_pending(const mpl_control *control, uint32_t begin, uint32_t end)
 {
     for (uint32_t i = begin; i < end; i++)
-        if (c->pending[i] != DONE)
+        if (control->pending[i] != DONE)
             return mpl_broken("carried result %u was not copied", i);
     return true;
 }
@@ -338,14 +339,14 @@ static bool none_pending(const mpl_control *c, uint32_t begin, uint32_t end)
 /* Copies all pending results of b as if at once. */
 static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
 {
-    mpl_control *c = exec->control;
+    mpl_control *control = exec->control;
     uint32_t begin = exec->g->block_result_begin[b] + 1;
     uint32_t end = begin + mpl_n_carried(exec->g, exec->g->block_owner[b]);
     uint32_t n_staged = 0;
     uint64_t used = 0;
 
-    for (uint32_t i = begin; c->unshared && i < end; i++)
-        if (c->pending[i] != DONE) {
+    for (uint32_t i = begin; control->unshared && i < end; i++)
+        if (control->pending[i] != DONE) {
             MPL_PASS(stage(exec, b, i, &used));
             n_staged++;
         }
@@ -353,14 +354,14 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
         bool moved = false;
 
         for (uint32_t i = begin; i < end; i++) {
-            if (c->pending[i] == DONE || must_wait(exec, i, begin, end))
+            if (control->pending[i] == DONE || must_wait(exec, i, begin, end))
                 continue;
-            MPL_PASS(copy_bytes(exec, c->to[i], c->from[i], result_bytes(exec->g, i)));
-            c->copied_bytes += result_bytes(exec->g, i);
-            c->carried_bytes += result_bytes(exec->g, i);
-            n_staged -= c->pending[i] == STAGED;
+            MPL_PASS(copy_bytes(exec, control->to[i], control->from[i], result_bytes(exec->g, i)));
+            control->copied_bytes += result_bytes(exec->g, i);
+            control->carried_bytes += result_bytes(exec->g, i);
+            n_staged -= control->pending[i] == STAGED;
             used = n_staged > 0 ? used : 0;
-            c->pending[i] = DONE;
+            control->pending[i] = DONE;
             moved = true;
         }
         left = moved ? end : first_waited_for(exec, begin, end);
@@ -369,7 +370,7 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
             n_staged++;
         }
     }
-    mpl_assert_ok(none_pending(c, begin, end));
+    mpl_assert_ok(none_pending(control, begin, end));
     return MPL_OK;
 }
 
@@ -377,28 +378,28 @@ static mpl_status copy_pending(mpl_exec *exec, uint32_t b)
 static mpl_status carry(mpl_exec *exec, uint32_t b)
 {
     const mpl_graph *g = exec->g;
-    mpl_control *c = exec->control;
+    mpl_control *control = exec->control;
     mpl_op op = g->block_owner[b];
     uint32_t n = mpl_n_carried(g, op), begin = g->block_result_begin[b] + 1;
 
     for (uint32_t i = 0; i < n; i++)
-        c->from[begin + i] = mpl_exec_spot(exec, g->block_result[begin + i]);
+        control->from[begin + i] = mpl_exec_spot(exec, g->block_result[begin + i]);
     mpl_control_note_final(exec, op);
-    c->round[b]++;
+    control->round[b]++;
     for (uint32_t i = 0; i < n; i++) {
         mpl_value result = g->block_result[begin + i], param = mpl_control_params(g, b)[1 + i];
-        mpl_spot from = c->from[begin + i], to = param_spot(exec, b, 1 + i, from);
+        mpl_spot from = control->from[begin + i], to = param_spot(exec, b, 1 + i, from);
 
-        c->to[begin + i] = to;
-        c->pending[begin + i] = mpl_control_result_copied(exec, b, 1 + i) &&
-                                g->value_bytes[result] > 0 && from.slab != MPL_NONE &&
-                                !same_spot(from, to);
+        control->to[begin + i] = to;
+        control->pending[begin + i] = mpl_control_result_copied(exec, b, 1 + i) &&
+                                      g->value_bytes[result] > 0 && from.slab != MPL_NONE &&
+                                      !same_spot(from, to);
         if (!mpl_control_result_copied(exec, b, 1 + i))
             MPL_PASS(hand_on(exec, result, from, to, g->value_bytes[result], false, param));
     }
     MPL_PASS(copy_pending(exec, b));
     for (uint32_t i = 0; i < n; i++)
-        mpl_control_bind(exec, mpl_control_params(g, b)[1 + i], c->to[begin + i]);
+        mpl_control_bind(exec, mpl_control_params(g, b)[1 + i], control->to[begin + i]);
     return MPL_OK;
 }
 
@@ -475,7 +476,7 @@ static mpl_status test_exit(mpl_exec *exec, mpl_op op, uint32_t *next)
 static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
 {
     const mpl_graph *g = exec->g;
-    mpl_control *c = exec->control;
+    mpl_control *control = exec->control;
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op];
     int64_t index;
@@ -490,10 +491,11 @@ static mpl_status enter_case(mpl_exec *exec, mpl_op op, uint32_t *next)
                           "graph '%s': operation '%s' (case) is to take no branch (%" PRId64
                           "), and has no bypass inputs",
                           g->name, g->op_name[op], index);
-    c->open[op] = 1;
-    c->branch[op] = index < 0 ? MPL_NONE : (uint32_t)index;
-    *next = index < 0 ? c->program->op_step[op]
-                      : c->program->begin_step[g->op_body[g->op_body_begin[op] + (uint32_t)index]];
+    control->open[op] = 1;
+    control->branch[op] = index < 0 ? MPL_NONE : (uint32_t)index;
+    *next = index < 0
+                ? control->program->op_step[op]
+                : control->program->begin_step[g->op_body[g->op_body_begin[op] + (uint32_t)index]];
     return MPL_OK;
 }
 
@@ -582,18 +584,19 @@ static mpl_status run_step(mpl_exec *exec, uint32_t step, uint32_t *next)
 
 uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step)
 {
-    const mpl_control *c = exec->control;
-    const mpl_program *p = c->program;
+    const mpl_control *control = exec->control;
+    const mpl_program *program = control->program;
     mpl_op op;
 
-    if (step == p->n_steps)
+    if (step == program->n_steps)
         return step;
-    op = p->kind[step] == MPL_STEP_OP ? p->of[step] : exec->g->block_owner[p->of[step]];
-    if (p->kind[step] == MPL_STEP_BEGIN && !c->open[op])
-        return c->needs->entry[op];
-    return p->kind[step] == MPL_STEP_OP && exec->g->op_kind[op] == MPL_OP_case &&
-                   c->branch[op] != MPL_NONE
-               ? mpl_needs_entry(c->needs, step + 1)
+    op = program->kind[step] == MPL_STEP_OP ? program->of[step]
+                                            : exec->g->block_owner[program->of[step]];
+    if (program->kind[step] == MPL_STEP_BEGIN && !control->open[op])
+        return control->needs->entry[op];
+    return program->kind[step] == MPL_STEP_OP && exec->g->op_kind[op] == MPL_OP_case &&
+                   control->branch[op] != MPL_NONE
+               ? mpl_needs_entry(control->needs, step + 1)
                : step;
 }
 
@@ -601,16 +604,17 @@ uint32_t mpl_control_point(const mpl_exec *exec, uint32_t step)
  * does not arrive, as its place may belong to another. */
 static mpl_status arrive(mpl_exec *exec, uint32_t step)
 {
-    mpl_control *c = exec->control;
+    mpl_control *control = exec->control;
 
-    for (uint32_t i = c->arrival_begin[step]; i < c->arrival_begin[step + 1]; i++) {
-        uint32_t arrival = c->arrival[i];
+    for (uint32_t i = control->arrival_begin[step]; i < control->arrival_begin[step + 1]; i++) {
+        uint32_t arrival = control->arrival[i];
 
-        if (c->arrived[arrival] ||
-            !mpl_needs_has(c->needs, mpl_control_point(exec, step), exec->arrival_value[arrival]))
+        if (control->arrived[arrival] ||
+            !mpl_needs_has(control->needs, mpl_control_point(exec, step),
+                           exec->arrival_value[arrival]))
             continue;
         MPL_PASS(mpl_exec_arrive_one(exec, arrival));
-        c->arrived[arrival] = 1;
+        control->arrived[arrival] = 1;
     }
     return MPL_OK;
 }
@@ -654,17 +658,17 @@ mpl_status mpl_control_run(mpl_exec *exec, uint32_t from, uint32_t to, int64_t *
 
 void mpl_control_reset(mpl_exec *exec)
 {
-    mpl_control *c = exec->control;
+    mpl_control *control = exec->control;
 
-    if (c == NULL)
+    if (control == NULL)
         return;
     if (exec->g->n_ops > 0)
-        memset(c->open, 0, exec->g->n_ops);
-    memset(c->fewest, 0xff, exec->g->n_blocks * sizeof *c->fewest);
+        memset(control->open, 0, exec->g->n_ops);
+    memset(control->fewest, 0xff, exec->g->n_blocks * sizeof *control->fewest);
     if (exec->n_arrivals > 0)
-        memset(c->arrived, 0, exec->n_arrivals);
-    c->copied_bytes = c->carried_bytes = 0;
-    c->work = c->block_work != NULL ? c->block_work[0] : 0;
+        memset(control->arrived, 0, exec->n_arrivals);
+    control->copied_bytes = control->carried_bytes = 0;
+    control->work = control->block_work != NULL ? control->block_work[0] : 0;
     mpl_witness_reset(exec);
 }
 
@@ -725,30 +729,31 @@ static void put_arrival(mpl_exec *exec, uint32_t step, uint32_t arrival)
 mpl_status mpl_control_list_arrivals(mpl_exec *exec)
 {
     const mpl_graph *g = exec->g;
-    mpl_control *c = exec->control;
-    uint32_t n_steps = c->program->n_steps;
+    mpl_control *control = exec->control;
+    uint32_t n_steps = control->program->n_steps;
     uint32_t *arrival_of;
 
-    mpl_free_each(exec->ctx, c->arrival_begin, c->arrival, c->arrived, c->arrival_of);
-    c->arrival_begin = c->arrival = c->arrival_of = NULL, c->arrived = NULL;
-    MPL_PASS(mpl_new(exec->ctx, c->arrival_of, g->n_values));
-    arrival_of = c->arrival_of;
-    MPL_PASS(mpl_new(exec->ctx, c->arrival_begin, (size_t)n_steps + 2));
-    MPL_PASS(mpl_new(exec->ctx, c->arrived, exec->n_arrivals));
+    mpl_free_each(exec->ctx, control->arrival_begin, control->arrival, control->arrived,
+                  control->arrival_of);
+    control->arrival_begin = control->arrival = control->arrival_of = NULL, control->arrived = NULL;
+    MPL_PASS(mpl_new(exec->ctx, control->arrival_of, g->n_values));
+    arrival_of = control->arrival_of;
+    MPL_PASS(mpl_new(exec->ctx, control->arrival_begin, (size_t)n_steps + 2));
+    MPL_PASS(mpl_new(exec->ctx, control->arrived, exec->n_arrivals));
     for (mpl_value v = 0; v < g->n_values; v++)
         arrival_of[v] = MPL_NONE;
     for (uint32_t i = 0; i < exec->n_arrivals; i++)
         arrival_of[exec->arrival_value[i]] = i;
-    for (mpl_value v = 0; v < g->n_values && !c->unshared; v++)
-        if (c->holder[v] != v)
-            arrival_of[v] = arrival_of[c->holder[v]];
+    for (mpl_value v = 0; v < g->n_values && !control->unshared; v++)
+        if (control->holder[v] != v)
+            arrival_of[v] = arrival_of[control->holder[v]];
     each_arrival(exec, count_arrival);
-    mpl_lists_begin(c->arrival_begin, n_steps);
-    MPL_PASS(mpl_new(exec->ctx, c->arrival, c->arrival_begin[n_steps + 1]));
+    mpl_lists_begin(control->arrival_begin, n_steps);
+    MPL_PASS(mpl_new(exec->ctx, control->arrival, control->arrival_begin[n_steps + 1]));
     each_arrival(exec, put_arrival);
-    mpl_needs_free(exec->ctx, c->needs);
-    c->needs = NULL;
+    mpl_needs_free(exec->ctx, control->needs);
+    control->needs = NULL;
     if (exec->n_arrivals > 0 || exec->options.checked)
-        MPL_PASS(mpl_needs_new(exec->ctx, g, c->program, c->holder, &c->needs));
+        MPL_PASS(mpl_needs_new(exec->ctx, g, control->program, control->holder, &control->needs));
     return MPL_OK;
 }

@@ -191,19 +191,19 @@ static mpl_status allocate(mpl_exec *exec)
     uint64_t guard = exec->options.checked ? MPL_GUARD_BYTES : 0;
 
     for (uint32_t i = 0; i < exec->n_slabs; i++) {
-        mpl_slab *s = &exec->slab[i];
+        mpl_slab *slab = &exec->slab[i];
         uint64_t bytes;
 
         if (i == 0 && exec->options.within != NULL) { /* the caller frees it */
-            s->base = exec->options.within->arena;
+            slab->base = exec->options.within->arena;
             continue;
         }
-        if (!mpl_add_bytes(s->bytes, 2 * guard, &bytes))
+        if (!mpl_add_bytes(slab->bytes, 2 * guard, &bytes))
             return MPL_ERROR(exec->ctx, MPL_EMEM, "out of memory: an arena of %" PRIu64 " bytes",
-                             s->bytes);
-        MPL_PASS(exec->backend->arena_new(exec->dev, bytes, &s->memory));
-        s->guard = guard;
-        s->base = (char *)s->memory + guard;
+                             slab->bytes);
+        MPL_PASS(exec->backend->arena_new(exec->dev, bytes, &slab->memory));
+        slab->guard = guard;
+        slab->base = (char *)slab->memory + guard;
     }
     return MPL_OK;
 }
@@ -228,7 +228,7 @@ static mpl_status make_calls(mpl_exec *exec)
     for (uint32_t i = 0; i < g->op_out_begin[g->n_ops]; i++)
         exec->out[i] = tensor_of(exec, g->op_out[i]);
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        const mpl_block *b =
+        const mpl_block *block =
             exec->op_block[op] != MPL_NONE ? &exec->block[exec->op_block[op]] : NULL;
 
         exec->call[op] = (mpl_op_call){
@@ -238,7 +238,7 @@ static mpl_status make_calls(mpl_exec *exec)
             .n_out = g->op_out_begin[op + 1] - g->op_out_begin[op],
             .in = exec->in + g->op_in_begin[op],
             .out = exec->out + g->op_out_begin[op],
-            .workspace = b != NULL ? mpl_exec_at(exec, b->slab, b->offset) : NULL,
+            .workspace = block != NULL ? mpl_exec_at(exec, block->slab, block->offset) : NULL,
         };
     }
     mpl_stage_bind(exec);

@@ -295,16 +295,16 @@ static mpl_spot spot_of_block(const mpl_exec *exec, uint32_t id)
 /* Buffers and pinned storage that places refer to. */
 static void know_places(mpl_exec *exec)
 {
-    mpl_control *c = exec->control;
+    mpl_control *control = exec->control;
 
-    for (uint32_t i = 0; i < c->n_places; i++)
-        if (c->place[i].kind == MPL_PLACE_BUFFER)
-            c->known[i] = spot_of_block(exec, c->place[i].of);
-        else if (c->place[i].kind == MPL_PLACE_PINNED)
-            c->known[i] = mpl_exec_spot(exec, c->place[i].of);
+    for (uint32_t i = 0; i < control->n_places; i++)
+        if (control->place[i].kind == MPL_PLACE_BUFFER)
+            control->known[i] = spot_of_block(exec, control->place[i].of);
+        else if (control->place[i].kind == MPL_PLACE_PINNED)
+            control->known[i] = mpl_exec_spot(exec, control->place[i].of);
     for (uint32_t b = 0; b < exec->g->n_blocks; b++)
-        if (c->staging[b].block != MPL_NONE)
-            c->staging[b] = spot_of_block(exec, c->staging[b].block);
+        if (control->staging[b].block != MPL_NONE)
+            control->staging[b] = spot_of_block(exec, control->staging[b].block);
 }
 
 mpl_status mpl_layout_values(mpl_exec *exec, const mpl_problem *p, const mpl_value_map *map,

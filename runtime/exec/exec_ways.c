@@ -12,59 +12,59 @@ typedef struct lister {
     size_t bytes_room, cost_room, name_room;
 } lister;
 
-static mpl_status add(lister *l, mpl_op op, uint64_t bytes, const char *how)
+static mpl_status add(lister *self, mpl_op op, uint64_t bytes, const char *how)
 {
-    mpl_ways *w = l->ways;
-    uint64_t place = l->n - w->begin[op] + 1, work = mpl_op_work(l->g, op);
+    mpl_ways *ways = self->ways;
+    uint64_t place = self->n - ways->begin[op] + 1, work = mpl_op_work(self->g, op);
 
-    MPL_PASS(mpl_reserve(l->ctx, w->bytes, l->bytes_room, (size_t)l->n + 1));
-    MPL_PASS(mpl_reserve(l->ctx, w->cost, l->cost_room, (size_t)l->n + 1));
-    MPL_PASS(mpl_reserve(l->ctx, w->name, l->name_room, (size_t)l->n + 1));
-    w->bytes[l->n] = bytes;
-    w->cost[l->n] = work <= MPL_MOST_WORK / place ? work * place : MPL_MOST_WORK;
-    snprintf(w->name[l->n], sizeof w->name[l->n], "%s", how);
-    l->n++;
+    MPL_PASS(mpl_reserve(self->ctx, ways->bytes, self->bytes_room, (size_t)self->n + 1));
+    MPL_PASS(mpl_reserve(self->ctx, ways->cost, self->cost_room, (size_t)self->n + 1));
+    MPL_PASS(mpl_reserve(self->ctx, ways->name, self->name_room, (size_t)self->n + 1));
+    ways->bytes[self->n] = bytes;
+    ways->cost[self->n] = work <= MPL_MOST_WORK / place ? work * place : MPL_MOST_WORK;
+    snprintf(ways->name[self->n], sizeof ways->name[self->n], "%s", how);
+    self->n++;
     return MPL_OK;
 }
 
 /* Adds how op is computed within the limit; *found: there is a way. */
-static mpl_status add_within(lister *l, mpl_op op, uint64_t limit, uint64_t *bytes, bool *found)
+static mpl_status add_within(lister *self, mpl_op op, uint64_t limit, uint64_t *bytes, bool *found)
 {
     mpl_status st = MPL_OK;
     mpl_prepared *prepared = NULL;
     const char *how = "";
 
     *found = true;
-    if (l->backend->limit_workspace != NULL)
-        l->backend->limit_workspace(l->dev, limit);
-    st = l->backend->prepare(l->dev, l->g, op, &prepared, bytes, &how);
+    if (self->backend->limit_workspace != NULL)
+        self->backend->limit_workspace(self->dev, limit);
+    st = self->backend->prepare(self->dev, self->g, op, &prepared, bytes, &how);
     if (st == MPL_EUNAVAIL && limit < UINT64_MAX) {
         *found = false;
         return MPL_OK;
     }
     if (st == MPL_OK)
-        st = add(l, op, *bytes, how);
-    l->backend->release(l->dev, prepared);
+        st = add(self, op, *bytes, how);
+    self->backend->release(self->dev, prepared);
     return st;
 }
 
-static mpl_status list_op(lister *l, mpl_op op)
+static mpl_status list_op(lister *self, mpl_op op)
 {
     uint64_t bytes = UINT64_MAX;
     bool found = true;
 
-    if (mpl_op_table[l->g->op_kind[op]].traits & MPL_CONTROL)
-        return add(l, op, 0, "control flow");
+    if (mpl_op_table[self->g->op_kind[op]].traits & MPL_CONTROL)
+        return add(self, op, 0, "control flow");
     do {
         uint64_t limit = bytes == UINT64_MAX ? bytes : bytes - 1;
 
-        MPL_PASS(add_within(l, op, limit, &bytes, &found));
+        MPL_PASS(add_within(self, op, limit, &bytes, &found));
         if (found && bytes > limit)
-            return MPL_ERROR(l->ctx, MPL_EINVALID,
+            return MPL_ERROR(self->ctx, MPL_EINVALID,
                              "backend %s: operation '%s' wants %" PRIu64 " bytes where %" PRIu64
                              " are allowed",
-                             l->backend->name, l->g->op_name[op], bytes, limit);
-    } while (found && bytes > 0 && l->backend->limit_workspace != NULL);
+                             self->backend->name, self->g->op_name[op], bytes, limit);
+    } while (found && bytes > 0 && self->backend->limit_workspace != NULL);
     return MPL_OK;
 }
 

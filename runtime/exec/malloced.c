@@ -59,11 +59,11 @@ static bool is_planned(const mpl_exec *exec, uint32_t b)
 /* Both are alive, they share a byte, and neither takes the other's place. */
 static bool shares(const mpl_exec *exec, uint32_t i, uint32_t j)
 {
-    const mpl_block *a = &exec->block[i], *b = &exec->block[j];
+    const mpl_block *block = &exec->block[i], *b = &exec->block[j];
 
-    return a->slab == b->slab && a->over != j && b->over != i && a->birth < b->death &&
-           b->birth < a->death && a->offset < b->offset + b->bytes &&
-           b->offset < a->offset + a->bytes;
+    return block->slab == b->slab && block->over != j && b->over != i && block->birth < b->death &&
+           b->birth < block->death && block->offset < b->offset + b->bytes &&
+           b->offset < block->offset + block->bytes;
 }
 
 /* A skipped operation relies on its operands overlapping. */
@@ -102,17 +102,17 @@ static void join_blocks(const mpl_exec *exec, uint32_t *parent)
 }
 
 /* piece_of[b] of each block; MPL_NONE: not planned. */
-static mpl_status make_pieces(mpl_ctx *ctx, mpl_malloced *m, uint32_t *piece_of)
+static mpl_status make_pieces(mpl_ctx *ctx, mpl_malloced *malloced, uint32_t *piece_of)
 {
     mpl_status st = MPL_OK;
-    const mpl_exec *exec = m->exec;
+    const mpl_exec *exec = malloced->exec;
     uint32_t *parent = NULL;
 
     MPL_TRY(mpl_new(ctx, parent, exec->n_blocks));
     for (uint32_t b = 0; b < exec->n_blocks; b++)
         parent[b] = b, piece_of[b] = MPL_NONE;
     join_blocks(exec, parent);
-    MPL_TRY(mpl_new(ctx, m->piece, exec->n_blocks));
+    MPL_TRY(mpl_new(ctx, malloced->piece, exec->n_blocks));
     for (uint32_t b = 0; b < exec->n_blocks; b++) {
         const mpl_block *block = &exec->block[b];
         uint32_t root = root_of(parent, b);
@@ -121,11 +121,12 @@ static mpl_status make_pieces(mpl_ctx *ctx, mpl_malloced *m, uint32_t *piece_of)
         if (!is_planned(exec, b))
             continue;
         if (piece_of[root] == MPL_NONE) {
-            m->piece[m->n_pieces] = (piece){.from = block->offset, .birth = block->birth};
-            piece_of[root] = m->n_pieces++;
+            malloced->piece[malloced->n_pieces] =
+                (piece){.from = block->offset, .birth = block->birth};
+            piece_of[root] = malloced->n_pieces++;
         }
         piece_of[b] = piece_of[root];
-        p = &m->piece[piece_of[b]];
+        p = &malloced->piece[piece_of[b]];
         p->from = mpl_min_u64(p->from, block->offset);
         p->to = mpl_max_u64(p->to, block->offset + block->bytes);
         p->birth = block->birth < p->birth ? block->birth : p->birth;
@@ -136,20 +137,21 @@ out:
     return st;
 }
 
-static void add_slot(mpl_malloced *m, void **at, uint32_t piece_id, uint64_t offset)
+static void add_slot(mpl_malloced *malloced, void **at, uint32_t piece_id, uint64_t offset)
 {
-    m->slot[m->n_slots++] = (slot){at, *at, piece_id, offset - m->piece[piece_id].from};
+    malloced->slot[malloced->n_slots++] =
+        (slot){at, *at, piece_id, offset - malloced->piece[piece_id].from};
 }
 
-static void add_operands(mpl_malloced *m, const uint32_t *piece_of, const mpl_value *value,
+static void add_operands(mpl_malloced *malloced, const uint32_t *piece_of, const mpl_value *value,
                          mpl_tensor *operand, uint32_t n)
 {
-    const mpl_exec *exec = m->exec;
+    const mpl_exec *exec = malloced->exec;
 
     for (uint32_t i = 0; i < n; i++)
         if (value[i] != MPL_NONE && exec->value_block[value[i]] != MPL_NONE &&
             piece_of[exec->value_block[value[i]]] != MPL_NONE)
-            add_slot(m, &operand[i].data, piece_of[exec->value_block[value[i]]],
+            add_slot(malloced, &operand[i].data, piece_of[exec->value_block[value[i]]],
                      exec->value_offset[value[i]]);
 }
 
@@ -161,48 +163,49 @@ static int by_piece(const void *a, const void *b)
                                 : (x->at > y->at) - (x->at < y->at);
 }
 
-static mpl_status make_slots(mpl_ctx *ctx, mpl_malloced *m, const uint32_t *piece_of)
+static mpl_status make_slots(mpl_ctx *ctx, mpl_malloced *malloced, const uint32_t *piece_of)
 {
-    mpl_exec *exec = m->exec;
+    mpl_exec *exec = malloced->exec;
     const mpl_graph *g = exec->g;
     uint32_t n_in = g->op_in_begin[g->n_ops], n_out = g->op_out_begin[g->n_ops];
 
-    MPL_PASS(mpl_new(ctx, m->slot, (size_t)n_in + n_out + g->n_ops + 1));
-    add_operands(m, piece_of, g->op_in, exec->in, n_in);
-    add_operands(m, piece_of, g->op_out, exec->out, n_out);
+    MPL_PASS(mpl_new(ctx, malloced->slot, (size_t)n_in + n_out + g->n_ops + 1));
+    add_operands(malloced, piece_of, g->op_in, exec->in, n_in);
+    add_operands(malloced, piece_of, g->op_out, exec->out, n_out);
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (exec->op_block[op] != MPL_NONE && piece_of[exec->op_block[op]] != MPL_NONE)
-            add_slot(m, &exec->call[op].workspace, piece_of[exec->op_block[op]],
+            add_slot(malloced, &exec->call[op].workspace, piece_of[exec->op_block[op]],
                      exec->block[exec->op_block[op]].offset);
-    qsort(m->slot, m->n_slots, sizeof *m->slot, by_piece);
-    for (uint32_t i = m->n_slots; i > 0; i--)
-        m->piece[m->slot[i - 1].piece].begin = i - 1;
+    qsort(malloced->slot, malloced->n_slots, sizeof *malloced->slot, by_piece);
+    for (uint32_t i = malloced->n_slots; i > 0; i--)
+        malloced->piece[malloced->slot[i - 1].piece].begin = i - 1;
     return MPL_OK;
 }
 
 /* Sorts births and deaths by step, then piece, and finds the peak of requested bytes. O(pieces^2)
  * at worst. */
-static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *m)
+static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *malloced)
 {
     uint64_t live = 0;
     uint32_t born = 0, dead = 0;
 
-    MPL_PASS(mpl_new_each(ctx, m->n_pieces, m->by_birth, m->by_death));
-    for (uint32_t s = 0; s <= m->exec->g->n_ops; s++)
-        for (uint32_t p = 0; p < m->n_pieces; p++) {
-            if (m->piece[p].birth == s)
-                m->by_birth[born++] = p;
-            if (m->piece[p].death == s)
-                m->by_death[dead++] = p;
+    MPL_PASS(mpl_new_each(ctx, malloced->n_pieces, malloced->by_birth, malloced->by_death));
+    for (uint32_t s = 0; s <= malloced->exec->g->n_ops; s++)
+        for (uint32_t p = 0; p < malloced->n_pieces; p++) {
+            if (malloced->piece[p].birth == s)
+                malloced->by_birth[born++] = p;
+            if (malloced->piece[p].death == s)
+                malloced->by_death[dead++] = p;
         }
-    mpl_assert(born == m->n_pieces && dead == m->n_pieces);
-    for (uint32_t b = 0, d = 0; b < m->n_pieces; b++) {
-        const piece *p = &m->piece[m->by_birth[b]];
+    mpl_assert(born == malloced->n_pieces && dead == malloced->n_pieces);
+    for (uint32_t b = 0, d = 0; b < malloced->n_pieces; b++) {
+        const piece *p = &malloced->piece[malloced->by_birth[b]];
 
-        for (; m->piece[m->by_death[d]].death <= p->birth; d++)
-            live -= m->piece[m->by_death[d]].to - m->piece[m->by_death[d]].from;
+        for (; malloced->piece[malloced->by_death[d]].death <= p->birth; d++)
+            live -= malloced->piece[malloced->by_death[d]].to -
+                    malloced->piece[malloced->by_death[d]].from;
         live += p->to - p->from;
-        m->peak_bytes = mpl_max_u64(m->peak_bytes, live);
+        malloced->peak_bytes = mpl_max_u64(malloced->peak_bytes, live);
     }
     return MPL_OK;
 }
@@ -210,7 +213,7 @@ static mpl_status make_calendar(mpl_ctx *ctx, mpl_malloced *m)
 mpl_status mpl_malloced_new(mpl_ctx *ctx, mpl_exec *exec, mpl_malloced **out)
 {
     mpl_status st = MPL_OK;
-    mpl_malloced *m = NULL;
+    mpl_malloced *malloced = NULL;
     uint32_t *piece_of = NULL;
 
     if (exec->control != NULL || exec->options.checked || exec->n_arrivals > 0 ||
@@ -221,79 +224,83 @@ mpl_status mpl_malloced_new(mpl_ctx *ctx, mpl_exec *exec, mpl_malloced **out)
                  "control "
                  "flow nor --checked",
                  exec->g->name);
-    MPL_TRY(mpl_new(ctx, m, 1));
-    m->exec = exec;
-    m->align = exec->backend->align > sizeof(void *) ? exec->backend->align : sizeof(void *);
+    MPL_TRY(mpl_new(ctx, malloced, 1));
+    malloced->exec = exec;
+    malloced->align = exec->backend->align > sizeof(void *) ? exec->backend->align : sizeof(void *);
     MPL_TRY(mpl_new(ctx, piece_of, exec->n_blocks));
-    MPL_TRY(make_pieces(ctx, m, piece_of));
-    MPL_TRY(make_slots(ctx, m, piece_of));
-    MPL_TRY(make_calendar(ctx, m));
-    *out = m, m = NULL;
+    MPL_TRY(make_pieces(ctx, malloced, piece_of));
+    MPL_TRY(make_slots(ctx, malloced, piece_of));
+    MPL_TRY(make_calendar(ctx, malloced));
+    *out = malloced, malloced = NULL;
 out:
     mpl_free(ctx, piece_of);
-    mpl_malloced_free(ctx, m);
+    mpl_malloced_free(ctx, malloced);
     return st;
 }
 
-void mpl_malloced_free(mpl_ctx *ctx, mpl_malloced *m)
+void mpl_malloced_free(mpl_ctx *ctx, mpl_malloced *malloced)
 {
-    if (m == NULL)
+    if (malloced == NULL)
         return;
-    mpl_free_each(ctx, m->piece, m->slot, m->by_birth, m->by_death, m);
+    mpl_free_each(ctx, malloced->piece, malloced->slot, malloced->by_birth, malloced->by_death,
+                  malloced);
 }
 
 /* ---- running ---- */
 
 /* Not mpl_alloc, which counts and zeroes: the allocator itself is measured. */
-static mpl_status take_memory(mpl_malloced *m, uint32_t id)
+static mpl_status take_memory(mpl_malloced *malloced, uint32_t id)
 {
-    piece *p = &m->piece[id];
+    piece *p = &malloced->piece[id];
 
-    if (posix_memalign(&p->memory, m->align, p->to - p->from) != 0) {
+    if (posix_memalign(&p->memory, malloced->align, p->to - p->from) != 0) {
         p->memory = NULL;
-        return MPL_ERROR(m->exec->ctx, MPL_EMEM, "out of memory: a buffer of %" PRIu64 " bytes",
-                         p->to - p->from);
+        return MPL_ERROR(malloced->exec->ctx, MPL_EMEM,
+                         "out of memory: a buffer of %" PRIu64 " bytes", p->to - p->from);
     }
-    for (uint32_t i = p->begin; i < m->n_slots && m->slot[i].piece == id; i++)
-        *m->slot[i].at = (char *)p->memory + m->slot[i].distance;
+    for (uint32_t i = p->begin; i < malloced->n_slots && malloced->slot[i].piece == id; i++)
+        *malloced->slot[i].at = (char *)p->memory + malloced->slot[i].distance;
     return MPL_OK;
 }
 
-static void give_back(piece *p)
+static void give_back(piece *self)
 {
-    free(p->memory);
-    p->memory = NULL;
+    free(self->memory);
+    self->memory = NULL;
 }
 
-mpl_status mpl_malloced_run(mpl_malloced *m, int64_t *ns)
+mpl_status mpl_malloced_run(mpl_malloced *malloced, int64_t *ns)
 {
     mpl_status st = MPL_OK;
-    mpl_exec *exec = m->exec;
+    mpl_exec *exec = malloced->exec;
     uint32_t born = 0, dead = 0;
     int64_t begin;
 
     MPL_TRY(mpl_exec_renew(exec));
     begin = mpl_clock_ns();
     for (uint32_t s = 0; s < exec->g->n_ops; s++) {
-        for (; born < m->n_pieces && m->piece[m->by_birth[born]].birth == s; born++)
-            MPL_TRY(take_memory(m, m->by_birth[born]));
+        for (; born < malloced->n_pieces && malloced->piece[malloced->by_birth[born]].birth == s;
+             born++)
+            MPL_TRY(take_memory(malloced, malloced->by_birth[born]));
         MPL_TRY(mpl_exec_run_op(exec, exec->order[s]));
-        for (; dead < m->n_pieces && m->piece[m->by_death[dead]].death == s + 1; dead++)
-            give_back(&m->piece[m->by_death[dead]]);
+        for (;
+             dead < malloced->n_pieces && malloced->piece[malloced->by_death[dead]].death == s + 1;
+             dead++)
+            give_back(&malloced->piece[malloced->by_death[dead]]);
     }
     MPL_TRY(exec->backend->wait(exec->dev));
     if (ns != NULL)
         *ns = mpl_clock_ns() - begin;
 out:
-    for (uint32_t p = 0; p < m->n_pieces; p++)
-        give_back(&m->piece[p]);
-    for (uint32_t i = 0; i < m->n_slots; i++)
-        *m->slot[i].at = m->slot[i].home;
+    for (uint32_t p = 0; p < malloced->n_pieces; p++)
+        give_back(&malloced->piece[p]);
+    for (uint32_t i = 0; i < malloced->n_slots; i++)
+        *malloced->slot[i].at = malloced->slot[i].home;
     return st;
 }
 
-void mpl_malloced_facts(const mpl_malloced *m, uint32_t *n_calls, uint64_t *peak_bytes)
+void mpl_malloced_facts(const mpl_malloced *malloced, uint32_t *n_calls, uint64_t *peak_bytes)
 {
-    *n_calls = m->n_pieces;
-    *peak_bytes = m->peak_bytes;
+    *n_calls = malloced->n_pieces;
+    *peak_bytes = malloced->peak_bytes;
 }

@@ -12,11 +12,11 @@ typedef struct mpl_malloced mpl_malloced;
  * of their own stay. MPL_EUNAVAIL: control flow, --checked, inputs in the arena, or a backend with
  * allocators of its own (mpl_backend.replay). O(n^2) in the plan's buffers. */
 mpl_status mpl_malloced_new(mpl_ctx *ctx, mpl_exec *exec, mpl_malloced **out);
-void mpl_malloced_free(mpl_ctx *ctx, mpl_malloced *m); /* NULL is allowed */
+void mpl_malloced_free(mpl_ctx *ctx, mpl_malloced *malloced); /* NULL is allowed */
 
 /* One run. *ns is as in mpl_exec_run and includes the allocation calls. Afterwards all memory is
  * freed and the executor is as before. MPL_EMEM. */
-mpl_status mpl_malloced_run(mpl_malloced *m, int64_t *ns);
+mpl_status mpl_malloced_run(mpl_malloced *malloced, int64_t *ns);
 
 /* Allocations and frees in one run, and the peak of bytes requested at once [byte]. */
-void mpl_malloced_facts(const mpl_malloced *m, uint32_t *n_calls, uint64_t *peak_bytes);
+void mpl_malloced_facts(const mpl_malloced *malloced, uint32_t *n_calls, uint64_t *peak_bytes);

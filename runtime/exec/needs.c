@@ -39,10 +39,10 @@ static void join(const mpl_needs *needs, uint64_t *row, const uint64_t *other)
 
 uint32_t mpl_needs_entry(const mpl_needs *needs, uint32_t step)
 {
-    const mpl_program *p = needs->program;
+    const mpl_program *program = needs->program;
 
-    return step < p->n_steps && p->kind[step] == MPL_STEP_BEGIN
-               ? needs->entry[needs->g->block_owner[p->of[step]]]
+    return step < program->n_steps && program->kind[step] == MPL_STEP_BEGIN
+               ? needs->entry[needs->g->block_owner[program->of[step]]]
                : step;
 }
 
@@ -87,15 +87,15 @@ static void before_owner(const mpl_needs *needs, mpl_op op, uint64_t *row)
 static void before_round_ends(const mpl_needs *needs, uint32_t b, uint64_t *row)
 {
     const mpl_graph *g = needs->g;
-    const mpl_program *p = needs->program;
+    const mpl_program *program = needs->program;
     mpl_op op = g->block_owner[b];
     const mpl_value *result = mpl_control_results(g, b), *out = g->op_out + g->op_out_begin[op];
     uint64_t *after = needs->scratch;
     uint32_t n = mpl_n_carried(g, op);
 
     if (mpl_while_most_rounds(g, op) != 1)
-        join(needs, row, row_at(needs, p->begin_step[b]));
-    join(needs, row, row_at(needs, p->op_step[op]));
+        join(needs, row, row_at(needs, program->begin_step[b]));
+    join(needs, row, row_at(needs, program->op_step[op]));
     memcpy(after, row, needs->words * sizeof *row);
     for (uint32_t i = 0; i < n; i++)
         make(needs, row, mpl_control_params(g, b)[1 + i]);
@@ -135,13 +135,13 @@ static void before_begin(const mpl_needs *needs, uint32_t b, uint64_t *row)
 static void before_entry(const mpl_needs *needs, mpl_op op, uint64_t *row)
 {
     const mpl_graph *g = needs->g;
-    const mpl_program *p = needs->program;
+    const mpl_program *program = needs->program;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t n = mpl_n_carried(g, op);
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        join(needs, row, row_at(needs, p->begin_step[g->op_body[k]]));
-    join(needs, row, row_at(needs, p->op_step[op]));
+        join(needs, row, row_at(needs, program->begin_step[g->op_body[k]]));
+    join(needs, row, row_at(needs, program->op_step[op]));
     need(needs, row, in[0]);
     if (g->op_kind[op] != MPL_OP_while)
         return;
@@ -168,13 +168,13 @@ static bool grow(mpl_needs *needs, uint32_t point, const uint64_t *row)
 static bool flow_back(mpl_needs *needs)
 {
     const mpl_graph *g = needs->g;
-    const mpl_program *p = needs->program;
+    const mpl_program *program = needs->program;
     uint64_t *row = needs->now;
     bool more = false;
 
-    for (uint32_t step = p->n_steps; step-- > 0;) {
-        uint32_t of = p->of[step];
-        bool end = p->kind[step] == MPL_STEP_END, loop;
+    for (uint32_t step = program->n_steps; step-- > 0;) {
+        uint32_t of = program->of[step];
+        bool end = program->kind[step] == MPL_STEP_END, loop;
 
         memset(row, 0, needs->words * sizeof *row);
         if (!end)
@@ -182,14 +182,14 @@ static bool flow_back(mpl_needs *needs)
         loop = end && g->op_kind[g->block_owner[of]] == MPL_OP_while;
         if (end)
             loop ? before_round_ends(needs, of, row) : before_branch_ends(needs, of, row);
-        else if (p->kind[step] == MPL_STEP_BEGIN)
+        else if (program->kind[step] == MPL_STEP_BEGIN)
             before_begin(needs, of, row);
         else if (g->op_body_begin[of] < g->op_body_begin[of + 1])
             before_owner(needs, of, row);
         else
             before_plain(needs, of, row);
         more = grow(needs, step, row) || more;
-        if (p->kind[step] == MPL_STEP_BEGIN &&
+        if (program->kind[step] == MPL_STEP_BEGIN &&
             of == g->op_body[g->op_body_begin[g->block_owner[of]]]) {
             memset(row, 0, needs->words * sizeof *row);
             before_entry(needs, g->block_owner[of], row);

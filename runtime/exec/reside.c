@@ -26,39 +26,40 @@ typedef struct binding {
 } binding;
 
 /* Bytes from the start of v's buffer, of a family: of its first part, to v. */
-static uint64_t within(const binding *b, mpl_value v)
+static uint64_t within(const binding *self, mpl_value v)
 {
-    mpl_value holder = mpl_exec_holder(b->map, v);
-    uint64_t part = b->q->inside != NULL ? b->q->inside_at[b->map->value_buffer[holder]] : 0;
+    mpl_value holder = mpl_exec_holder(self->map, v);
+    uint64_t part =
+        self->q->inside != NULL ? self->q->inside_at[self->map->value_buffer[holder]] : 0;
 
-    return part + (holder != v ? b->map->value_offset[v] : 0);
+    return part + (holder != v ? self->map->value_offset[v] : 0);
 }
 
 /* Address of operand v at its step; NULL: the plan does not move it. MPL_EINVALID: the plan has no
  * use of it there. */
-static mpl_status operand_at(const binding *b, uint32_t step, mpl_value v, char **at)
+static mpl_status operand_at(const binding *self, uint32_t step, mpl_value v, char **at)
 {
-    uint32_t id = v != MPL_NONE && b->map->value_buffer[v] != MPL_NONE
-                      ? b->of_buffer[b->map->value_buffer[v]]
+    uint32_t id = v != MPL_NONE && self->map->value_buffer[v] != MPL_NONE
+                      ? self->of_buffer[self->map->value_buffer[v]]
                       : MPL_NONE;
 
     *at = NULL;
     if (id == MPL_NONE)
         return MPL_OK;
-    for (uint32_t i = b->p->begin[id]; i < b->p->begin[id + 1]; i++)
-        if (b->p->at[i] == step) {
-            *at = mpl_exec_at(b->exec, b->plan->fast[i] ? FAST : SLOW,
-                              b->plan->place[i] + within(b, v));
+    for (uint32_t i = self->p->begin[id]; i < self->p->begin[id + 1]; i++)
+        if (self->p->at[i] == step) {
+            *at = mpl_exec_at(self->exec, self->plan->fast[i] ? FAST : SLOW,
+                              self->plan->place[i] + within(self, v));
             return MPL_OK;
         }
-    return MPL_ERROR(b->exec->ctx, MPL_EINVALID,
+    return MPL_ERROR(self->exec->ctx, MPL_EINVALID,
                      "step %" PRIu32 " has operand '%s', which the plan of residency has not", step,
-                     b->exec->g->value_name[v]);
+                     self->exec->g->value_name[v]);
 }
 
-static mpl_status bind_step(const binding *b, uint32_t step)
+static mpl_status bind_step(const binding *self, uint32_t step)
 {
-    mpl_exec *exec = b->exec;
+    mpl_exec *exec = self->exec;
     const mpl_graph *g = exec->g;
     mpl_op op = exec->order[step];
     char *at;
@@ -66,12 +67,12 @@ static mpl_status bind_step(const binding *b, uint32_t step)
     if (exec->op_skipped[op])
         return MPL_OK;
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++) {
-        MPL_PASS(operand_at(b, step, g->op_in[i], &at));
+        MPL_PASS(operand_at(self, step, g->op_in[i], &at));
         if (at != NULL)
             exec->in[i].data = at;
     }
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
-        MPL_PASS(operand_at(b, step, g->op_out[i], &at));
+        MPL_PASS(operand_at(self, step, g->op_out[i], &at));
         if (at != NULL)
             exec->out[i].data = at;
     }
@@ -111,18 +112,19 @@ void mpl_reside_free(mpl_ctx *ctx, mpl_reside *reside)
 
 mpl_status mpl_reside_before(mpl_exec *exec, uint32_t step)
 {
-    mpl_reside *r = exec->reside;
+    mpl_reside *reside = exec->reside;
 
     if (step == 0)
-        r->next = 0, r->moved_bytes = 0;
-    for (; r->next < r->n_moves && r->move[r->next].step == step; r->next++) {
-        const mpl_move *m = &r->move[r->next];
-        char *fast = mpl_exec_at(exec, FAST, m->fast_at),
-             *slow = mpl_exec_at(exec, SLOW, m->slow_at);
+        reside->next = 0, reside->moved_bytes = 0;
+    for (; reside->next < reside->n_moves && reside->move[reside->next].step == step;
+         reside->next++) {
+        const mpl_move *move = &reside->move[reside->next];
+        char *fast = mpl_exec_at(exec, FAST, move->fast_at),
+             *slow = mpl_exec_at(exec, SLOW, move->slow_at);
 
-        MPL_PASS(exec->backend->copy(exec->dev, m->to_fast ? fast : slow, m->to_fast ? slow : fast,
-                                     r->bytes[r->next]));
-        r->moved_bytes += r->bytes[r->next];
+        MPL_PASS(exec->backend->copy(exec->dev, move->to_fast ? fast : slow,
+                                     move->to_fast ? slow : fast, reside->bytes[reside->next]));
+        reside->moved_bytes += reside->bytes[reside->next];
     }
     return MPL_OK;
 }

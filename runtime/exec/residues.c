@@ -47,52 +47,54 @@ static uint32_t places_of(const mpl_graph *g, mpl_op op)
     return mpl_op_n_in(g, op) + mpl_op_n_out(g, op);
 }
 
-static mpl_status add_block(mpl_exec *exec, mpl_residues *r, uint32_t b)
+static mpl_status add_block(mpl_exec *exec, mpl_residues *residues, uint32_t b)
 {
     const mpl_program *program = exec->control->program;
 
-    MPL_PASS(mpl_new(exec->ctx, r->skipped[b], exec->g->n_ops));
-    memset(r->skipped[b], 1, exec->g->n_ops);
+    MPL_PASS(mpl_new(exec->ctx, residues->skipped[b], exec->g->n_ops));
+    memset(residues->skipped[b], 1, exec->g->n_ops);
     for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++) {
-        r->skipped[b][program->of[step]] = exec->op_skipped[program->of[step]];
-        r->n_places[b] += places_of(exec->g, program->of[step]);
+        residues->skipped[b][program->of[step]] = exec->op_skipped[program->of[step]];
+        residues->n_places[b] += places_of(exec->g, program->of[step]);
     }
     return MPL_OK;
 }
 
 mpl_status mpl_residues_new(mpl_exec *exec)
 {
-    mpl_residues *r = NULL;
+    mpl_residues *residues = NULL;
     uint32_t most = 0;
 
     if (exec->control == NULL || exec->control->unshared || exec->options.checked ||
         exec->n_arrivals > 0 || exec->backend->sequence_put == NULL ||
         !exec->backend->captures(exec->dev))
         return MPL_OK;
-    MPL_PASS(mpl_new(exec->ctx, r, 1));
-    exec->residues = r;
-    MPL_PASS(mpl_new_each(exec->ctx, exec->g->n_blocks, r->skipped, r->n_of, r->n_places));
+    MPL_PASS(mpl_new(exec->ctx, residues, 1));
+    exec->residues = residues;
+    MPL_PASS(mpl_new_each(exec->ctx, exec->g->n_blocks, residues->skipped, residues->n_of,
+                          residues->n_places));
     for (uint32_t b = 0; b < exec->g->n_blocks; b++) {
         if (is_plain(exec, b))
-            MPL_PASS(add_block(exec, r, b));
-        most = r->n_places[b] > most ? r->n_places[b] : most;
+            MPL_PASS(add_block(exec, residues, b));
+        most = residues->n_places[b] > most ? residues->n_places[b] : most;
     }
-    return mpl_new(exec->ctx, r->now, most);
+    return mpl_new(exec->ctx, residues->now, most);
 }
 
 void mpl_residues_free(mpl_exec *exec)
 {
-    mpl_residues *r = exec->residues;
+    mpl_residues *residues = exec->residues;
 
-    if (r == NULL)
+    if (residues == NULL)
         return;
-    for (uint32_t i = 0; i < r->n; i++) {
-        exec->backend->sequence_free(exec->dev, r->item[i].sequence);
-        mpl_free(exec->ctx, r->item[i].at);
+    for (uint32_t i = 0; i < residues->n; i++) {
+        exec->backend->sequence_free(exec->dev, residues->item[i].sequence);
+        mpl_free(exec->ctx, residues->item[i].at);
     }
-    for (uint32_t b = 0; r->skipped != NULL && b < exec->g->n_blocks; b++)
-        mpl_free(exec->ctx, r->skipped[b]);
-    mpl_free_each(exec->ctx, r->item, r->skipped, r->n_of, r->n_places, r->now, r);
+    for (uint32_t b = 0; residues->skipped != NULL && b < exec->g->n_blocks; b++)
+        mpl_free(exec->ctx, residues->skipped[b]);
+    mpl_free_each(exec->ctx, residues->item, residues->skipped, residues->n_of, residues->n_places,
+                  residues->now, residues);
     exec->residues = NULL;
 }
 
@@ -120,24 +122,24 @@ static void look_round(mpl_exec *exec, uint32_t b)
 static mpl_status keep(mpl_exec *exec, uint32_t b)
 {
     mpl_status st = MPL_OK;
-    mpl_residues *r = exec->residues;
+    mpl_residues *residues = exec->residues;
     residue new = {.block = b};
     mpl_sequence_spec spec = {
         .g = exec->g,
         .order = exec->order,
-        .skipped = r->skipped[b],
+        .skipped = residues->skipped[b],
         .prepared = exec->op_prepared,
         .call = exec->call,
         .most_lanes = 1, /* even parallel plans share memory inside a block by its order */
         .as_it_stands = true,
     };
 
-    MPL_TRY(mpl_reserve(exec->ctx, r->item, r->room, (size_t)r->n + 1));
-    MPL_TRY(mpl_new(exec->ctx, new.at, r->n_places[b]));
-    memcpy(new.at, r->now, r->n_places[b] * sizeof *new.at);
+    MPL_TRY(mpl_reserve(exec->ctx, residues->item, residues->room, (size_t)residues->n + 1));
+    MPL_TRY(mpl_new(exec->ctx, new.at, residues->n_places[b]));
+    memcpy(new.at, residues->now, residues->n_places[b] * sizeof *new.at);
     MPL_TRY(exec->backend->sequence_new(exec->dev, &spec, &new.sequence));
-    r->item[r->n++] = new, new.at = NULL;
-    r->n_of[b]++;
+    residues->item[residues->n++] = new, new.at = NULL;
+    residues->n_of[b]++;
 out:
     mpl_free(exec->ctx, new.at);
     return st;
@@ -145,27 +147,28 @@ out:
 
 mpl_status mpl_residues_round(mpl_exec *exec, uint32_t b, uint32_t *next)
 {
-    mpl_residues *r = exec->residues;
-    mpl_control *c = exec->control;
-    const mpl_program *program = c->program;
+    mpl_residues *residues = exec->residues;
+    mpl_control *control = exec->control;
+    const mpl_program *program = control->program;
     uint32_t i = 0;
 
-    if (r == NULL || r->skipped[b] == NULL)
+    if (residues == NULL || residues->skipped[b] == NULL)
         return MPL_OK;
     look_round(exec, b);
-    while (i < r->n && (r->item[i].block != b ||
-                        memcmp(r->item[i].at, r->now, r->n_places[b] * sizeof *r->now) != 0))
+    while (i < residues->n && (residues->item[i].block != b ||
+                               memcmp(residues->item[i].at, residues->now,
+                                      residues->n_places[b] * sizeof *residues->now) != 0))
         i++;
-    if (i == r->n && r->n_of[b] == MOST_OF_BLOCK)
+    if (i == residues->n && residues->n_of[b] == MOST_OF_BLOCK)
         return MPL_OK;
-    if (i < r->n)
-        MPL_PASS(exec->backend->sequence_put(exec->dev, r->item[i].sequence));
+    if (i < residues->n)
+        MPL_PASS(exec->backend->sequence_put(exec->dev, residues->item[i].sequence));
     for (uint32_t step = program->begin_step[b] + 1; step < program->end_step[b]; step++) {
-        c->copied_bytes += c->op_copied_bytes[program->of[step]];
-        if (i == r->n)
+        control->copied_bytes += control->op_copied_bytes[program->of[step]];
+        if (i == residues->n)
             MPL_PASS(mpl_exec_run_op(exec, program->of[step]));
     }
-    if (i == r->n)
+    if (i == residues->n)
         MPL_PASS(keep(exec, b));
     *next = program->end_step[b];
     return MPL_OK;

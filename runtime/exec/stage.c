@@ -71,20 +71,20 @@ static mpl_status stage_operands(mpl_exec *exec, mpl_op op)
     for (uint32_t i = 0; i < n_operands(g, op); i++) {
         mpl_value v = operand(g, op, i);
         mpl_strided lay;
-        mpl_staged *s;
+        mpl_staged *staged;
 
         if (!is_strided(exec, v))
             continue;
         MPL_PASS(
             mpl_reserve(exec->ctx, exec->staged, exec->staged_cap, (size_t)exec->n_staged + 1));
-        s = &exec->staged[exec->n_staged++];
-        *s = (mpl_staged){.op = op, .operand = i};
-        s->size = mpl_type_bytes((mpl_type)g->value_type[v]);
+        staged = &exec->staged[exec->n_staged++];
+        *staged = (mpl_staged){.op = op, .operand = i};
+        staged->size = mpl_type_bytes((mpl_type)g->value_type[v]);
         lay = exec->value_lay[v];
         lay.offset = 0;
         if (is_last(exec, v))
             mpl_box_turn(&lay);
-        mpl_strided_join(&lay, &s->lay);
+        mpl_strided_join(&lay, &staged->lay);
         exec->copied_bytes += g->value_bytes[v];
     }
     return MPL_OK;
@@ -119,12 +119,13 @@ out:
 }
 
 /* Bytes of a contiguous row: the last dim, if its stride is 1. */
-static uint64_t row_bytes(const mpl_staged *s)
+static uint64_t row_bytes(const mpl_staged *staged)
 {
-    uint32_t n = s->lay.shape.rank;
+    uint32_t n = staged->lay.shape.rank;
 
-    return n > 0 && s->lay.stride[n - 1] == 1 ? (uint64_t)s->lay.shape.dim[n - 1] * s->size
-                                              : s->size;
+    return n > 0 && staged->lay.stride[n - 1] == 1
+               ? (uint64_t)staged->lay.shape.dim[n - 1] * staged->size
+               : staged->size;
 }
 
 /* Index of the next row; false after the last. */
@@ -136,25 +137,25 @@ static bool next_row(const mpl_strided *lay, bool rows, int64_t index[MPL_MAX_RA
     return false;
 }
 
-static mpl_status move_rows(mpl_exec *exec, const mpl_staged *s, bool gather)
+static mpl_status move_rows(mpl_exec *exec, const mpl_staged *staged, bool gather)
 {
     int64_t index[MPL_MAX_RANK] = {0};
-    uint64_t bytes = row_bytes(s);
-    uint32_t rank = s->lay.shape.rank;
-    bool rows = rank > 0 && s->lay.stride[rank - 1] == 1;
-    char *packed = s->packed;
+    uint64_t bytes = row_bytes(staged);
+    uint32_t rank = staged->lay.shape.rank;
+    bool rows = rank > 0 && staged->lay.stride[rank - 1] == 1;
+    char *packed = staged->packed;
 
     do {
         int64_t at = 0;
         char *lies;
 
         for (uint32_t i = 0; i < rank; i++)
-            at += index[i] * s->lay.stride[i];
-        lies = s->lies + at * (int64_t)s->size;
+            at += index[i] * staged->lay.stride[i];
+        lies = staged->lies + at * (int64_t)staged->size;
         MPL_PASS(
             exec->backend->copy(exec->dev, gather ? packed : lies, gather ? lies : packed, bytes));
         packed += bytes;
-    } while (next_row(&s->lay, rows, index));
+    } while (next_row(&staged->lay, rows, index));
     return MPL_OK;
 }
 
@@ -185,21 +186,21 @@ mpl_status mpl_stage_place(mpl_exec *exec, uint32_t slab)
         return MPL_ERROR(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
     at = top = start;
     for (uint32_t i = 0; i < exec->n_staged; i++) {
-        mpl_staged *s = &exec->staged[i];
-        mpl_value v = operand(g, s->op, s->operand);
+        mpl_staged *staged = &exec->staged[i];
+        mpl_value v = operand(g, staged->op, staged->operand);
 
-        if (!exec->parallel && i > 0 && exec->staged[i - 1].op != s->op)
+        if (!exec->parallel && i > 0 && exec->staged[i - 1].op != staged->op)
             at = start;
-        s->slab = slab;
-        s->offset = at;
+        staged->slab = slab;
+        staged->offset = at;
         exec->block[exec->n_blocks] =
-            (mpl_block){slab, at, g->value_bytes[v], MPL_NONE, 0, MPL_NONE, v, s->op, 0};
-        s->block = exec->n_blocks++;
+            (mpl_block){slab, at, g->value_bytes[v], MPL_NONE, 0, MPL_NONE, v, staged->op, 0};
+        staged->block = exec->n_blocks++;
         if (!mpl_add_bytes(at, g->value_bytes[v], &at) ||
             !mpl_align_bytes(at, exec->backend->align, &at))
             return MPL_ERROR(exec->ctx, MPL_EMEM, "graph '%s' needs more than 2^64 bytes", g->name);
         top = mpl_max_u64(top, at);
-        exec->op_staged[s->op + 1]++;
+        exec->op_staged[staged->op + 1]++;
     }
     for (mpl_op op = 0; op < g->n_ops; op++)
         exec->op_staged[op + 1] += exec->op_staged[op];
@@ -212,13 +213,14 @@ void mpl_stage_bind(mpl_exec *exec)
     const mpl_graph *g = exec->g;
 
     for (uint32_t i = 0; i < exec->n_staged; i++) {
-        mpl_staged *s = &exec->staged[i];
-        uint32_t n_in = exec->call[s->op].n_in;
-        mpl_tensor *t = s->operand < n_in ? &exec->in[g->op_in_begin[s->op] + s->operand]
-                                          : &exec->out[g->op_out_begin[s->op] + s->operand - n_in];
+        mpl_staged *staged = &exec->staged[i];
+        uint32_t n_in = exec->call[staged->op].n_in;
+        mpl_tensor *tensor = staged->operand < n_in
+                                 ? &exec->in[g->op_in_begin[staged->op] + staged->operand]
+                                 : &exec->out[g->op_out_begin[staged->op] + staged->operand - n_in];
 
-        s->lies = t->data;
-        s->packed = mpl_exec_at(exec, s->slab, s->offset);
-        t->data = s->packed;
+        staged->lies = tensor->data;
+        staged->packed = mpl_exec_at(exec, staged->slab, staged->offset);
+        tensor->data = staged->packed;
     }
 }

@@ -33,23 +33,23 @@ static range he(double fan_in)
     return (range){-limit, limit, true};
 }
 
-static double product(const mpl_shape *s, uint32_t from)
+static double product(const mpl_shape *shape, uint32_t from)
 {
     double n = 1;
 
-    for (uint32_t i = from; i < s->rank; i++)
-        n *= (double)s->dim[i];
+    for (uint32_t i = from; i < shape->rank; i++)
+        n *= (double)shape->dim[i];
     return n;
 }
 
 /* Number of terms in the sums in which a weight of a matrix product takes part. */
-static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s)
+static double product_depth(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *shape)
 {
     bool turned = mpl_attr_int(g, op, operand == 0 ? MPL_ATTR_trans_a : MPL_ATTR_trans_b, 0) != 0;
 
-    if (s->rank < 2)
-        return product(s, 0);
-    return (double)s->dim[s->rank - ((operand == 0) != turned ? 1 : 2)];
+    if (shape->rank < 2)
+        return product(shape, 0);
+    return (double)shape->dim[shape->rank - ((operand == 0) != turned ? 1 : 2)];
 }
 
 /* In element-wise arithmetic, one number for each channel is a parameter, a single one constant. */
@@ -85,40 +85,40 @@ static bool is_logits(const mpl_graph *g, mpl_op op, uint32_t operand)
     return false;
 }
 
-static range conv_range(uint32_t operand, const mpl_shape *s)
+static range conv_range(uint32_t operand, const mpl_shape *shape)
 {
-    return operand == 1 ? he(product(s, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
+    return operand == 1 ? he(product(shape, 1)) : operand == 2 ? SHIFT : (range){-1, 1, true};
 }
 
-static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s,
+static range product_range(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *shape,
                            bool single)
 {
     return operand == 2
                ? arithmetic(single, SHIFT)
-               : he(product_depth(g, op, operand, s) * (is_logits(g, op, operand) ? 100 : 1));
+               : he(product_depth(g, op, operand, shape) * (is_logits(g, op, operand) ? 100 : 1));
 }
 
-/* s: its dims as the operation sees them; single: it has one element. */
-static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *s,
+/* shape: its dims as the operation sees them; single: it has one element. */
+static range range_of(const mpl_graph *g, mpl_op op, uint32_t operand, const mpl_shape *shape,
                       bool single)
 {
     switch (g->op_kind[op]) {
     case MPL_OP_conv:
     case MPL_OP_conv_act:
-        return conv_range(operand, s);
+        return conv_range(operand, shape);
     case MPL_OP_conv_sum:
-        return operand == 0 ? arithmetic(single, SHIFT) : conv_range(operand - 1, s);
+        return operand == 0 ? arithmetic(single, SHIFT) : conv_range(operand - 1, shape);
     case MPL_OP_conv_transpose:
-        return operand == 1   ? he(product(s, 0) / (s->rank > 1 ? (double)s->dim[1] : 1))
+        return operand == 1 ? he(product(shape, 0) / (shape->rank > 1 ? (double)shape->dim[1] : 1))
                : operand == 2 ? SHIFT
                               : (range){-1, 1, true};
     case MPL_OP_gemm:
     case MPL_OP_gemm_act:
     case MPL_OP_matmul:
-        return product_range(g, op, operand, s, single);
+        return product_range(g, op, operand, shape, single);
     case MPL_OP_gemm_sum:
         return operand == 0 ? arithmetic(single, SHIFT)
-                            : product_range(g, op, operand - 1, s, single);
+                            : product_range(g, op, operand - 1, shape, single);
     case MPL_OP_qconv:
     case MPL_OP_qmatmul:
         return operand == 1 ? STEPS : FIXED;

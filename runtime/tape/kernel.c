@@ -31,11 +31,11 @@ static uint64_t hash_call(const mpl_tape *tape, const mpl_tape_call *call)
 
     for (uint32_t i = 0; i < call->n_in; i++) {
         mpl_handle weight = constant(tape, call->in[i]);
-        const mpl_slot *s = slot_of(tape, call->in[i]);
+        const mpl_slot *slot = slot_of(tape, call->in[i]);
 
         h = mpl_hash(h, &weight, sizeof weight);
         if (call->in[i] != 0)
-            h = mpl_hash(h, s->shape.dim, s->shape.rank * sizeof *s->shape.dim);
+            h = mpl_hash(h, slot->shape.dim, slot->shape.rank * sizeof *slot->shape.dim);
     }
     for (uint32_t i = 0; i < call->n_attr; i++)
         if (call->attr[i].ints != NULL)
@@ -51,21 +51,21 @@ static bool same_attr(const mpl_attr *a, const mpl_attr *b)
            (a->text == NULL || memcmp(a->text, b->text, a->n) == 0);
 }
 
-bool mpl_kernel_fits(const mpl_tape *tape, const mpl_kernel *k, const mpl_tape_call *call)
+bool mpl_kernel_fits(const mpl_tape *tape, const mpl_kernel *kernel, const mpl_tape_call *call)
 {
-    const mpl_graph *g = k->g;
+    const mpl_graph *g = kernel->g;
 
-    if (g->op_kind[0] != call->kind || mpl_kernel_n_in(k) != call->n_in ||
-        mpl_kernel_n_out(k) != call->n_out || g->op_attr_begin[1] != call->n_attr)
+    if (g->op_kind[0] != call->kind || mpl_kernel_n_in(kernel) != call->n_in ||
+        mpl_kernel_n_out(kernel) != call->n_out || g->op_attr_begin[1] != call->n_attr)
         return false;
     for (uint32_t i = 0; i < call->n_in; i++) {
-        const mpl_slot *s = slot_of(tape, call->in[i]);
+        const mpl_slot *slot = slot_of(tape, call->in[i]);
 
         if ((call->in[i] == 0) != (g->op_in[i] == MPL_NONE))
             return false;
         if (call->in[i] != 0 &&
-            (k->weight[i] != constant(tape, call->in[i]) || s->type != k->in[i].type ||
-             !mpl_shape_equal(&s->shape, &k->in[i].shape)))
+            (kernel->weight[i] != constant(tape, call->in[i]) || slot->type != kernel->in[i].type ||
+             !mpl_shape_equal(&slot->shape, &kernel->in[i].shape)))
             return false;
     }
     for (uint32_t i = 0; i < call->n_out; i++)
@@ -80,17 +80,18 @@ bool mpl_kernel_fits(const mpl_tape *tape, const mpl_kernel *k, const mpl_tape_c
     return true;
 }
 
-bool mpl_kernel_is_view(const mpl_kernel *k)
+bool mpl_kernel_is_view(const mpl_kernel *kernel)
 {
-    return (mpl_op_table[k->g->op_kind[0]].traits & MPL_VIEW) != 0 && mpl_op_lone_output(k->g, 0);
+    return (mpl_op_table[kernel->g->op_kind[0]].traits & MPL_VIEW) != 0 &&
+           mpl_op_lone_output(kernel->g, 0);
 }
 
-uint32_t mpl_kernel_updated(const mpl_kernel *k, uint32_t i)
+uint32_t mpl_kernel_updated(const mpl_kernel *kernel, uint32_t i)
 {
-    mpl_value v = mpl_updated(k->g, 0, i);
+    mpl_value v = mpl_updated(kernel->g, 0, i);
 
-    for (uint32_t at = 0; v != MPL_NONE && at < mpl_kernel_n_in(k); at++)
-        if (k->g->op_in[at] == v)
+    for (uint32_t at = 0; v != MPL_NONE && at < mpl_kernel_n_in(kernel); at++)
+        if (kernel->g->op_in[at] == v)
             return at;
     return MPL_NONE;
 }
@@ -108,17 +109,17 @@ static bool is_updated(const mpl_tape_call *call, uint32_t i)
 static mpl_status add_operand(mpl_tape *tape, const mpl_tape_call *call, uint32_t i, mpl_graph *g,
                               mpl_value *out)
 {
-    const mpl_slot *s = slot_of(tape, call->in[i]);
+    const mpl_slot *slot = slot_of(tape, call->in[i]);
     bool is_constant = constant(tape, call->in[i]) != 0;
     mpl_role role = is_constant || is_updated(call, i) ? MPL_WEIGHT : MPL_INPUT;
     char name[24];
 
     snprintf(name, sizeof name, "in%u", i);
     /* Backends look at constants of one element: bounds of a clip. */
-    return is_constant && mpl_count(&s->shape) == 1
-               ? mpl_graph_add_const(tape->ctx, g, name, s->type, &s->shape,
-                                     tape->store[s->store].at, false, out)
-               : mpl_graph_add_value(tape->ctx, g, name, role, s->type, &s->shape, out);
+    return is_constant && mpl_count(&slot->shape) == 1
+               ? mpl_graph_add_const(tape->ctx, g, name, slot->type, &slot->shape,
+                                     tape->store[slot->store].at, false, out)
+               : mpl_graph_add_value(tape->ctx, g, name, role, slot->type, &slot->shape, out);
 }
 
 static mpl_status make_graph(mpl_tape *tape, const mpl_tape_call *call, mpl_graph **out)
@@ -154,32 +155,32 @@ out:
     return st;
 }
 
-static void kernel_free(mpl_tape *tape, mpl_kernel *k)
+static void kernel_free(mpl_tape *tape, mpl_kernel *kernel)
 {
-    if (k == NULL)
+    if (kernel == NULL)
         return;
-    if (k->prepared != NULL)
-        tape->options.backend->release(tape->options.dev, k->prepared);
-    mpl_graph_free(tape->ctx, k->g);
-    mpl_free_each(tape->ctx, k->in, k->out, k->weight, k);
+    if (kernel->prepared != NULL)
+        tape->options.backend->release(tape->options.dev, kernel->prepared);
+    mpl_graph_free(tape->ctx, kernel->g);
+    mpl_free_each(tape->ctx, kernel->in, kernel->out, kernel->weight, kernel);
 }
 
-static mpl_status make_operands(mpl_tape *tape, const mpl_tape_call *call, mpl_kernel *k)
+static mpl_status make_operands(mpl_tape *tape, const mpl_tape_call *call, mpl_kernel *kernel)
 {
-    const mpl_graph *g = k->g;
+    const mpl_graph *g = kernel->g;
 
-    MPL_PASS(mpl_new(tape->ctx, k->in, call->n_in));
-    MPL_PASS(mpl_new(tape->ctx, k->out, call->n_out));
-    MPL_PASS(mpl_new(tape->ctx, k->weight, call->n_in));
+    MPL_PASS(mpl_new(tape->ctx, kernel->in, call->n_in));
+    MPL_PASS(mpl_new(tape->ctx, kernel->out, call->n_out));
+    MPL_PASS(mpl_new(tape->ctx, kernel->weight, call->n_in));
     for (uint32_t i = 0; i < call->n_in + call->n_out; i++) {
         mpl_value v = i < call->n_in ? g->op_in[i] : g->op_out[i - call->n_in];
 
         if (v != MPL_NONE)
-            *(i < call->n_in ? &k->in[i] : &k->out[i - call->n_in]) =
+            *(i < call->n_in ? &kernel->in[i] : &kernel->out[i - call->n_in]) =
                 (mpl_tensor){(mpl_type)g->value_type[v], g->value_shape[v], NULL};
     }
     for (uint32_t i = 0; i < call->n_in; i++)
-        k->weight[i] = constant(tape, call->in[i]);
+        kernel->weight[i] = constant(tape, call->in[i]);
     return MPL_OK;
 }
 
@@ -187,25 +188,25 @@ mpl_status mpl_kernel_get(mpl_tape *tape, const mpl_tape_call *call, mpl_kernel 
 {
     mpl_status st = MPL_OK;
     uint64_t hash = hash_call(tape, call);
-    mpl_kernel *k = tape->kernel[hash % HEADS];
+    mpl_kernel *kernel = tape->kernel[hash % HEADS];
 
-    while (k != NULL && (k->hash != hash || !mpl_kernel_fits(tape, k, call)))
-        k = k->next;
-    if (k != NULL)
-        return *out = k, MPL_OK;
-    MPL_TRY(mpl_new(tape->ctx, k, 1));
-    k->hash = hash;
-    MPL_TRY(make_graph(tape, call, &k->g));
-    MPL_TRY(make_operands(tape, call, k));
-    if (!mpl_kernel_is_view(k))
-        MPL_TRY(tape->options.backend->prepare(tape->options.dev, k->g, 0, &k->prepared,
-                                               &k->workspace_bytes, NULL));
-    k->next = tape->kernel[hash % HEADS];
-    tape->kernel[hash % HEADS] = k;
+    while (kernel != NULL && (kernel->hash != hash || !mpl_kernel_fits(tape, kernel, call)))
+        kernel = kernel->next;
+    if (kernel != NULL)
+        return *out = kernel, MPL_OK;
+    MPL_TRY(mpl_new(tape->ctx, kernel, 1));
+    kernel->hash = hash;
+    MPL_TRY(make_graph(tape, call, &kernel->g));
+    MPL_TRY(make_operands(tape, call, kernel));
+    if (!mpl_kernel_is_view(kernel))
+        MPL_TRY(tape->options.backend->prepare(tape->options.dev, kernel->g, 0, &kernel->prepared,
+                                               &kernel->workspace_bytes, NULL));
+    kernel->next = tape->kernel[hash % HEADS];
+    tape->kernel[hash % HEADS] = kernel;
     tape->facts.n_kernels++;
-    *out = k, k = NULL;
+    *out = kernel, kernel = NULL;
 out:
-    kernel_free(tape, k);
+    kernel_free(tape, kernel);
     return st;
 }
 
@@ -213,14 +214,14 @@ void mpl_kernels_sweep(mpl_tape *tape, bool all)
 {
     for (uint32_t i = 0; i < HEADS; i++)
         for (mpl_kernel **at = &tape->kernel[i]; *at != NULL;) {
-            mpl_kernel *k = *at;
+            mpl_kernel *kernel = *at;
 
-            if (!all && (k->n_held > 0 || k->used + 1 >= tape->step)) {
-                at = &k->next;
+            if (!all && (kernel->n_held > 0 || kernel->used + 1 >= tape->step)) {
+                at = &kernel->next;
                 continue;
             }
-            *at = k->next;
-            kernel_free(tape, k);
+            *at = kernel->next;
+            kernel_free(tape, kernel);
             tape->facts.n_kernels--;
         }
 }

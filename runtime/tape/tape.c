@@ -90,28 +90,29 @@ static bool overlaps(const mpl_store *a, const mpl_store *b)
 }
 
 /* Fills memory that holds nothing. What another store took in place is left. */
-static mpl_status poison(mpl_tape *tape, const mpl_store *s)
+static mpl_status poison(mpl_tape *tape, const mpl_store *store)
 {
-    if (!mpl_tape_checks(tape) || s->kind == MPL_STORE_OWN || s->bytes == 0)
+    if (!mpl_tape_checks(tape) || store->kind == MPL_STORE_OWN || store->bytes == 0)
         return MPL_OK;
     for (uint32_t i = 0; i < tape->n_stores; i++)
-        if (&tape->store[i] != s && tape->store[i].n_tensors > 0 && overlaps(&tape->store[i], s))
+        if (&tape->store[i] != store && tape->store[i].n_tensors > 0 &&
+            overlaps(&tape->store[i], store))
             return MPL_OK;
-    return tape->options.backend->fill(tape->options.dev, s->at, POISON, s->bytes);
+    return tape->options.backend->fill(tape->options.dev, store->at, POISON, store->bytes);
 }
 
 /* Gives back the memory of a store without tensors. */
 static mpl_status drop_store(mpl_tape *tape, uint32_t id)
 {
-    mpl_store *s = &tape->store[id];
-    mpl_status st = poison(tape, s);
+    mpl_store *store = &tape->store[id];
+    mpl_status st = poison(tape, store);
 
-    if (s->kind == MPL_STORE_OWN)
-        tape->options.backend->arena_free(tape->options.dev, s->at, s->bytes);
-    else if (s->kind == MPL_STORE_ONLINE && st == MPL_OK)
-        st = mpl_online_give_back(tape->online, s->block);
-    s->bytes = 0;
-    s->block = tape->spare_store;
+    if (store->kind == MPL_STORE_OWN)
+        tape->options.backend->arena_free(tape->options.dev, store->at, store->bytes);
+    else if (store->kind == MPL_STORE_ONLINE && st == MPL_OK)
+        st = mpl_online_give_back(tape->online, store->block);
+    store->bytes = 0;
+    store->block = tape->spare_store;
     tape->spare_store = id;
     return st;
 }
@@ -119,11 +120,11 @@ static mpl_status drop_store(mpl_tape *tape, uint32_t id)
 /* The last reference to a tensor is gone. *died: so is its store. */
 static mpl_status drop_slot(mpl_tape *tape, uint32_t i, bool *died)
 {
-    mpl_slot *s = &tape->slot[i];
-    uint32_t store = s->store;
+    mpl_slot *slot = &tape->slot[i];
+    uint32_t store = slot->store;
 
-    s->n_refs = 0;
-    s->store = tape->spare_slot;
+    slot->n_refs = 0;
+    slot->store = tape->spare_slot;
     tape->spare_slot = i;
     *died = --tape->store[store].n_tensors == 0;
     return *died ? drop_store(tape, store) : MPL_OK;
@@ -177,13 +178,13 @@ out:
 
 void mpl_tape_free(mpl_ctx *ctx, mpl_tape *tape)
 {
-    const mpl_backend *b = tape != NULL ? tape->options.backend : NULL;
+    const mpl_backend *backend = tape != NULL ? tape->options.backend : NULL;
 
     if (tape == NULL)
         return;
     for (uint32_t i = 0; i < tape->n_stores; i++)
         if (tape->store[i].n_tensors > 0 && tape->store[i].kind == MPL_STORE_OWN)
-            b->arena_free(tape->options.dev, tape->store[i].at, tape->store[i].bytes);
+            backend->arena_free(tape->options.dev, tape->store[i].at, tape->store[i].bytes);
     mpl_trace_fini(ctx, &tape->trace);
     for (uint32_t i = 0; i < tape->n_kept; i++) {
         mpl_trace_fini(ctx, tape->kept[i]);
@@ -193,8 +194,8 @@ void mpl_tape_free(mpl_ctx *ctx, mpl_tape *tape)
     mpl_online_free(ctx, tape->online);
     if (tape->range != NULL)
         munmap(tape->range, tape->range_bytes);
-    b->arena_free(tape->options.dev, tape->arena, tape->arena_bytes);
-    b->arena_free(tape->options.dev, tape->nothing, 1);
+    backend->arena_free(tape->options.dev, tape->arena, tape->arena_bytes);
+    backend->arena_free(tape->options.dev, tape->nothing, 1);
     for (uint32_t i = 0; i < tape->n_names; i++)
         mpl_free(ctx, tape->name[i]);
     mpl_free_each(ctx, tape->name, tape->slot, tape->store, tape->kept, tape);
@@ -271,24 +272,24 @@ mpl_status mpl_tape_weight(mpl_tape *tape, const char *name, mpl_type type, cons
 
 mpl_status mpl_tape_write(mpl_tape *tape, mpl_handle weight, const void *data)
 {
-    const mpl_slot *s = find_slot(tape, weight);
+    const mpl_slot *slot = find_slot(tape, weight);
 
-    if (s == NULL || !s->changes)
+    if (slot == NULL || !slot->changes)
         return MPL_REFUSE(tape->ctx, "tape: only a weight that changes can be written");
-    return tape->options.backend->upload(tape->options.dev, tape->store[s->store].at, data,
-                                         tape->store[s->store].bytes);
+    return tape->options.backend->upload(tape->options.dev, tape->store[slot->store].at, data,
+                                         tape->store[slot->store].bytes);
 }
 
 mpl_status mpl_tape_read(mpl_tape *tape, mpl_handle h, void *data)
 {
-    const mpl_slot *s = find_slot(tape, h);
+    const mpl_slot *slot = find_slot(tape, h);
 
     MPL_PASS(check_handle(tape, h));
-    if (tape->mode == MPL_TAPE_EAGER && s->traced != MPL_NONE)
-        tape->trace.value[s->traced].read = true;
+    if (tape->mode == MPL_TAPE_EAGER && slot->traced != MPL_NONE)
+        tape->trace.value[slot->traced].read = true;
     MPL_PASS(tape->options.backend->wait(tape->options.dev));
-    return tape->options.backend->download(tape->options.dev, data, tape->store[s->store].at,
-                                           tape->store[s->store].bytes);
+    return tape->options.backend->download(tape->options.dev, data, tape->store[slot->store].at,
+                                           tape->store[slot->store].bytes);
 }
 
 mpl_status mpl_tape_form(mpl_tape *tape, mpl_handle h, mpl_type *type, mpl_shape *shape)
@@ -309,23 +310,23 @@ static bool is_last(const mpl_tape_call *call, uint32_t i)
 /* Whether the call is the next one of the trace that is followed. */
 static bool is_next(const mpl_tape *tape, const mpl_tape_call *call)
 {
-    const mpl_trace *t = tape->plan;
-    const mpl_traced_op *op = &t->op[tape->at_op];
+    const mpl_trace *trace = tape->plan;
+    const mpl_traced_op *op = &trace->op[tape->at_op];
     uint32_t next = tape->at_value;
 
-    if (tape->at_op == t->n_ops || op->released != tape->at_release ||
+    if (tape->at_op == trace->n_ops || op->released != tape->at_release ||
         !mpl_kernel_fits(tape, op->kernel, call))
         return false;
     for (uint32_t i = 0; i < call->n_in; i++) {
-        uint32_t v = t->operand[op->in + i];
-        const mpl_slot *s = &tape->slot[(uint32_t)call->in[i]];
+        uint32_t v = trace->operand[op->in + i];
+        const mpl_slot *slot = &tape->slot[(uint32_t)call->in[i]];
 
-        if (t->last[op->in + i] != is_last(call, i))
+        if (trace->last[op->in + i] != is_last(call, i))
             return false;
-        if (call->in[i] == 0 || s->traced == v)
+        if (call->in[i] == 0 || slot->traced == v)
             continue;
-        if (s->traced != MPL_NONE || t->value[v].made ||
-            t->value[v].weight != (s->is_weight ? call->in[i] : 0))
+        if (slot->traced != MPL_NONE || trace->value[v].made ||
+            trace->value[v].weight != (slot->is_weight ? call->in[i] : 0))
             return false;
         if (v == next) { /* it appears here, and is no operand before this one */
             next++;
@@ -335,7 +336,7 @@ static bool is_next(const mpl_tape *tape, const mpl_tape_call *call)
         } else { /* an operand before this one appeared as the same value */
             uint32_t j = 0;
 
-            while (j < i && (call->in[j] != call->in[i] || t->operand[op->in + j] != v))
+            while (j < i && (call->in[j] != call->in[i] || trace->operand[op->in + j] != v))
                 j++;
             if (j == i)
                 return false;
@@ -368,17 +369,17 @@ mpl_status mpl_tape_diverge(mpl_tape *tape)
     MPL_TRY(mpl_trace_prefix(tape->ctx, tape->plan, tape->at_op, tape->at_value, tape->at_release,
                              &trace));
     for (uint32_t i = 0; i < tape->n_stores; i++) {
-        mpl_store *s = &tape->store[i];
+        mpl_store *store = &tape->store[i];
         char *at;
 
-        if (s->n_tensors > 0 && s->traced != MPL_NONE)
-            trace.store[s->traced].death = MPL_NONE;
-        if (s->n_tensors == 0 || s->kind != MPL_STORE_PLANNED || s->bytes == 0)
+        if (store->n_tensors > 0 && store->traced != MPL_NONE)
+            trace.store[store->traced].death = MPL_NONE;
+        if (store->n_tensors == 0 || store->kind != MPL_STORE_PLANNED || store->bytes == 0)
             continue;
-        MPL_TRY(take_online(tape, s->bytes, &s->block, &at));
-        memcpy(at, s->at, s->bytes);
-        s->at = at;
-        s->kind = MPL_STORE_ONLINE;
+        MPL_TRY(take_online(tape, store->bytes, &store->block, &at));
+        memcpy(at, store->at, store->bytes);
+        store->at = at;
+        store->kind = MPL_STORE_ONLINE;
     }
     tape->trace = trace;
     memset(&trace, 0, sizeof trace);
@@ -419,36 +420,37 @@ static mpl_status check_call(mpl_tape *tape, const mpl_tape_call *call)
 
 /* An update must be of a weight that changes, once a step: traces are graphs, whose values are made
  * once. */
-static mpl_status check_updates(mpl_tape *tape, const mpl_kernel *k, const mpl_tape_call *call)
+static mpl_status check_updates(mpl_tape *tape, const mpl_kernel *kernel, const mpl_tape_call *call)
 {
     for (uint32_t i = 0; i < call->n_out; i++) {
-        uint32_t at = mpl_kernel_updated(k, i);
-        const mpl_slot *s = at != MPL_NONE ? find_slot(tape, call->in[at]) : NULL;
+        uint32_t at = mpl_kernel_updated(kernel, i);
+        const mpl_slot *slot = at != MPL_NONE ? find_slot(tape, call->in[at]) : NULL;
 
-        if (s != NULL && (!s->changes || tape->store[s->store].step == tape->step))
-            return MPL_REFUSE(
-                tape->ctx, "tape: operand %u of %s is updated, and is %s", at, k->g->op_name[0],
-                s->changes ? "updated a second time in a step" : "no weight that changes");
+        if (slot != NULL && (!slot->changes || tape->store[slot->store].step == tape->step))
+            return MPL_REFUSE(tape->ctx, "tape: operand %u of %s is updated, and is %s", at,
+                              kernel->g->op_name[0],
+                              slot->changes ? "updated a second time in a step"
+                                            : "no weight that changes");
     }
     return MPL_OK;
 }
 
 /* The operand whose store result i shares; MPL_NONE: it has one of its own. */
-static uint32_t shared_operand(const mpl_kernel *k, uint32_t i)
+static uint32_t shared_operand(const mpl_kernel *kernel, uint32_t i)
 {
-    return mpl_kernel_is_view(k) ? 0 : mpl_kernel_updated(k, i);
+    return mpl_kernel_is_view(kernel) ? 0 : mpl_kernel_updated(kernel, i);
 }
 
 /* Memory of a new result: the plan's, or the allocator's. */
 static mpl_status place(mpl_tape *tape, uint32_t result, uint64_t bytes, uint32_t store)
 {
     mpl_store *s = &tape->store[store];
-    const mpl_trace *t = tape->plan;
+    const mpl_trace *trace = tape->plan;
     const mpl_traced_store *planned = NULL;
 
-    if (t != NULL) {
-        s->traced = t->value[t->result[t->op[tape->at_op].out + result]].store;
-        planned = &t->store[s->traced];
+    if (trace != NULL) {
+        s->traced = trace->value[trace->result[trace->op[tape->at_op].out + result]].store;
+        planned = &trace->store[s->traced];
     }
     if (planned != NULL && planned->death != MPL_NONE && bytes > 0) {
         s->at = (char *)tape->arena + planned->offset;
@@ -460,20 +462,20 @@ static mpl_status place(mpl_tape *tape, uint32_t result, uint64_t bytes, uint32_
     return MPL_OK;
 }
 
-static mpl_status make_result(mpl_tape *tape, const mpl_kernel *k, const mpl_tape_call *call,
+static mpl_status make_result(mpl_tape *tape, const mpl_kernel *kernel, const mpl_tape_call *call,
                               uint32_t i, mpl_handle *out)
 {
     mpl_status st = MPL_OK;
-    uint32_t from = shared_operand(k, i), store = MPL_NONE, slot;
-    mpl_value v = k->g->op_out[i];
+    uint32_t from = shared_operand(kernel, i), store = MPL_NONE, slot;
+    mpl_value v = kernel->g->op_out[i];
 
     if (from != MPL_NONE) {
         store = find_slot(tape, call->in[from])->store;
     } else {
         MPL_TRY(new_store(tape, &store));
-        MPL_TRY(place(tape, i, k->g->value_bytes[v], store));
+        MPL_TRY(place(tape, i, kernel->g->value_bytes[v], store));
     }
-    MPL_TRY(new_slot(tape, k->out[i].type, &k->out[i].shape, store, &slot));
+    MPL_TRY(new_slot(tape, kernel->out[i].type, &kernel->out[i].shape, store, &slot));
     if (from == MPL_NONE)
         MPL_TRY(poison(tape, &tape->store[store]));
     *out = handle_of(tape, slot);
@@ -494,29 +496,32 @@ static void drop_results(mpl_tape *tape, uint32_t n, mpl_handle *out)
         }
 }
 
-static mpl_status compute(mpl_tape *tape, mpl_kernel *k, const mpl_tape_call *call,
+static mpl_status compute(mpl_tape *tape, mpl_kernel *kernel, const mpl_tape_call *call,
                           const mpl_handle *out)
 {
     mpl_status st = MPL_OK;
     uint32_t block = MPL_NONE;
     char *workspace = NULL;
-    mpl_op_call run = {
-        .graph = k->g, .n_in = call->n_in, .n_out = call->n_out, .in = k->in, .out = k->out};
+    mpl_op_call run = {.graph = kernel->g,
+                       .n_in = call->n_in,
+                       .n_out = call->n_out,
+                       .in = kernel->in,
+                       .out = kernel->out};
 
-    if (mpl_kernel_is_view(k))
+    if (mpl_kernel_is_view(kernel))
         return MPL_OK;
-    if (k->workspace_bytes > 0 && tape->plan != NULL)
+    if (kernel->workspace_bytes > 0 && tape->plan != NULL)
         workspace = (char *)tape->arena + tape->plan->op[tape->at_op].offset;
-    else if (k->workspace_bytes > 0)
-        MPL_TRY(take_online(tape, k->workspace_bytes, &block, &workspace));
+    else if (kernel->workspace_bytes > 0)
+        MPL_TRY(take_online(tape, kernel->workspace_bytes, &block, &workspace));
     for (uint32_t i = 0; i < call->n_in; i++)
         if (call->in[i] != 0)
-            k->in[i].data = tape->store[find_slot(tape, call->in[i])->store].at;
+            kernel->in[i].data = tape->store[find_slot(tape, call->in[i])->store].at;
     for (uint32_t i = 0; i < call->n_out; i++)
         if (out[i] != 0)
-            k->out[i].data = tape->store[find_slot(tape, out[i])->store].at;
+            kernel->out[i].data = tape->store[find_slot(tape, out[i])->store].at;
     run.workspace = workspace;
-    MPL_TRY(tape->options.backend->run_op(tape->options.dev, k->prepared, &run));
+    MPL_TRY(tape->options.backend->run_op(tape->options.dev, kernel->prepared, &run));
 out:
     if (block != MPL_NONE) {
         mpl_status given = mpl_online_give_back(tape->online, block);
@@ -531,86 +536,91 @@ out:
 /* Room for one more operation, so that recording it cannot fail. */
 static mpl_status make_room(mpl_tape *tape, const mpl_tape_call *call)
 {
-    mpl_trace *t = &tape->trace;
+    mpl_trace *trace = &tape->trace;
     size_t n = (size_t)call->n_in + call->n_out + 1;
 
-    MPL_PASS(mpl_reserve(tape->ctx, t->op, t->op_room, (size_t)t->n_ops + 2));
-    MPL_PASS(mpl_reserve(tape->ctx, t->value, t->value_room, t->n_values + n));
-    MPL_PASS(mpl_reserve(tape->ctx, t->store, t->store_room, t->n_stores + n));
-    MPL_PASS(mpl_reserve(tape->ctx, t->operand, t->operand_room, t->n_operands + n));
-    MPL_PASS(mpl_reserve(tape->ctx, t->last, t->last_room, t->n_operands + n));
-    MPL_PASS(mpl_reserve(tape->ctx, t->result, t->result_room, t->n_results + n));
-    return mpl_reserve(tape->ctx, t->release, t->release_room, t->n_values + n);
+    MPL_PASS(mpl_reserve(tape->ctx, trace->op, trace->op_room, (size_t)trace->n_ops + 2));
+    MPL_PASS(mpl_reserve(tape->ctx, trace->value, trace->value_room, trace->n_values + n));
+    MPL_PASS(mpl_reserve(tape->ctx, trace->store, trace->store_room, trace->n_stores + n));
+    MPL_PASS(mpl_reserve(tape->ctx, trace->operand, trace->operand_room, trace->n_operands + n));
+    MPL_PASS(mpl_reserve(tape->ctx, trace->last, trace->last_room, trace->n_operands + n));
+    MPL_PASS(mpl_reserve(tape->ctx, trace->result, trace->result_room, trace->n_results + n));
+    return mpl_reserve(tape->ctx, trace->release, trace->release_room, trace->n_values + n);
 }
 
 static void record_operand(mpl_tape *tape, mpl_handle h, bool last)
 {
-    mpl_trace *t = &tape->trace;
-    mpl_slot *s = h != 0 ? find_slot(tape, h) : NULL;
+    mpl_trace *trace = &tape->trace;
+    mpl_slot *slot = h != 0 ? find_slot(tape, h) : NULL;
 
-    if (s != NULL && s->traced == MPL_NONE) {
-        s->traced = t->n_values++;
-        t->value[s->traced] = (mpl_traced){.type = s->type,
-                                           .shape = s->shape,
-                                           .store = MPL_NONE,
-                                           .weight = s->is_weight ? h : 0,
-                                           .root = s->traced,
-                                           .name = s->name};
+    if (slot != NULL && slot->traced == MPL_NONE) {
+        slot->traced = trace->n_values++;
+        trace->value[slot->traced] = (mpl_traced){.type = slot->type,
+                                                  .shape = slot->shape,
+                                                  .store = MPL_NONE,
+                                                  .weight = slot->is_weight ? h : 0,
+                                                  .root = slot->traced,
+                                                  .name = slot->name};
     }
-    t->last[t->n_operands] = last;
-    t->operand[t->n_operands++] = s != NULL ? s->traced : MPL_NONE;
+    trace->last[trace->n_operands] = last;
+    trace->operand[trace->n_operands++] = slot != NULL ? slot->traced : MPL_NONE;
 }
 
-static void record_result(mpl_tape *tape, const mpl_kernel *k, uint32_t first_in, uint32_t i,
+static void record_result(mpl_tape *tape, const mpl_kernel *kernel, uint32_t first_in, uint32_t i,
                           mpl_handle h)
 {
-    mpl_trace *t = &tape->trace;
-    mpl_slot *s = h != 0 ? find_slot(tape, h) : NULL;
-    uint32_t from = shared_operand(k, i), v = t->n_values;
+    mpl_trace *trace = &tape->trace;
+    mpl_slot *slot = h != 0 ? find_slot(tape, h) : NULL;
+    uint32_t from = shared_operand(kernel, i), v = trace->n_values;
 
-    t->result[t->n_results++] = s != NULL ? v : MPL_NONE;
-    if (s == NULL)
+    trace->result[trace->n_results++] = slot != NULL ? v : MPL_NONE;
+    if (slot == NULL)
         return;
-    t->value[v] = (mpl_traced){
-        .type = s->type, .shape = s->shape, .store = t->n_stores, .made = true, .root = MPL_NONE};
+    trace->value[v] = (mpl_traced){.type = slot->type,
+                                   .shape = slot->shape,
+                                   .store = trace->n_stores,
+                                   .made = true,
+                                   .root = MPL_NONE};
     if (from != MPL_NONE) {
-        t->value[v].store = t->value[t->operand[first_in + from]].store;
-        t->value[v].root = t->value[t->operand[first_in + from]].root;
+        trace->value[v].store = trace->value[trace->operand[first_in + from]].store;
+        trace->value[v].root = trace->value[trace->operand[first_in + from]].root;
     } else {
-        t->store[t->n_stores] = (mpl_traced_store){
-            .bytes = tape->store[s->store].bytes, .birth = t->n_ops, .death = MPL_NONE};
-        tape->store[s->store].traced = t->n_stores++;
+        trace->store[trace->n_stores] = (mpl_traced_store){
+            .bytes = tape->store[slot->store].bytes, .birth = trace->n_ops, .death = MPL_NONE};
+        tape->store[slot->store].traced = trace->n_stores++;
     }
-    s->traced = t->n_values++;
+    slot->traced = trace->n_values++;
 }
 
-static void record(mpl_tape *tape, mpl_kernel *k, const mpl_tape_call *call, const mpl_handle *out)
+static void record(mpl_tape *tape, mpl_kernel *kernel, const mpl_tape_call *call,
+                   const mpl_handle *out)
 {
-    mpl_trace *t = &tape->trace;
+    mpl_trace *trace = &tape->trace;
 
-    t->op[t->n_ops] = (mpl_traced_op){k, t->n_operands, t->n_results, t->n_releases, 0};
+    trace->op[trace->n_ops] =
+        (mpl_traced_op){kernel, trace->n_operands, trace->n_results, trace->n_releases, 0};
     for (uint32_t i = 0; i < call->n_in; i++)
         record_operand(tape, call->in[i], is_last(call, i));
     for (uint32_t i = 0; i < call->n_out; i++)
-        record_result(tape, k, t->op[t->n_ops].in, i, out[i]);
-    t->n_ops++;
-    k->n_held++;
+        record_result(tape, kernel, trace->op[trace->n_ops].in, i, out[i]);
+    trace->n_ops++;
+    kernel->n_held++;
 }
 
 /* The call was that of the plan: its operands and results are the values of the trace. */
 static void advance(mpl_tape *tape, const mpl_tape_call *call, const mpl_handle *out)
 {
-    const mpl_trace *t = tape->plan;
-    const mpl_traced_op *op = &t->op[tape->at_op++];
+    const mpl_trace *trace = tape->plan;
+    const mpl_traced_op *op = &trace->op[tape->at_op++];
 
     for (uint32_t i = 0; i < call->n_in; i++)
         if (call->in[i] != 0 && find_slot(tape, call->in[i])->traced == MPL_NONE) {
-            find_slot(tape, call->in[i])->traced = t->operand[op->in + i];
+            find_slot(tape, call->in[i])->traced = trace->operand[op->in + i];
             tape->at_value++;
         }
     for (uint32_t i = 0; i < call->n_out; i++)
         if (out[i] != 0) {
-            find_slot(tape, out[i])->traced = t->result[op->out + i];
+            find_slot(tape, out[i])->traced = trace->result[op->out + i];
             tape->at_value++;
         }
 }
@@ -640,22 +650,23 @@ mpl_status mpl_tape_retain(mpl_tape *tape, mpl_handle h)
 
 mpl_status mpl_tape_release(mpl_tape *tape, mpl_handle h)
 {
-    mpl_slot *s = find_slot(tape, h);
-    const mpl_trace *t = tape->plan;
+    mpl_slot *slot = find_slot(tape, h);
+    const mpl_trace *trace = tape->plan;
     bool counts;
 
     MPL_PASS(check_handle(tape, h));
-    if (s->n_refs > 1)
-        return s->n_refs--, MPL_OK;
-    counts = s->traced != MPL_NONE && tape->store[s->store].traced != MPL_NONE;
-    if (t != NULL && counts &&
-        (tape->at_release == t->n_releases || t->release[tape->at_release] != s->traced ||
-         (tape->at_op < t->n_ops && tape->at_release == t->op[tape->at_op].released)))
+    if (slot->n_refs > 1)
+        return slot->n_refs--, MPL_OK;
+    counts = slot->traced != MPL_NONE && tape->store[slot->store].traced != MPL_NONE;
+    if (trace != NULL && counts &&
+        (tape->at_release == trace->n_releases ||
+         trace->release[tape->at_release] != slot->traced ||
+         (tape->at_op < trace->n_ops && tape->at_release == trace->op[tape->at_op].released)))
         MPL_PASS(mpl_tape_diverge(tape));
-    else if (t != NULL && counts)
+    else if (trace != NULL && counts)
         tape->at_release++;
     if (tape->mode == MPL_TAPE_EAGER && counts)
-        tape->trace.release[tape->trace.n_releases++] = s->traced;
+        tape->trace.release[tape->trace.n_releases++] = slot->traced;
     return drop(tape, (uint32_t)h, false);
 }
 
@@ -663,11 +674,11 @@ mpl_status mpl_tape_release(mpl_tape *tape, mpl_handle h)
 static mpl_status release_last(mpl_tape *tape, const mpl_tape_call *call)
 {
     for (uint32_t i = 0; i < call->n_in; i++) {
-        mpl_slot *s = is_last(call, i) ? find_slot(tape, call->in[i]) : NULL;
+        mpl_slot *slot = is_last(call, i) ? find_slot(tape, call->in[i]) : NULL;
 
-        if (s != NULL && s->n_refs > 1)
-            s->n_refs--;
-        else if (s != NULL)
+        if (slot != NULL && slot->n_refs > 1)
+            slot->n_refs--;
+        else if (slot != NULL)
             MPL_PASS(drop(tape, (uint32_t)call->in[i], true));
     }
     return MPL_OK;
@@ -676,7 +687,7 @@ static mpl_status release_last(mpl_tape *tape, const mpl_tape_call *call)
 mpl_status mpl_tape_run(mpl_tape *tape, const mpl_tape_call *call, mpl_handle *out)
 {
     mpl_status st = MPL_OK;
-    mpl_kernel *k;
+    mpl_kernel *kernel;
     bool follows, done = false;
 
     memset(out, 0, call->n_out * sizeof *out);
@@ -685,21 +696,21 @@ mpl_status mpl_tape_run(mpl_tape *tape, const mpl_tape_call *call, mpl_handle *o
         choose(tape, call);
     follows = tape->plan != NULL && is_next(tape, call);
     if (follows)
-        k = tape->plan->op[tape->at_op].kernel;
+        kernel = tape->plan->op[tape->at_op].kernel;
     else
-        MPL_TRY(mpl_kernel_get(tape, call, &k));
-    MPL_TRY(check_updates(tape, k, call));
+        MPL_TRY(mpl_kernel_get(tape, call, &kernel));
+    MPL_TRY(check_updates(tape, kernel, call));
     if (tape->plan != NULL && !follows)
         MPL_TRY(mpl_tape_diverge(tape));
-    k->used = tape->step;
+    kernel->used = tape->step;
     if (tape->plan == NULL)
         MPL_TRY(make_room(tape, call));
     for (uint32_t i = 0; i < call->n_out; i++)
         if (!is_omitted(call, i))
-            MPL_TRY(make_result(tape, k, call, i, &out[i]));
-    MPL_TRY(compute(tape, k, call, out));
+            MPL_TRY(make_result(tape, kernel, call, i, &out[i]));
+    MPL_TRY(compute(tape, kernel, call, out));
     for (uint32_t i = 0; i < call->n_out; i++) {
-        uint32_t at = mpl_kernel_updated(k, i);
+        uint32_t at = mpl_kernel_updated(kernel, i);
 
         if (at != MPL_NONE)
             tape->store[find_slot(tape, call->in[at])->store].step = tape->step;
@@ -707,7 +718,7 @@ mpl_status mpl_tape_run(mpl_tape *tape, const mpl_tape_call *call, mpl_handle *o
     if (tape->plan != NULL)
         advance(tape, call, out);
     else
-        record(tape, k, call, out);
+        record(tape, kernel, call, out);
     done = true;
     st = release_last(tape, call);
 out:

@@ -126,13 +126,13 @@ struct mpl_tape {
     mpl_tape_facts facts;
 };
 
-static inline uint32_t mpl_kernel_n_in(const mpl_kernel *k)
+static inline uint32_t mpl_kernel_n_in(const mpl_kernel *kernel)
 {
-    return k->g->op_in_begin[1];
+    return kernel->g->op_in_begin[1];
 }
-static inline uint32_t mpl_kernel_n_out(const mpl_kernel *k)
+static inline uint32_t mpl_kernel_n_out(const mpl_kernel *kernel)
 {
-    return k->g->op_out_begin[1];
+    return kernel->g->op_out_begin[1];
 }
 static inline bool mpl_tape_checks(const mpl_tape *tape)
 {
@@ -147,11 +147,11 @@ mpl_status mpl_tape_diverge(mpl_tape *tape);
  * not fit. */
 mpl_status mpl_kernel_get(mpl_tape *tape, const mpl_tape_call *call, mpl_kernel **out);
 /* Whether the kernel is that for the call. */
-bool mpl_kernel_fits(const mpl_tape *tape, const mpl_kernel *k, const mpl_tape_call *call);
+bool mpl_kernel_fits(const mpl_tape *tape, const mpl_kernel *kernel, const mpl_tape_call *call);
 /* Output 0 is the bytes of operand 0. */
-bool mpl_kernel_is_view(const mpl_kernel *k);
+bool mpl_kernel_is_view(const mpl_kernel *kernel);
 /* The operand whose storage output i takes because it is its update; MPL_NONE: none. */
-uint32_t mpl_kernel_updated(const mpl_kernel *k, uint32_t i);
+uint32_t mpl_kernel_updated(const mpl_kernel *kernel, uint32_t i);
 /* Frees kernels that no trace holds and that neither this step nor the one before ran; `all` of
  * them at the end. */
 void mpl_kernels_sweep(mpl_tape *tape, bool all);

@@ -39,7 +39,7 @@ static mpl_status fit_arena(mpl_tape *tape)
 static mpl_status keep(mpl_tape *tape)
 {
     mpl_status st = MPL_OK;
-    mpl_trace *t = NULL;
+    mpl_trace *trace = NULL;
 
     tape->trace.key = mpl_trace_key(&tape->trace);
     for (uint32_t i = tape->n_kept; i > 0; i--)
@@ -50,10 +50,10 @@ static mpl_status keep(mpl_tape *tape)
         }
     MPL_TRY(mpl_trace_graph(tape, &tape->trace));
     MPL_TRY(mpl_trace_plan(tape, &tape->trace));
-    MPL_TRY(mpl_new(tape->ctx, t, 1));
-    *t = tape->trace;
+    MPL_TRY(mpl_new(tape->ctx, trace, 1));
+    *trace = tape->trace;
     memset(&tape->trace, 0, sizeof tape->trace);
-    tape->kept[tape->n_kept++] = t, t = NULL;
+    tape->kept[tape->n_kept++] = trace, trace = NULL;
     if (tape->n_kept > tape->options.n_plans) {
         evict(tape, 0);
         tape->facts.n_evictions++;
@@ -62,7 +62,7 @@ static mpl_status keep(mpl_tape *tape)
     if ((st = fit_arena(tape)) != MPL_OK)
         evict(tape, tape->n_kept - 1);
 out:
-    mpl_free(tape->ctx, t);
+    mpl_free(tape->ctx, trace);
     return st;
 }
 
@@ -135,11 +135,12 @@ mpl_tape_facts mpl_tape_facts_of(const mpl_tape *tape)
 
 bool mpl_tape_trace(const mpl_tape *tape, uint32_t i, mpl_trace_facts *facts)
 {
-    const mpl_trace *t = i < tape->n_kept ? tape->kept[i] : NULL;
+    const mpl_trace *trace = i < tape->n_kept ? tape->kept[i] : NULL;
 
-    if (t == NULL)
+    if (trace == NULL)
         return false;
-    *facts = (mpl_trace_facts){t->graph,      t->hash,  t->plan_bytes, t->bound_bytes,
-                               t->plan_bound, t->claim, t->n_used};
+    *facts =
+        (mpl_trace_facts){trace->graph,      trace->hash,  trace->plan_bytes, trace->bound_bytes,
+                          trace->plan_bound, trace->claim, trace->n_used};
     return true;
 }

@@ -102,19 +102,21 @@ static const char *new_name(const mpl_graph *g, const char *name, const char *wh
 }
 
 /* Adds a value from outside. A constant of one element has its contents. */
-static mpl_status add_outer(mpl_tape *tape, const mpl_trace *t, const mpl_kernel *k, uint32_t i,
-                            mpl_graph *g)
+static mpl_status add_outer(mpl_tape *tape, const mpl_trace *t, const mpl_kernel *kernel,
+                            uint32_t i, mpl_graph *g)
 {
-    const mpl_traced *v = &t->value[g->n_values];
-    mpl_value leaf = k->g->op_in[i], added;
+    const mpl_traced *traced = &t->value[g->n_values];
+    mpl_value leaf = kernel->g->op_in[i], added;
     char text[140];
-    const char *name = new_name(g, v->name, v->weight != 0 ? "weight" : "input", g->n_values, text);
+    const char *name =
+        new_name(g, traced->name, traced->weight != 0 ? "weight" : "input", g->n_values, text);
 
-    return k->g->value_data[leaf] != NULL
-               ? mpl_graph_add_const(tape->ctx, g, name, v->type, &v->shape, k->g->value_data[leaf],
-                                     false, &added)
-               : mpl_graph_add_value(tape->ctx, g, name, v->weight != 0 ? MPL_WEIGHT : MPL_INPUT,
-                                     v->type, &v->shape, &added);
+    return kernel->g->value_data[leaf] != NULL
+               ? mpl_graph_add_const(tape->ctx, g, name, traced->type, &traced->shape,
+                                     kernel->g->value_data[leaf], false, &added)
+               : mpl_graph_add_value(tape->ctx, g, name,
+                                     traced->weight != 0 ? MPL_WEIGHT : MPL_INPUT, traced->type,
+                                     &traced->shape, &added);
 }
 
 static bool among(mpl_value v, const mpl_value *list, uint32_t n)
@@ -148,35 +150,35 @@ static mpl_status add_op(mpl_tape *tape, const mpl_trace *t, uint32_t at, mpl_gr
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = tape->ctx;
-    const mpl_kernel *k = t->op[at].kernel;
-    const char *kind = k->g->op_name[0];
-    uint32_t n_in = mpl_kernel_n_in(k), n_out = mpl_kernel_n_out(k), n = n_in, n_attr;
+    const mpl_kernel *kernel = t->op[at].kernel;
+    const char *kind = kernel->g->op_name[0];
+    uint32_t n_in = mpl_kernel_n_in(kernel), n_out = mpl_kernel_n_out(kernel), n = n_in, n_attr;
     mpl_value *in = NULL;
     mpl_attr *attr = NULL;
     size_t room = 0;
     char(*text)[140] = NULL;
     const char **name = NULL;
 
-    n_attr = k->g->op_attr_begin[1];
+    n_attr = kernel->g->op_attr_begin[1];
     MPL_TRY(mpl_reserve(ctx, in, room, (size_t)n_in + 1));
     MPL_TRY(mpl_new_each(ctx, n_out, text, name));
     MPL_TRY(mpl_new(ctx, attr, n_attr));
     for (uint32_t i = 0; i < n_in; i++) {
         in[i] = t->operand[t->op[at].in + i];
         if (in[i] != MPL_NONE && in[i] == g->n_values)
-            MPL_TRY(add_outer(tape, t, k, i, g));
+            MPL_TRY(add_outer(tape, t, kernel, i, g));
     }
     for (uint32_t i = 0; i < n_out; i++) {
-        uint32_t updated = mpl_kernel_updated(k, i);
+        uint32_t updated = mpl_kernel_updated(kernel, i);
 
         if (updated != MPL_NONE)
             MPL_TRY(wait_for_readers(ctx, t, at, t->value[in[updated]].root, &in, &room, &n));
-        if (k->g->op_out[i] != MPL_NONE)
+        if (kernel->g->op_out[i] != MPL_NONE)
             name[i] = new_name(g, NULL, kind, t->result[t->op[at].out + i], text[i]);
     }
     for (uint32_t i = 0; i < n_attr; i++)
-        attr[i] = mpl_attr_at(k->g, i);
-    MPL_TRY(mpl_graph_add_op(ctx, g, (mpl_op_kind)k->g->op_kind[0], kind, n, in, n_attr, attr,
+        attr[i] = mpl_attr_at(kernel->g, i);
+    MPL_TRY(mpl_graph_add_op(ctx, g, (mpl_op_kind)kernel->g->op_kind[0], kind, n, in, n_attr, attr,
                              n_out, name, NULL));
 out:
     mpl_free_each(ctx, in, attr, text, name);
@@ -223,9 +225,9 @@ out:
 
 /* ---- the problem ---- */
 
-static bool is_planned(const mpl_traced_store *s)
+static bool is_planned(const mpl_traced_store *store)
 {
-    return s->bytes > 0 && s->death != MPL_NONE;
+    return store->bytes > 0 && store->death != MPL_NONE;
 }
 
 /* The store that operand i of an operation ends with it, as far as the plan is concerned; MPL_NONE:
@@ -246,25 +248,25 @@ static uint32_t ending(const mpl_trace *t, uint32_t at, uint32_t i)
 static void add_pairs(const mpl_trace *t, uint32_t at, const mpl_buffer *buffer, mpl_value *root,
                       mpl_problem *p)
 {
-    const mpl_kernel *k = t->op[at].kernel;
-    uint32_t n_in = mpl_kernel_n_in(k), first = p->n_in_place;
-    uint32_t made = mpl_kernel_n_out(k) > 0 ? t->result[t->op[at].out] : MPL_NONE;
+    const mpl_kernel *kernel = t->op[at].kernel;
+    uint32_t n_in = mpl_kernel_n_in(kernel), first = p->n_in_place;
+    uint32_t made = mpl_kernel_n_out(kernel) > 0 ? t->result[t->op[at].out] : MPL_NONE;
     uint32_t out = made != MPL_NONE ? t->value[made].store : MPL_NONE;
 
     if (out == MPL_NONE || !is_planned(&t->store[out]) || t->store[out].birth != at)
         return;
-    for (mpl_value v = 0; v < k->g->n_values; v++)
+    for (mpl_value v = 0; v < kernel->g->n_values; v++)
         root[v] = v;
     for (uint32_t i = 0; i < n_in; i++) /* operands of one store have one root */
         for (uint32_t j = 0; j < i; j++)
-            if (k->g->op_in[i] != MPL_NONE && k->g->op_in[j] != MPL_NONE &&
+            if (kernel->g->op_in[i] != MPL_NONE && kernel->g->op_in[j] != MPL_NONE &&
                 ending(t, at, i) != MPL_NONE && ending(t, at, i) == ending(t, at, j))
-                root[k->g->op_in[i]] = root[k->g->op_in[j]];
+                root[kernel->g->op_in[i]] = root[kernel->g->op_in[j]];
     for (uint32_t i = 0; i < n_in; i++) {
         uint32_t in = ending(t, at, i), last = p->n_in_place;
 
         if (in == MPL_NONE || in == out || t->store[out].bytes > t->store[in].bytes ||
-            !mpl_in_place_operand(k->g, root, NULL, 0, i) ||
+            !mpl_in_place_operand(kernel->g, root, NULL, 0, i) ||
             among(buffer[in], p->in_place_in + first, last - first))
             continue;
         for (; last > first && p->in_place_in[last - 1] > buffer[in]; last--)

@@ -43,14 +43,14 @@ const hlo_rule *hlo_rule_find(hlo_text opcode)
     return rule;
 }
 
-static hlo_over over_of(const hlo_instr *i)
+static hlo_over over_of(const hlo_instr *instr)
 {
-    return i->rule == NULL ? HLO_NONE : (hlo_over)i->rule->over;
+    return instr->rule == NULL ? HLO_NONE : (hlo_over)instr->rule->over;
 }
 
-static bool is_how(const hlo_instr *i, hlo_how how)
+static bool is_how(const hlo_instr *instr, hlo_how how)
 {
-    return i->rule != NULL && i->rule->how == how;
+    return instr->rule != NULL && instr->rule->how == how;
 }
 
 /* Whether `user` reads operand k only at the index that it writes. */
@@ -64,83 +64,85 @@ static bool reads_along(const hlo_instr *user, uint32_t k)
 
 /* For each instruction of a fused computation: whether all ways from it to the root are element by
  * element. */
-static void mark_along(const hlo_module *m, const hlo_comp *c, uint8_t *along)
+static void mark_along(const hlo_module *module, const hlo_comp *comp, uint8_t *along)
 {
-    memset(along, 1, c->n_instrs);
-    for (uint32_t k = c->n_instrs; k-- > 0;) {
-        const hlo_instr *i = &m->instr.item[c->instr + k];
+    memset(along, 1, comp->n_instrs);
+    for (uint32_t k = comp->n_instrs; k-- > 0;) {
+        const hlo_instr *instr = &module->instr.item[comp->instr + k];
 
-        for (uint32_t o = 0; o < i->n_operands; o++)
-            along[m->operand.item[i->operand + o] - c->instr] &= along[k] && reads_along(i, o);
+        for (uint32_t o = 0; o < instr->n_operands; o++)
+            along[module->operand.item[instr->operand + o] - comp->instr] &=
+                along[k] && reads_along(instr, o);
     }
 }
 
 /* The source of result array `out` of a fused computation: through tuples, their elements and
  * bitcasts. */
-static const hlo_instr *follow(const hlo_module *m, const hlo_instr *i, uint32_t *out)
+static const hlo_instr *follow(const hlo_module *module, const hlo_instr *instr, uint32_t *out)
 {
     for (;;) {
-        if (is_how(i, HLO_TUPLE)) {
+        if (is_how(instr, HLO_TUPLE)) {
             uint32_t k = 0;
 
-            for (; k < i->n_operands && *out >= hlo_operand(m, i, k)->shape.n_leaves; k++)
-                *out -= hlo_operand(m, i, k)->shape.n_leaves;
-            if (k == i->n_operands)
-                return i;
-            i = hlo_operand(m, i, k);
-        } else if (is_how(i, HLO_ELEMENT) && i->n_operands == 1) {
+            for (; k < instr->n_operands && *out >= hlo_operand(module, instr, k)->shape.n_leaves;
+                 k++)
+                *out -= hlo_operand(module, instr, k)->shape.n_leaves;
+            if (k == instr->n_operands)
+                return instr;
+            instr = hlo_operand(module, instr, k);
+        } else if (is_how(instr, HLO_ELEMENT) && instr->n_operands == 1) {
             hlo_shape part;
 
-            if (!hlo_element(m, hlo_operand(m, i, 0)->shape, i->number, &part))
-                return i;
-            i = hlo_operand(m, i, 0);
-            *out += part.leaf - i->shape.leaf;
-        } else if (is_how(i, HLO_BITCAST) && i->n_operands == 1) {
-            i = hlo_operand(m, i, 0);
+            if (!hlo_element(module, hlo_operand(module, instr, 0)->shape, instr->number, &part))
+                return instr;
+            instr = hlo_operand(module, instr, 0);
+            *out += part.leaf - instr->shape.leaf;
+        } else if (is_how(instr, HLO_BITCAST) && instr->n_operands == 1) {
+            instr = hlo_operand(module, instr, 0);
         } else {
-            return i;
+            return instr;
         }
     }
 }
 
 /* The operand that a fused root updates in place (FIRST, EACH), or that it adds to a product. */
-static const hlo_instr *updated(const hlo_module *m, const hlo_instr *fusion, const hlo_instr *root,
-                                uint32_t out)
+static const hlo_instr *updated(const hlo_module *module, const hlo_instr *fusion,
+                                const hlo_instr *root, uint32_t out)
 {
     hlo_over over = over_of(root);
     uint32_t none = 0;
 
     if (over == HLO_FIRST && root->n_operands > 0)
-        return follow(m, hlo_operand(m, root, 0), &none);
+        return follow(module, hlo_operand(module, root, 0), &none);
     if (hlo_is(root->opcode, "scatter") && out < root->n_operands)
-        return follow(m, hlo_operand(m, root, out), &none);
+        return follow(module, hlo_operand(module, root, out), &none);
     if (fusion->output_fusion && hlo_is(root->opcode, "add") && root->n_operands == 2)
         for (uint32_t k = 0; k < 2; k++)
-            if (hlo_is(hlo_operand(m, root, k)->opcode, "dot") ||
-                hlo_is(hlo_operand(m, root, k)->opcode, "convolution"))
-                return hlo_operand(m, root, 1 - k);
+            if (hlo_is(hlo_operand(module, root, k)->opcode, "dot") ||
+                hlo_is(hlo_operand(module, root, k)->opcode, "convolution"))
+                return hlo_operand(module, root, 1 - k);
     return NULL;
 }
 
-static mpl_status overwrites_of_fusion(const hlo_module *m, const hlo_instr *i, uint32_t out,
-                                       uint8_t *over)
+static mpl_status overwrites_of_fusion(const hlo_module *module, const hlo_instr *instr,
+                                       uint32_t out, uint8_t *over)
 {
-    const hlo_comp *c = &m->comp.item[m->called.item[i->called]];
-    const hlo_instr *root = &m->instr.item[c->root], *to;
+    const hlo_comp *comp = &module->comp.item[module->called.item[instr->called]];
+    const hlo_instr *root = &module->instr.item[comp->root], *to;
     uint32_t leaf = out, uses = 0;
     uint8_t *along = NULL;
 
-    MPL_PASS(mpl_new(m->ctx, along, c->n_instrs));
-    mark_along(m, c, along);
-    for (uint32_t k = 0; k < i->n_operands && k < c->n_params; k++)
-        over[k] |= along[m->param.item[c->param + k] - c->instr];
-    mpl_free(m->ctx, along);
-    root = follow(m, root, &leaf);
-    to = updated(m, i, root, leaf);
-    if (to == NULL || !is_how(to, HLO_PARAMETER) || to->number >= i->n_operands)
+    MPL_PASS(mpl_new(module->ctx, along, comp->n_instrs));
+    mark_along(module, comp, along);
+    for (uint32_t k = 0; k < instr->n_operands && k < comp->n_params; k++)
+        over[k] |= along[module->param.item[comp->param + k] - comp->instr];
+    mpl_free(module->ctx, along);
+    root = follow(module, root, &leaf);
+    to = updated(module, instr, root, leaf);
+    if (to == NULL || !is_how(to, HLO_PARAMETER) || to->number >= instr->n_operands)
         return MPL_OK;
     for (uint32_t k = 0; k < root->n_operands; k++)
-        uses += hlo_operand(m, root, k) == to;
+        uses += hlo_operand(module, root, k) == to;
     over[to->number] |= uses <= 1;
     return MPL_OK;
 }
@@ -148,46 +150,50 @@ static mpl_status overwrites_of_fusion(const hlo_module *m, const hlo_instr *i, 
 /* ---- all instructions ---- */
 
 /* What output_to_operand_aliasing says of the result array `leaf`. */
-static void add_said(const hlo_module *m, const hlo_instr *i, uint32_t leaf, uint8_t *over)
+static void add_said(const hlo_module *module, const hlo_instr *instr, uint32_t leaf, uint8_t *over)
 {
-    for (uint32_t a = i->alias; a < i->alias + i->n_aliases; a++) {
-        const hlo_alias *pair = &m->alias.item[a];
+    for (uint32_t a = instr->alias; a < instr->alias + instr->n_aliases; a++) {
+        const hlo_alias *pair = &module->alias.item[a];
         hlo_shape out;
 
-        if (pair->of < i->n_operands &&
-            hlo_descend(m, i->shape, m->path_item.item + pair->out, pair->n_out, &out) &&
+        if (pair->of < instr->n_operands &&
+            hlo_descend(module, instr->shape, module->path_item.item + pair->out, pair->n_out,
+                        &out) &&
             out.n_leaves == 1 && out.leaf == leaf)
             over[pair->of] = 1;
     }
 }
 
-mpl_status hlo_overwrites(const hlo_module *m, const hlo_instr *i, uint32_t out, uint8_t *over)
+mpl_status hlo_overwrites(const hlo_module *module, const hlo_instr *instr, uint32_t out,
+                          uint8_t *over)
 {
-    uint32_t leaf = i->shape.leaf + out;
+    uint32_t leaf = instr->shape.leaf + out;
 
-    memset(over, 0, i->n_operands);
-    switch (over_of(i)) {
+    memset(over, 0, instr->n_operands);
+    switch (over_of(instr)) {
     case HLO_NONE:
         return MPL_OK;
     case HLO_ALONG:
-        memset(over, 1, i->n_operands);
+        memset(over, 1, instr->n_operands);
         break;
     case HLO_FIRST:
     case HLO_SECOND:
     case HLO_EACH:
-        for (uint32_t k = 0; k < i->n_operands; k++)
-            over[k] = k == (over_of(i) == HLO_FIRST ? 0 : over_of(i) == HLO_SECOND ? 1 : out);
+        for (uint32_t k = 0; k < instr->n_operands; k++)
+            over[k] = k == (over_of(instr) == HLO_FIRST    ? 0
+                            : over_of(instr) == HLO_SECOND ? 1
+                                                           : out);
         break;
     case HLO_ALIASED:
-        if (is_how(i, HLO_FUSION) && i->n_called == 1)
-            MPL_PASS(overwrites_of_fusion(m, i, out, over));
-        add_said(m, i, leaf, over);
+        if (is_how(instr, HLO_FUSION) && instr->n_called == 1)
+            MPL_PASS(overwrites_of_fusion(module, instr, out, over));
+        add_said(module, instr, leaf, over);
         break;
     }
-    for (uint32_t k = 0; k < i->n_operands; k++) {
-        hlo_shape of = hlo_operand(m, i, k)->shape;
+    for (uint32_t k = 0; k < instr->n_operands; k++) {
+        hlo_shape of = hlo_operand(module, instr, k)->shape;
 
-        over[k] = over[k] && of.n_leaves == 1 && hlo_same_form(m, of.leaf, leaf);
+        over[k] = over[k] && of.n_leaves == 1 && hlo_same_form(module, of.leaf, leaf);
     }
     return MPL_OK;
 }

@@ -10,22 +10,25 @@
 /* ---- attributes ---- */
 
 /* {1,0} as a path. */
-static bool take_path(hlo_module *m, const char **at, uint32_t *begin, uint32_t *n, mpl_status *st)
+static bool take_path(hlo_module *module, const char **at, uint32_t *begin, uint32_t *n,
+                      mpl_status *st)
 {
-    const char *s = hlo_skip(m, *at);
+    const char *s = hlo_skip(module, *at);
     int64_t item;
 
-    *begin = (uint32_t)m->path_item.n;
+    *begin = (uint32_t)module->path_item.n;
     *n = 0;
-    if (!hlo_at(m, s, '{'))
+    if (!hlo_at(module, s, '{'))
         return false;
-    for (s = hlo_skip(m, s + 1); !hlo_at(m, s, '}'); s = hlo_skip(m, s + hlo_at(m, s, ','))) {
-        if (!hlo_number(m, &s, &item) || item < 0 || item >= INT32_MAX)
+    for (s = hlo_skip(module, s + 1); !hlo_at(module, s, '}');
+         s = hlo_skip(module, s + hlo_at(module, s, ','))) {
+        if (!hlo_number(module, &s, &item) || item < 0 || item >= INT32_MAX)
             return false;
-        *st = mpl_reserve(m->ctx, m->path_item.item, m->path_item.cap, m->path_item.n + 1);
+        *st = mpl_reserve(module->ctx, module->path_item.item, module->path_item.cap,
+                          module->path_item.n + 1);
         if (*st != MPL_OK)
             return false;
-        m->path_item.item[m->path_item.n++] = (uint32_t)item;
+        module->path_item.item[module->path_item.n++] = (uint32_t)item;
         ++*n;
     }
     *at = s + 1;
@@ -33,52 +36,54 @@ static bool take_path(hlo_module *m, const char **at, uint32_t *begin, uint32_t 
 }
 
 /* Pairs { {out}: (number, {in}, words), .. } */
-static mpl_status parse_aliases(hlo_module *m, hlo_text value, uint32_t *begin, uint32_t *n)
+static mpl_status parse_aliases(hlo_module *module, hlo_text value, uint32_t *begin, uint32_t *n)
 {
-    const char *s = hlo_skip(m, value.at + 1), *end = value.at + value.n;
+    const char *s = hlo_skip(module, value.at + 1), *end = value.at + value.n;
     mpl_status st = MPL_OK;
 
-    *begin = (uint32_t)m->alias.n;
+    *begin = (uint32_t)module->alias.n;
     while (s < end && *s == '{') {
         hlo_alias a;
         int64_t of;
 
-        if (!take_path(m, &s, &a.out, &a.n_out, &st) || !hlo_at(m, s = hlo_skip(m, s), ':') ||
-            !hlo_at(m, s = hlo_skip(m, s + 1), '('))
+        if (!take_path(module, &s, &a.out, &a.n_out, &st) ||
+            !hlo_at(module, s = hlo_skip(module, s), ':') ||
+            !hlo_at(module, s = hlo_skip(module, s + 1), '('))
             break;
-        s = hlo_skip(m, s + 1);
-        if (!hlo_number(m, &s, &of) || of < 0 || of >= INT32_MAX ||
-            !hlo_at(m, s = hlo_skip(m, s), ','))
+        s = hlo_skip(module, s + 1);
+        if (!hlo_number(module, &s, &of) || of < 0 || of >= INT32_MAX ||
+            !hlo_at(module, s = hlo_skip(module, s), ','))
             break;
         s++;
-        if (!take_path(m, &s, &a.in, &a.n_in, &st))
+        if (!take_path(module, &s, &a.in, &a.n_in, &st))
             break;
         a.of = (uint32_t)of;
-        HLO_APPEND(m, m->alias, a);
+        HLO_APPEND(module, module->alias, a);
         while (s < end && *s != ')')
             s++;
-        s = hlo_skip(m, s + (s < end));
-        s = hlo_skip(m, s + hlo_at(m, s, ','));
+        s = hlo_skip(module, s + (s < end));
+        s = hlo_skip(module, s + hlo_at(module, s, ','));
     }
     MPL_PASS(st);
     if (value.n < 2 || s != end - 1)
-        return hlo_refuse(m, value.at, "aliases are {{OUT}: (NUMBER, {IN}), ..}");
-    *n = (uint32_t)m->alias.n - *begin;
+        return hlo_refuse(module, value.at, "aliases are {{OUT}: (NUMBER, {IN}), ..}");
+    *n = (uint32_t)module->alias.n - *begin;
     return MPL_OK;
 }
 
 /* Names in braces, or a single one. */
-static mpl_status add_called(hlo_module *m, hlo_instr *i, hlo_text value)
+static mpl_status add_called(hlo_module *module, hlo_instr *instr, hlo_text value)
 {
-    const char *s = value.at + hlo_at(m, value.at, '{'), *end = value.at + value.n;
+    const char *s = value.at + hlo_at(module, value.at, '{'), *end = value.at + value.n;
 
-    for (s = hlo_skip(m, s); s < end && *s != '}'; s = hlo_skip(m, s + hlo_at(m, s, ','))) {
-        hlo_text name = hlo_take_name(m, &s);
+    for (s = hlo_skip(module, s); s < end && *s != '}';
+         s = hlo_skip(module, s + hlo_at(module, s, ','))) {
+        hlo_text name = hlo_take_name(module, &s);
 
         if (name.n == 0)
-            return hlo_refuse(m, s, "the name of a computation is missing");
-        HLO_APPEND(m, m->called_name, name);
-        i->n_called++;
+            return hlo_refuse(module, s, "the name of a computation is missing");
+        HLO_APPEND(module, module->called_name, name);
+        instr->n_called++;
     }
     return MPL_OK;
 }
@@ -87,7 +92,7 @@ typedef struct loop_names {
     hlo_text condition, body;
 } loop_names;
 
-static mpl_status take_attr(hlo_module *m, hlo_instr *i, hlo_text key, hlo_text value,
+static mpl_status take_attr(hlo_module *module, hlo_instr *instr, hlo_text key, hlo_text value,
                             loop_names *loop)
 {
     static const char *const calls[] = {"to_apply", "calls", "branch_computations",
@@ -96,232 +101,238 @@ static mpl_status take_attr(hlo_module *m, hlo_instr *i, hlo_text key, hlo_text 
 
     for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
         if (hlo_is(key, calls[k]))
-            return add_called(m, i, value);
+            return add_called(module, instr, value);
     if (hlo_is(key, "condition"))
         loop->condition = value;
     else if (hlo_is(key, "body"))
         loop->body = value;
     else if (hlo_is(key, "output_to_operand_aliasing"))
-        return parse_aliases(m, value, &i->alias, &i->n_aliases);
-    else if (hlo_is(key, "index") && !hlo_number(m, &s, &i->number))
-        return hlo_refuse(m, s, "index= is a number");
+        return parse_aliases(module, value, &instr->alias, &instr->n_aliases);
+    else if (hlo_is(key, "index") && !hlo_number(module, &s, &instr->number))
+        return hlo_refuse(module, s, "index= is a number");
     else if (hlo_is(key, "kind"))
-        i->output_fusion = hlo_is(value, "kOutput");
+        instr->output_fusion = hlo_is(value, "kOutput");
     return MPL_OK;
 }
 
 /* ---- instructions ---- */
 
 /* One operand: a name, behind its shape if that is given. */
-static mpl_status parse_operand(hlo_module *m, const char **at, uint32_t comp)
+static mpl_status parse_operand(hlo_module *module, const char **at, uint32_t comp)
 {
-    size_t nodes = m->node.n, leaves = m->leaf.n;
-    const char *s = hlo_skip(m, *at), *begin = s;
+    size_t nodes = module->node.n, leaves = module->leaf.n;
+    const char *s = hlo_skip(module, *at), *begin = s;
     hlo_shape unused;
-    hlo_text name = hlo_take_name(m, &s);
+    hlo_text name = hlo_take_name(module, &s);
     uint32_t id;
 
-    if (hlo_at(m, begin, '(') || hlo_at(m, s, '[')) {
+    if (hlo_at(module, begin, '(') || hlo_at(module, s, '[')) {
         s = begin;
-        MPL_PASS(hlo_shape_parse(m, &s, &unused));
-        m->node.n = nodes;
-        m->leaf.n = leaves;
-        s = hlo_skip(m, s);
-        name = hlo_take_name(m, &s);
+        MPL_PASS(hlo_shape_parse(module, &s, &unused));
+        module->node.n = nodes;
+        module->leaf.n = leaves;
+        s = hlo_skip(module, s);
+        name = hlo_take_name(module, &s);
     }
-    id = name.n > 0 ? m->slot[hlo_slot_of(m, comp, name)] : MPL_NONE;
+    id = name.n > 0 ? module->slot[hlo_slot_of(module, comp, name)] : MPL_NONE;
     if (id == MPL_NONE)
-        return hlo_refuse(m, begin, "operand '%.*s' is no instruction above in its computation",
+        return hlo_refuse(module, begin,
+                          "operand '%.*s' is no instruction above in its computation",
                           (int)(name.n < 100 ? name.n : 100), name.at);
-    HLO_APPEND(m, m->operand, id);
-    *at = hlo_skip(m, s);
+    HLO_APPEND(module, module->operand, id);
+    *at = hlo_skip(module, s);
     return MPL_OK;
 }
 
 /* What stands between the parentheses. */
-static mpl_status parse_operands(hlo_module *m, const char **at, uint32_t comp, hlo_instr *i)
+static mpl_status parse_operands(hlo_module *module, const char **at, uint32_t comp,
+                                 hlo_instr *instr)
 {
     const char *s = *at;
 
-    i->operand = (uint32_t)m->operand.n;
-    if (i->rule != NULL && i->rule->how == HLO_CONSTANT) {
-        *at = hlo_skip_brackets(m, s);
-        return (*at)[-1] == ')' ? MPL_OK : hlo_refuse(m, s, "a literal ends with ')'");
+    instr->operand = (uint32_t)module->operand.n;
+    if (instr->rule != NULL && instr->rule->how == HLO_CONSTANT) {
+        *at = hlo_skip_brackets(module, s);
+        return (*at)[-1] == ')' ? MPL_OK : hlo_refuse(module, s, "a literal ends with ')'");
     }
-    s = hlo_skip(m, s + 1);
-    if (i->rule != NULL && i->rule->how == HLO_PARAMETER) {
-        if (!hlo_number(m, &s, &i->number))
-            return hlo_refuse(m, s, "a parameter has a number");
-        s = hlo_skip(m, s);
+    s = hlo_skip(module, s + 1);
+    if (instr->rule != NULL && instr->rule->how == HLO_PARAMETER) {
+        if (!hlo_number(module, &s, &instr->number))
+            return hlo_refuse(module, s, "a parameter has a number");
+        s = hlo_skip(module, s);
     }
-    while (!hlo_at(m, s, ')')) {
-        MPL_PASS(parse_operand(m, &s, comp));
-        if (hlo_at(m, s, ','))
+    while (!hlo_at(module, s, ')')) {
+        MPL_PASS(parse_operand(module, &s, comp));
+        if (hlo_at(module, s, ','))
             s++;
-        else if (!hlo_at(m, s, ')'))
-            return hlo_refuse(m, s, "operands end with ')'");
+        else if (!hlo_at(module, s, ')'))
+            return hlo_refuse(module, s, "operands end with ')'");
     }
-    i->n_operands = (uint32_t)m->operand.n - i->operand;
+    instr->n_operands = (uint32_t)module->operand.n - instr->operand;
     *at = s + 1;
     return MPL_OK;
 }
 
-static mpl_status parse_attrs(hlo_module *m, const char **at, hlo_instr *i)
+static mpl_status parse_attrs(hlo_module *module, const char **at, hlo_instr *instr)
 {
-    const char *s = hlo_skip(m, *at);
+    const char *s = hlo_skip(module, *at);
     loop_names loop = {{NULL, 0}, {NULL, 0}};
 
-    i->called = (uint32_t)m->called_name.n;
-    for (; hlo_at(m, s, ','); s = hlo_skip(m, s)) {
+    instr->called = (uint32_t)module->called_name.n;
+    for (; hlo_at(module, s, ','); s = hlo_skip(module, s)) {
         hlo_text key, value;
 
-        s = hlo_skip(m, s + 1);
-        key = hlo_take_name(m, &s);
-        s = hlo_skip(m, s);
-        if (key.n == 0 || !hlo_at(m, s, '='))
-            return hlo_refuse(m, s, "an attribute is NAME=VALUE");
-        s = hlo_skip(m, s + 1);
-        value = hlo_take_value(m, &s);
-        MPL_PASS(take_attr(m, i, key, value, &loop));
+        s = hlo_skip(module, s + 1);
+        key = hlo_take_name(module, &s);
+        s = hlo_skip(module, s);
+        if (key.n == 0 || !hlo_at(module, s, '='))
+            return hlo_refuse(module, s, "an attribute is NAME=VALUE");
+        s = hlo_skip(module, s + 1);
+        value = hlo_take_value(module, &s);
+        MPL_PASS(take_attr(module, instr, key, value, &loop));
     }
-    if (i->rule != NULL && i->rule->how == HLO_WHILE) {
+    if (instr->rule != NULL && instr->rule->how == HLO_WHILE) {
         if (loop.condition.n == 0 || loop.body.n == 0)
-            return hlo_refuse(m, i->name.at, "a while has condition= and body=");
-        MPL_PASS(add_called(m, i, loop.condition));
-        MPL_PASS(add_called(m, i, loop.body));
+            return hlo_refuse(module, instr->name.at, "a while has condition= and body=");
+        MPL_PASS(add_called(module, instr, loop.condition));
+        MPL_PASS(add_called(module, instr, loop.body));
     }
     *at = s;
     return MPL_OK;
 }
 
-static mpl_status parse_instr(hlo_module *m, const char **at, uint32_t comp)
+static mpl_status parse_instr(hlo_module *module, const char **at, uint32_t comp)
 {
     const char *s = *at;
     hlo_instr i = {.number = -1};
     bool root;
 
-    i.name = hlo_take_name(m, &s);
-    root = hlo_is(i.name, "ROOT") && !hlo_at(m, hlo_skip(m, s), '=');
+    i.name = hlo_take_name(module, &s);
+    root = hlo_is(i.name, "ROOT") && !hlo_at(module, hlo_skip(module, s), '=');
     if (root) {
-        s = hlo_skip(m, s);
-        i.name = hlo_take_name(m, &s);
+        s = hlo_skip(module, s);
+        i.name = hlo_take_name(module, &s);
     }
-    s = hlo_skip(m, s);
-    if (i.name.n == 0 || !hlo_at(m, s, '='))
-        return hlo_refuse(m, s, "an instruction is NAME = SHAPE OPCODE(OPERANDS), ATTRIBUTES");
+    s = hlo_skip(module, s);
+    if (i.name.n == 0 || !hlo_at(module, s, '='))
+        return hlo_refuse(module, s, "an instruction is NAME = SHAPE OPCODE(OPERANDS), ATTRIBUTES");
     s++;
-    MPL_PASS(hlo_shape_parse(m, &s, &i.shape));
-    s = hlo_skip(m, s);
-    i.opcode = hlo_take_name(m, &s);
-    s = hlo_skip(m, s);
-    if (i.opcode.n == 0 || !hlo_at(m, s, '('))
-        return hlo_refuse(m, s, "an opcode with its operands in parentheses should stand here");
+    MPL_PASS(hlo_shape_parse(module, &s, &i.shape));
+    s = hlo_skip(module, s);
+    i.opcode = hlo_take_name(module, &s);
+    s = hlo_skip(module, s);
+    if (i.opcode.n == 0 || !hlo_at(module, s, '('))
+        return hlo_refuse(module, s,
+                          "an opcode with its operands in parentheses should stand here");
     i.rule = hlo_rule_find(i.opcode);
-    MPL_PASS(parse_operands(m, &s, comp, &i));
-    MPL_PASS(parse_attrs(m, &s, &i));
-    HLO_APPEND(m, m->instr, i);
-    MPL_PASS(hlo_enter(m, comp, i.name, (uint32_t)m->instr.n - 1));
+    MPL_PASS(parse_operands(module, &s, comp, &i));
+    MPL_PASS(parse_attrs(module, &s, &i));
+    HLO_APPEND(module, module->instr, i);
+    MPL_PASS(hlo_enter(module, comp, i.name, (uint32_t)module->instr.n - 1));
     if (root)
-        m->comp.item[comp].root = (uint32_t)m->instr.n - 1;
-    *at = hlo_skip(m, s);
+        module->comp.item[comp].root = (uint32_t)module->instr.n - 1;
+    *at = hlo_skip(module, s);
     return MPL_OK;
 }
 
 /* ---- computations ---- */
 
 /* Lists a computation's parameters by number. */
-static mpl_status list_params(hlo_module *m, hlo_comp *c)
+static mpl_status list_params(hlo_module *module, hlo_comp *comp)
 {
-    for (uint32_t k = c->instr; k < c->instr + c->n_instrs; k++) {
-        const hlo_instr *i = &m->instr.item[k];
+    for (uint32_t k = comp->instr; k < comp->instr + comp->n_instrs; k++) {
+        const hlo_instr *instr = &module->instr.item[k];
 
-        c->n_params += i->rule != NULL && i->rule->how == HLO_PARAMETER;
+        comp->n_params += instr->rule != NULL && instr->rule->how == HLO_PARAMETER;
     }
-    c->param = (uint32_t)m->param.n;
-    MPL_PASS(mpl_reserve(m->ctx, m->param.item, m->param.cap, m->param.n + c->n_params + 1));
-    for (uint32_t k = 0; k < c->n_params; k++)
-        m->param.item[m->param.n++] = MPL_NONE;
-    for (uint32_t k = c->instr; k < c->instr + c->n_instrs; k++) {
-        const hlo_instr *i = &m->instr.item[k];
+    comp->param = (uint32_t)module->param.n;
+    MPL_PASS(mpl_reserve(module->ctx, module->param.item, module->param.cap,
+                         module->param.n + comp->n_params + 1));
+    for (uint32_t k = 0; k < comp->n_params; k++)
+        module->param.item[module->param.n++] = MPL_NONE;
+    for (uint32_t k = comp->instr; k < comp->instr + comp->n_instrs; k++) {
+        const hlo_instr *instr = &module->instr.item[k];
 
-        if (i->rule == NULL || i->rule->how != HLO_PARAMETER)
+        if (instr->rule == NULL || instr->rule->how != HLO_PARAMETER)
             continue;
-        if (i->number < 0 || i->number >= c->n_params ||
-            m->param.item[c->param + i->number] != MPL_NONE)
-            return hlo_refuse(m, i->name.at, "parameters are numbered from 0, each once");
-        m->param.item[c->param + i->number] = k;
+        if (instr->number < 0 || instr->number >= comp->n_params ||
+            module->param.item[comp->param + instr->number] != MPL_NONE)
+            return hlo_refuse(module, instr->name.at, "parameters are numbered from 0, each once");
+        module->param.item[comp->param + instr->number] = k;
     }
     return MPL_OK;
 }
 
-static mpl_status parse_comp(hlo_module *m, const char **at)
+static mpl_status parse_comp(hlo_module *module, const char **at)
 {
     const char *s = *at;
-    hlo_comp c = {.instr = (uint32_t)m->instr.n, .leaf = (uint32_t)m->leaf.n, .root = MPL_NONE};
-    uint32_t id = (uint32_t)m->comp.n;
+    hlo_comp c = {
+        .instr = (uint32_t)module->instr.n, .leaf = (uint32_t)module->leaf.n, .root = MPL_NONE};
+    uint32_t id = (uint32_t)module->comp.n;
 
-    c.name = hlo_take_name(m, &s);
+    c.name = hlo_take_name(module, &s);
     if (hlo_is(c.name, "ENTRY")) {
-        s = hlo_skip(m, s);
-        c.name = hlo_take_name(m, &s);
-        if (m->entry != MPL_NONE)
-            return hlo_refuse(m, s, "a second ENTRY");
-        m->entry = id;
+        s = hlo_skip(module, s);
+        c.name = hlo_take_name(module, &s);
+        if (module->entry != MPL_NONE)
+            return hlo_refuse(module, s, "a second ENTRY");
+        module->entry = id;
     }
-    s = hlo_skip(m, s);
-    if (hlo_at(m, s, '(')) /* types of parameters and result, which the instructions say again */
-        s = hlo_skip(m, hlo_skip_brackets(m, s));
-    if (m->end - s >= 2 && s[0] == '-' && s[1] == '>') {
-        s = hlo_skip(m, s + 2);
-        MPL_PASS(hlo_shape_parse(m, &s, &(hlo_shape){0}));
-        c.leaf = (uint32_t)m->leaf.n;
-        s = hlo_skip(m, s);
+    s = hlo_skip(module, s);
+    if (hlo_at(module, s, '(')) /* types of parameters and result, which the instructions say again
+                                 */
+        s = hlo_skip(module, hlo_skip_brackets(module, s));
+    if (module->end - s >= 2 && s[0] == '-' && s[1] == '>') {
+        s = hlo_skip(module, s + 2);
+        MPL_PASS(hlo_shape_parse(module, &s, &(hlo_shape){0}));
+        c.leaf = (uint32_t)module->leaf.n;
+        s = hlo_skip(module, s);
     }
-    if (c.name.n == 0 || !hlo_at(m, s, '{'))
-        return hlo_refuse(m, s, "a computation is NAME { INSTRUCTIONS }");
-    HLO_APPEND(m, m->comp, c);
-    MPL_PASS(hlo_enter(m, MPL_NONE, c.name, id | HLO_COMPUTATION));
-    for (s = hlo_skip(m, s + 1); !hlo_at(m, s, '}');)
-        MPL_PASS(parse_instr(m, &s, id));
-    c.root = m->comp.item[id].root;
-    c.n_instrs = (uint32_t)m->instr.n - c.instr;
-    c.n_leaves = (uint32_t)m->leaf.n - c.leaf;
+    if (c.name.n == 0 || !hlo_at(module, s, '{'))
+        return hlo_refuse(module, s, "a computation is NAME { INSTRUCTIONS }");
+    HLO_APPEND(module, module->comp, c);
+    MPL_PASS(hlo_enter(module, MPL_NONE, c.name, id | HLO_COMPUTATION));
+    for (s = hlo_skip(module, s + 1); !hlo_at(module, s, '}');)
+        MPL_PASS(parse_instr(module, &s, id));
+    c.root = module->comp.item[id].root;
+    c.n_instrs = (uint32_t)module->instr.n - c.instr;
+    c.n_leaves = (uint32_t)module->leaf.n - c.leaf;
     if (c.n_instrs == 0)
-        return hlo_refuse(m, s, "a computation without instructions");
+        return hlo_refuse(module, s, "a computation without instructions");
     if (c.root == MPL_NONE)
-        c.root = (uint32_t)m->instr.n - 1;
-    MPL_PASS(list_params(m, &c));
-    m->comp.item[id] = c;
-    s = hlo_skip(m, s + 1);
-    while (hlo_at(m, s, ',')) { /* execution_thread="..", of no meaning here */
-        s = hlo_skip(m, s + 1);
-        hlo_take_name(m, &s);
-        s += hlo_at(m, s, '=');
-        hlo_take_value(m, &s);
-        s = hlo_skip(m, s);
+        c.root = (uint32_t)module->instr.n - 1;
+    MPL_PASS(list_params(module, &c));
+    module->comp.item[id] = c;
+    s = hlo_skip(module, s + 1);
+    while (hlo_at(module, s, ',')) { /* execution_thread="..", of no meaning here */
+        s = hlo_skip(module, s + 1);
+        hlo_take_name(module, &s);
+        s += hlo_at(module, s, '=');
+        hlo_take_value(module, &s);
+        s = hlo_skip(module, s);
     }
     *at = s;
     return MPL_OK;
 }
 
 /* HloModule NAME, ATTRIBUTES */
-static mpl_status parse_header(hlo_module *m, const char **at)
+static mpl_status parse_header(hlo_module *module, const char **at)
 {
-    const char *s = hlo_skip(m, *at);
+    const char *s = hlo_skip(module, *at);
 
-    m->name = hlo_take_value(m, &s);
-    for (s = hlo_skip(m, s); hlo_at(m, s, ','); s = hlo_skip(m, s)) {
+    module->name = hlo_take_value(module, &s);
+    for (s = hlo_skip(module, s); hlo_at(module, s, ','); s = hlo_skip(module, s)) {
         hlo_text key, value;
 
-        s = hlo_skip(m, s + 1);
-        key = hlo_take_name(m, &s);
-        s = hlo_skip(m, s);
-        if (key.n == 0 || !hlo_at(m, s, '='))
-            return hlo_refuse(m, s, "an attribute of the module is NAME=VALUE");
-        s = hlo_skip(m, s + 1);
-        value = hlo_take_value(m, &s);
+        s = hlo_skip(module, s + 1);
+        key = hlo_take_name(module, &s);
+        s = hlo_skip(module, s);
+        if (key.n == 0 || !hlo_at(module, s, '='))
+            return hlo_refuse(module, s, "an attribute of the module is NAME=VALUE");
+        s = hlo_skip(module, s + 1);
+        value = hlo_take_value(module, &s);
         if (hlo_is(key, "input_output_alias"))
-            MPL_PASS(parse_aliases(m, value, &m->donated, &m->n_donated));
+            MPL_PASS(parse_aliases(module, value, &module->donated, &module->n_donated));
     }
     *at = s;
     return MPL_OK;
@@ -329,65 +340,71 @@ static mpl_status parse_header(hlo_module *m, const char **at)
 
 /* Whether a table of source lines begins at s: FileNames, StackFrames and the like, whose rows
  * begin with a number. */
-static bool skip_table(const hlo_module *m, const char **at)
+static bool skip_table(const hlo_module *module, const char **at)
 {
     static const char *const tables[] = {"FileNames", "FunctionNames", "FileLocations",
                                          "StackFrames"};
     const char *s = *at;
-    hlo_text word = hlo_take_name(m, &s);
+    hlo_text word = hlo_take_name(module, &s);
     bool is = false;
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         is = is || hlo_is(word, tables[i]);
-    for (s = hlo_skip(m, s); is && s < m->end && *s >= '0' && *s <= '9'; s = hlo_skip(m, s))
-        while (s < m->end && *s != '\n')
+    for (s = hlo_skip(module, s); is && s < module->end && *s >= '0' && *s <= '9';
+         s = hlo_skip(module, s))
+        while (s < module->end && *s != '\n')
             s++;
     if (is)
         *at = s;
     return is;
 }
 
-static mpl_status resolve_calls(hlo_module *m)
+static mpl_status resolve_calls(hlo_module *module)
 {
-    MPL_PASS(mpl_reserve(m->ctx, m->called.item, m->called.cap, m->called_name.n + 1));
-    for (size_t i = 0; i < m->called_name.n; i++) {
-        hlo_text name = m->called_name.item[i];
-        uint32_t id = m->slot[hlo_slot_of(m, MPL_NONE, name)];
+    MPL_PASS(mpl_reserve(module->ctx, module->called.item, module->called.cap,
+                         module->called_name.n + 1));
+    for (size_t i = 0; i < module->called_name.n; i++) {
+        hlo_text name = module->called_name.item[i];
+        uint32_t id = module->slot[hlo_slot_of(module, MPL_NONE, name)];
 
         if (id == MPL_NONE)
-            return hlo_refuse(m, name.at, "there is no computation '%.*s'",
+            return hlo_refuse(module, name.at, "there is no computation '%.*s'",
                               (int)(name.n < 100 ? name.n : 100), name.at);
-        m->called.item[m->called.n++] = id & ~HLO_COMPUTATION;
+        module->called.item[module->called.n++] = id & ~HLO_COMPUTATION;
     }
     return MPL_OK;
 }
 
-mpl_status hlo_parse(hlo_module *m)
+mpl_status hlo_parse(hlo_module *module)
 {
-    const char *s = hlo_skip(m, m->begin), *at = s;
+    const char *s = hlo_skip(module, module->begin), *at = s;
 
-    if (m->end - m->begin >= HLO_COMPUTATION / 4)
-        return MPL_REFUSE(m->ctx, "%s: more than 512 MiB of HLO text", m->path);
-    m->entry = MPL_NONE;
-    MPL_PASS(hlo_make_table(m));
-    MPL_PASS(mpl_reserve(m->ctx, m->path_item.item, m->path_item.cap, 1)); /* all may be empty */
-    if (hlo_is(hlo_take_name(m, &at), "HloModule")) {
+    if (module->end - module->begin >= HLO_COMPUTATION / 4)
+        return MPL_REFUSE(module->ctx, "%s: more than 512 MiB of HLO text", module->path);
+    module->entry = MPL_NONE;
+    MPL_PASS(hlo_make_table(module));
+    MPL_PASS(mpl_reserve(module->ctx, module->path_item.item, module->path_item.cap, 1)); /* all may
+                                                                                             be
+                                                                                             empty
+                                                                                           */
+    if (hlo_is(hlo_take_name(module, &at), "HloModule")) {
         s = at;
-        MPL_PASS(parse_header(m, &s));
+        MPL_PASS(parse_header(module, &s));
     }
-    for (s = hlo_skip(m, s); s < m->end; s = hlo_skip(m, s))
-        if (!skip_table(m, &s))
-            MPL_PASS(parse_comp(m, &s));
-    if (m->comp.n == 0)
-        return MPL_REFUSE(m->ctx, "%s: no computation", m->path);
-    if (m->entry == MPL_NONE)
-        m->entry = (uint32_t)m->comp.n - 1;
-    return resolve_calls(m);
+    for (s = hlo_skip(module, s); s < module->end; s = hlo_skip(module, s))
+        if (!skip_table(module, &s))
+            MPL_PASS(parse_comp(module, &s));
+    if (module->comp.n == 0)
+        return MPL_REFUSE(module->ctx, "%s: no computation", module->path);
+    if (module->entry == MPL_NONE)
+        module->entry = (uint32_t)module->comp.n - 1;
+    return resolve_calls(module);
 }
 
-void hlo_module_fini(hlo_module *m)
+void hlo_module_fini(hlo_module *module)
 {
-    mpl_free_each(m->ctx, m->leaf.item, m->node.item, m->instr.item, m->comp.item, m->operand.item,
-                  m->called_name.item, m->called.item, m->param.item, m->alias.item,
-                  m->path_item.item, m->slot);
+    mpl_free_each(module->ctx, module->leaf.item, module->node.item, module->instr.item,
+                  module->comp.item, module->operand.item, module->called_name.item,
+                  module->called.item, module->param.item, module->alias.item,
+                  module->path_item.item, module->slot);
 }

@@ -121,58 +121,60 @@ typedef struct hlo_module {
 } hlo_module;
 
 /* Refuses the module at a place of its text. */
-mpl_status hlo_refuse(const hlo_module *m, const char *at, const char *format, ...)
+mpl_status hlo_refuse(const hlo_module *module, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Parses the whole text; the caller frees with hlo_module_fini, also after an error. O(text). */
-mpl_status hlo_parse(hlo_module *m);
-void hlo_module_fini(hlo_module *m);
+mpl_status hlo_parse(hlo_module *module);
+void hlo_module_fini(hlo_module *module);
 
 /* A shape at *at, which moves behind it. */
-mpl_status hlo_shape_parse(hlo_module *m, const char **at, hlo_shape *out);
+mpl_status hlo_shape_parse(hlo_module *module, const char **at, hlo_shape *out);
 /* ---- words of the text (hlo_text.c) ---- */
 
-static inline bool hlo_at(const hlo_module *m, const char *at, char c)
+static inline bool hlo_at(const hlo_module *module, const char *at, char c)
 {
-    return at < m->end && *at == c;
+    return at < module->end && *at == c;
 }
 /* Skips blanks and comments. */
-const char *hlo_skip(const hlo_module *m, const char *at);
-bool hlo_number(const hlo_module *m, const char **at, int64_t *out);
+const char *hlo_skip(const hlo_module *module, const char *at);
+bool hlo_number(const hlo_module *module, const char **at, int64_t *out);
 /* Takes a name, with or without %; n = 0: none stands there. */
-hlo_text hlo_take_name(const hlo_module *m, const char **at);
+hlo_text hlo_take_name(const hlo_module *module, const char **at);
 /* Behind the bracket that closes the one at s, or the end of the text. */
-const char *hlo_skip_brackets(const hlo_module *m, const char *s);
+const char *hlo_skip_brackets(const hlo_module *module, const char *s);
 /* Takes the value of an attribute: up to a comma, a blank or a closing bracket not its own. */
-hlo_text hlo_take_value(const hlo_module *m, const char **at);
+hlo_text hlo_take_value(const hlo_module *module, const char **at);
 
 enum { HLO_COMPUTATION = UINT32_C(1) << 31 }; /* of a slot: the id is a computation's */
 /* A table for as many names as the text can hold. */
-mpl_status hlo_make_table(hlo_module *m);
+mpl_status hlo_make_table(hlo_module *module);
 /* The slot of an instruction of `comp`, or, where that is MPL_NONE, of a computation. O(1). */
-size_t hlo_slot_of(const hlo_module *m, uint32_t comp, hlo_text name);
+size_t hlo_slot_of(const hlo_module *module, uint32_t comp, hlo_text name);
 /* Enters the last instruction or computation. MPL_EINPUT: the name stands there already. */
-mpl_status hlo_enter(hlo_module *m, uint32_t comp, hlo_text name, uint32_t id);
+mpl_status hlo_enter(hlo_module *module, uint32_t comp, hlo_text name, uint32_t id);
 
 /* ---- the tree of a shape ---- */
 
 /* The subtree of element k of a shape; false: it has none. */
-bool hlo_element(const hlo_module *m, hlo_shape shape, int64_t k, hlo_shape *out);
+bool hlo_element(const hlo_module *module, hlo_shape shape, int64_t k, hlo_shape *out);
 /* The same along a path. */
-bool hlo_descend(const hlo_module *m, hlo_shape shape, const uint32_t *path, uint32_t n,
+bool hlo_descend(const hlo_module *module, hlo_shape shape, const uint32_t *path, uint32_t n,
                  hlo_shape *out);
-static inline const hlo_instr *hlo_operand(const hlo_module *m, const hlo_instr *i, uint32_t k)
+static inline const hlo_instr *hlo_operand(const hlo_module *module, const hlo_instr *instr,
+                                           uint32_t k)
 {
-    return &m->instr.item[m->operand.item[i->operand + k]];
+    return &module->instr.item[module->operand.item[instr->operand + k]];
 }
-static inline bool hlo_same_form(const hlo_module *m, uint32_t leaf, uint32_t other)
+static inline bool hlo_same_form(const hlo_module *module, uint32_t leaf, uint32_t other)
 {
-    return m->leaf.item[leaf].form == m->leaf.item[other].form;
+    return module->leaf.item[leaf].form == module->leaf.item[other].form;
 }
 
 /* Marks the pairs of `instr` that may share: over[k] for operand k (of one array), of result array
  * `out`. over has n_operands bytes. */
-mpl_status hlo_overwrites(const hlo_module *m, const hlo_instr *instr, uint32_t out, uint8_t *over);
+mpl_status hlo_overwrites(const hlo_module *module, const hlo_instr *instr, uint32_t out,
+                          uint8_t *over);
 
 /* A donated parameter, as values of the graph. */
 typedef struct hlo_gift {
@@ -182,4 +184,4 @@ typedef struct hlo_gift {
 mpl_status hlo_donate(mpl_ctx *ctx, uint32_t n, const hlo_gift *gift, mpl_graph **g);
 
 /* Makes the graph of a module. */
-mpl_status hlo_build(const hlo_module *m, mpl_graph **out);
+mpl_status hlo_build(const hlo_module *module, mpl_graph **out);

@@ -30,55 +30,57 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static mpl_status parse_dims(hlo_module *m, const char **at, dims *out)
+static mpl_status parse_dims(hlo_module *module, const char **at, dims *out)
 {
-    const char *s = hlo_skip(m, *at + 1);
+    const char *s = hlo_skip(module, *at + 1);
 
     out->n = 0;
-    while (!hlo_at(m, s, ']')) {
-        if (m->end - s > 2 && s[0] == '<' && s[1] == '=')
+    while (!hlo_at(module, s, ']')) {
+        if (module->end - s > 2 && s[0] == '<' && s[1] == '=')
             s += 2;
         if (out->n == MOST_DIMS)
-            return hlo_refuse(m, s, "more than %d dims", MOST_DIMS);
-        if (!hlo_number(m, &s, &out->item[out->n]) || out->item[out->n++] < 0)
-            return hlo_refuse(m, s, "a dim is a number, or <= and a bound%s",
-                              hlo_at(m, s, '?') ? "; one without a bound cannot be planned" : "");
-        s = hlo_skip(m, s);
-        if (hlo_at(m, s, ','))
-            s = hlo_skip(m, s + 1);
-        else if (!hlo_at(m, s, ']'))
-            return hlo_refuse(m, s, "dims end with ']'");
+            return hlo_refuse(module, s, "more than %d dims", MOST_DIMS);
+        if (!hlo_number(module, &s, &out->item[out->n]) || out->item[out->n++] < 0)
+            return hlo_refuse(module, s, "a dim is a number, or <= and a bound%s",
+                              hlo_at(module, s, '?') ? "; one without a bound cannot be planned"
+                                                     : "");
+        s = hlo_skip(module, s);
+        if (hlo_at(module, s, ','))
+            s = hlo_skip(module, s + 1);
+        else if (!hlo_at(module, s, ']'))
+            return hlo_refuse(module, s, "dims end with ']'");
     }
     *at = s + 1;
     return MPL_OK;
 }
 
 /* Numbers between brackets, such as a tile; stops behind the closing one. */
-static bool take_list(const hlo_module *m, const char **at, char close, dims *out)
+static bool take_list(const hlo_module *module, const char **at, char close, dims *out)
 {
-    const char *s = hlo_skip(m, *at + 1);
+    const char *s = hlo_skip(module, *at + 1);
 
-    for (out->n = 0; !hlo_at(m, s, close); out->n++) {
-        if (out->n == MOST_DIMS || !hlo_number(m, &s, &out->item[out->n]))
+    for (out->n = 0; !hlo_at(module, s, close); out->n++) {
+        if (out->n == MOST_DIMS || !hlo_number(module, &s, &out->item[out->n]))
             return false;
-        s = hlo_skip(m, s);
-        if (hlo_at(m, s, ','))
-            s = hlo_skip(m, s + 1);
+        s = hlo_skip(module, s);
+        if (hlo_at(module, s, ','))
+            s = hlo_skip(module, s + 1);
     }
     *at = s + 1;
     return true;
 }
 
 /* Cuts the innermost dims into tiles: [ceil(d / t).., t..]. False: too many dims. */
-static bool apply_tile(dims *d, const dims *tile)
+static bool apply_tile(dims *self, const dims *tile)
 {
     dims cut = {0};
-    uint32_t missing = tile->n > d->n ? tile->n - d->n : 0, kept = d->n + missing - tile->n;
+    uint32_t missing = tile->n > self->n ? tile->n - self->n : 0,
+             kept = self->n + missing - tile->n;
 
     if (kept + 2 * tile->n > MOST_DIMS)
         return false;
     for (uint32_t i = 0; i < kept + tile->n; i++) {
-        int64_t dim = i < missing ? 1 : d->item[i - missing];
+        int64_t dim = i < missing ? 1 : self->item[i - missing];
         int64_t t = i < kept ? 1 : tile->item[i - kept];
 
         if (t <= 0)
@@ -87,7 +89,7 @@ static bool apply_tile(dims *d, const dims *tile)
     }
     memcpy(cut.item + kept + tile->n, tile->item, tile->n * sizeof *tile->item);
     cut.n = kept + 2 * tile->n;
-    *d = cut;
+    *self = cut;
     return true;
 }
 
@@ -116,24 +118,24 @@ static bool lay(const dims *logical, const dims *minor_to_major, dims *out)
 }
 
 /* Skips a group in brackets that has no bytes here, such as S(1). */
-static const char *skip_group(const hlo_module *m, const char *s)
+static const char *skip_group(const hlo_module *module, const char *s)
 {
     int depth = 0;
 
     do {
-        depth += hlo_at(m, s, '(') - hlo_at(m, s, ')');
+        depth += hlo_at(module, s, '(') - hlo_at(module, s, ')');
         s++;
-    } while (s < m->end && depth > 0 && *s != '\n');
+    } while (s < module->end && depth > 0 && *s != '\n');
     return s;
 }
 
 /* The part of a layout behind the order of dims: T(8,128)(2,1)E(4)S(1).. */
-static mpl_status parse_tail(hlo_module *m, const char **at, layout *l)
+static mpl_status parse_tail(hlo_module *module, const char **at, layout *l)
 {
     const char *s = *at;
     char kind = ' ';
 
-    while (s < m->end && *s != '}' && *s != '\n') {
+    while (s < module->end && *s != '}' && *s != '\n') {
         const char *group = s;
         dims list;
 
@@ -141,19 +143,20 @@ static mpl_status parse_tail(hlo_module *m, const char **at, layout *l)
             kind = *s++;
             continue;
         }
-        if ((kind == 'T' || kind == 'E') && !take_list(m, &s, ')', &list))
-            s = skip_group(m, group); /* tiles that join dims (*) are read as none */
+        if ((kind == 'T' || kind == 'E') && !take_list(module, &s, ')', &list))
+            s = skip_group(module, group); /* tiles that join dims (*) are read as none */
         else if (kind == 'T' && !apply_tile(&l->laid, &list))
-            return hlo_refuse(m, group, "a tile has sizes above 0, and at most %d dims come of it",
+            return hlo_refuse(module, group,
+                              "a tile has sizes above 0, and at most %d dims come of it",
                               MOST_DIMS);
         else if (kind == 'E' && (list.n != 1 || list.item[0] < 0 || list.item[0] > 128))
-            return hlo_refuse(m, group, "E(bits) is the size of a packed element");
+            return hlo_refuse(module, group, "E(bits) is the size of a packed element");
         else if (kind == 'T')
             l->tiled = true;
         else if (kind == 'E')
             l->bits = list.item[0];
         else
-            s = skip_group(m, group);
+            s = skip_group(module, group);
     }
     *at = s;
     return MPL_OK;
@@ -161,7 +164,7 @@ static mpl_status parse_tail(hlo_module *m, const char **at, layout *l)
 
 /* Parses {minor_to_major:tail} if it stands there. *form: the hash so far; it changes unless the
  * array is plain, row-major. */
-static mpl_status parse_layout(hlo_module *m, const char **at, const dims *d, layout *l,
+static mpl_status parse_layout(hlo_module *module, const char **at, const dims *d, layout *l,
                                uint64_t *form)
 {
     const char *s = *at, *begin;
@@ -169,39 +172,39 @@ static mpl_status parse_layout(hlo_module *m, const char **at, const dims *d, la
     bool plain = true; /* row-major, and nothing else is said */
 
     l->laid = *d;
-    if (!hlo_at(m, s, '{') || m->end - s < 2 ||
+    if (!hlo_at(module, s, '{') || module->end - s < 2 ||
         !(s[1] == '}' || s[1] == ':' || (s[1] >= '0' && s[1] <= '9')))
         return MPL_OK;
     begin = s + 1;
-    for (s = begin; s < m->end && *s != ':' && *s != '}' && *s != '\n';) {
-        if (order.n == MOST_DIMS || !hlo_number(m, &s, &order.item[order.n]))
-            return hlo_refuse(m, s, "a layout is the dims from the innermost, such as {1,0}");
+    for (s = begin; s < module->end && *s != ':' && *s != '}' && *s != '\n';) {
+        if (order.n == MOST_DIMS || !hlo_number(module, &s, &order.item[order.n]))
+            return hlo_refuse(module, s, "a layout is the dims from the innermost, such as {1,0}");
         plain = plain && order.item[order.n] == (int64_t)d->n - 1 - order.n;
         order.n++;
-        s += hlo_at(m, s, ',');
+        s += hlo_at(module, s, ',');
     }
     if (!lay(d, &order, &l->laid))
-        return hlo_refuse(m, begin, "a layout names each of %u dims once", d->n);
-    plain = plain && !hlo_at(m, s, ':');
-    if (hlo_at(m, s, ':'))
-        MPL_PASS(parse_tail(m, &s, l));
-    if (!hlo_at(m, s, '}'))
-        return hlo_refuse(m, s, "a layout ends with '}'");
+        return hlo_refuse(module, begin, "a layout names each of %u dims once", d->n);
+    plain = plain && !hlo_at(module, s, ':');
+    if (hlo_at(module, s, ':'))
+        MPL_PASS(parse_tail(module, &s, l));
+    if (!hlo_at(module, s, '}'))
+        return hlo_refuse(module, s, "a layout ends with '}'");
     if (!plain)
         *form = mpl_hash(*form, begin, (size_t)(s - begin));
     *at = s + 1;
     return MPL_OK;
 }
 
-static bool product(const dims *d, uint32_t n, uint64_t *out)
+static bool product(const dims *self, uint32_t n, uint64_t *out)
 {
     uint64_t count = 1;
 
     for (uint32_t i = 0; i < n; i++)
-        if (d->item[i] == 0)
+        if (self->item[i] == 0)
             return *out = 0, true;
     for (uint32_t i = 0; i < n; i++)
-        if (!mpl_mul_bytes(count, (uint64_t)d->item[i], &count))
+        if (!mpl_mul_bytes(count, (uint64_t)self->item[i], &count))
             return false;
     *out = count;
     return count <= INT64_MAX;
@@ -209,13 +212,13 @@ static bool product(const dims *d, uint32_t n, uint64_t *out)
 
 /* The dims, or, where more bytes or packed ones are stored, a row of bytes. Outer dims beyond the
  * rank that a value can have are multiplied. */
-static bool shape_of(const dims *d, const layout *l, uint32_t type, hlo_leaf *out)
+static bool shape_of(const dims *self, const layout *l, uint32_t type, hlo_leaf *out)
 {
-    uint32_t fold = d->n > MPL_MAX_RANK ? d->n - MPL_MAX_RANK : 0, kept = d->n - fold;
+    uint32_t fold = self->n > MPL_MAX_RANK ? self->n - MPL_MAX_RANK : 0, kept = self->n - fold;
     uint64_t stored, count, bits = types[type].bits, bytes;
     mpl_type ours = l->bits != 0 ? types[type].packed : types[type].type;
 
-    if (!product(&l->laid, l->laid.n, &stored) || !product(d, d->n, &count) ||
+    if (!product(&l->laid, l->laid.n, &stored) || !product(self, self->n, &count) ||
         !mpl_type_size(ours, count, &bytes) || bytes > INT64_MAX)
         return false;
     bits = l->bits != 0 && bits != 0 ? (uint64_t)l->bits : (bits + 7) / 8 * 8;
@@ -229,8 +232,8 @@ static bool shape_of(const dims *d, const layout *l, uint32_t type, hlo_leaf *ou
     }
     out->shape = (mpl_shape){.rank = kept};
     for (uint32_t i = 0; i < kept; i++)
-        out->shape.dim[i] = d->item[fold + i];
-    if (fold > 0 && !product(d, fold + 1, &count))
+        out->shape.dim[i] = self->item[fold + i];
+    if (fold > 0 && !product(self, fold + 1, &count))
         return false;
     if (fold > 0)
         out->shape.dim[0] = (int64_t)count;
@@ -245,7 +248,7 @@ static uint32_t find_type(const char *at, size_t n)
     return N_TYPES;
 }
 
-static mpl_status parse_array(hlo_module *m, const char **at)
+static mpl_status parse_array(hlo_module *module, const char **at)
 {
     const char *s = *at, *begin = s;
     hlo_leaf leaf;
@@ -253,61 +256,62 @@ static mpl_status parse_array(hlo_module *m, const char **at)
     uint32_t type;
     dims d;
 
-    while (s < m->end && is_letter(*s))
+    while (s < module->end && is_letter(*s))
         s++;
     type = find_type(begin, (size_t)(s - begin));
-    if (type == N_TYPES || !hlo_at(m, s, '['))
-        return hlo_refuse(m, begin,
+    if (type == N_TYPES || !hlo_at(module, s, '['))
+        return hlo_refuse(module, begin,
                           "'%.*s' where a shape should stand, such as f32[2,3] or (f32[], s8[4])",
                           (int)(s - begin < 30 ? s - begin : 30), begin);
-    MPL_PASS(parse_dims(m, &s, &d));
+    MPL_PASS(parse_dims(module, &s, &d));
     leaf.form = mpl_hash(mpl_hash(MPL_HASH_SEED, &type, sizeof type), d.item, d.n * sizeof *d.item);
-    MPL_PASS(parse_layout(m, &s, &d, &l, &leaf.form));
+    MPL_PASS(parse_layout(module, &s, &d, &l, &leaf.form));
     if (!shape_of(&d, &l, type, &leaf))
-        return hlo_refuse(m, begin, "an array of more than 2^63 bytes");
-    HLO_APPEND(m, m->leaf, leaf);
-    HLO_APPEND(m, m->node, ((hlo_node){1, 1}));
+        return hlo_refuse(module, begin, "an array of more than 2^63 bytes");
+    HLO_APPEND(module, module->leaf, leaf);
+    HLO_APPEND(module, module->node, ((hlo_node){1, 1}));
     *at = s;
     return MPL_OK;
 }
 
-static mpl_status parse_nested(hlo_module *m, const char **at, int left)
+static mpl_status parse_nested(hlo_module *module, const char **at, int left)
 {
-    const char *s = hlo_skip(m, *at);
-    size_t node = m->node.n, leaf = m->leaf.n;
+    const char *s = hlo_skip(module, *at);
+    size_t node = module->node.n, leaf = module->leaf.n;
 
-    if (!hlo_at(m, s, '(')) {
+    if (!hlo_at(module, s, '(')) {
         *at = s;
-        return parse_array(m, at);
+        return parse_array(module, at);
     }
     if (left == 0)
-        return hlo_refuse(m, s, "tuples nest deeper than %d", MOST_NESTED);
-    HLO_APPEND(m, m->node, ((hlo_node){1, 0}));
-    for (s = hlo_skip(m, s + 1); !hlo_at(m, s, ')');) {
-        MPL_PASS(parse_nested(m, &s, left - 1));
-        s = hlo_skip(m, s);
-        if (hlo_at(m, s, ','))
-            s = hlo_skip(m, s + 1);
-        else if (!hlo_at(m, s, ')'))
-            return hlo_refuse(m, s, "a tuple's shape ends with ')'");
+        return hlo_refuse(module, s, "tuples nest deeper than %d", MOST_NESTED);
+    HLO_APPEND(module, module->node, ((hlo_node){1, 0}));
+    for (s = hlo_skip(module, s + 1); !hlo_at(module, s, ')');) {
+        MPL_PASS(parse_nested(module, &s, left - 1));
+        s = hlo_skip(module, s);
+        if (hlo_at(module, s, ','))
+            s = hlo_skip(module, s + 1);
+        else if (!hlo_at(module, s, ')'))
+            return hlo_refuse(module, s, "a tuple's shape ends with ')'");
     }
-    m->node.item[node] = (hlo_node){(uint32_t)(m->node.n - node), (uint32_t)(m->leaf.n - leaf)};
+    module->node.item[node] =
+        (hlo_node){(uint32_t)(module->node.n - node), (uint32_t)(module->leaf.n - leaf)};
     *at = s + 1;
     return MPL_OK;
 }
 
-mpl_status hlo_shape_parse(hlo_module *m, const char **at, hlo_shape *out)
+mpl_status hlo_shape_parse(hlo_module *module, const char **at, hlo_shape *out)
 {
-    size_t node = m->node.n, leaf = m->leaf.n;
+    size_t node = module->node.n, leaf = module->leaf.n;
 
-    MPL_PASS(parse_nested(m, at, MOST_NESTED));
-    *out = (hlo_shape){(uint32_t)node, (uint32_t)leaf, (uint32_t)(m->leaf.n - leaf)};
+    MPL_PASS(parse_nested(module, at, MOST_NESTED));
+    *out = (hlo_shape){(uint32_t)node, (uint32_t)leaf, (uint32_t)(module->leaf.n - leaf)};
     return MPL_OK;
 }
 
-bool hlo_element(const hlo_module *m, hlo_shape shape, int64_t k, hlo_shape *out)
+bool hlo_element(const hlo_module *module, hlo_shape shape, int64_t k, hlo_shape *out)
 {
-    const hlo_node *node = m->node.item + shape.node;
+    const hlo_node *node = module->node.item + shape.node;
     uint32_t at = 1, leaf = 0;
 
     if (k < 0 || (node->n_nodes == 1 && node->n_leaves == 1))
@@ -324,11 +328,11 @@ bool hlo_element(const hlo_module *m, hlo_shape shape, int64_t k, hlo_shape *out
     return true;
 }
 
-bool hlo_descend(const hlo_module *m, hlo_shape shape, const uint32_t *path, uint32_t n,
+bool hlo_descend(const hlo_module *module, hlo_shape shape, const uint32_t *path, uint32_t n,
                  hlo_shape *out)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!hlo_element(m, shape, path[i], &shape))
+        if (!hlo_element(module, shape, path[i], &shape))
             return false;
     *out = shape;
     return true;

@@ -69,108 +69,109 @@ static bool names(mpl_csv_field header, int in, int col)
 }
 
 /* A header with events and no lifetimes is that of a trace. */
-static mpl_status read_header(mpl_csv_reader *r, bool *is_trace)
+static mpl_status read_header(mpl_csv_reader *in, bool *is_trace)
 {
     static const int needed[2][4] = {{COL_ID, COL_LOWER, COL_UPPER, COL_SIZE},
                                      {COL_TIME, COL_EVENT, COL_ID, COL_SIZE}};
     mpl_csv_field line, name;
 
-    if (!mpl_csv_next_line(r, &line))
-        return MPL_REFUSE(r->ctx, "%s:1: empty; a header id,lower,upper,size is needed", r->path);
+    if (!mpl_csv_next_line(in, &line))
+        return MPL_REFUSE(in->ctx, "%s:1: empty; a header id,lower,upper,size is needed", in->path);
     *is_trace = names(line, TRACES, COL_EVENT) && !names(line, LISTS, COL_LOWER);
     for (int c = 0; c < N_COLS; c++)
-        r->where[c] = MPL_NONE;
-    for (; mpl_csv_next_field(&line, &name); r->n_fields++) {
+        in->where[c] = MPL_NONE;
+    for (; mpl_csv_next_field(&line, &name); in->n_fields++) {
         int c = column_of(name, *is_trace ? TRACES : LISTS);
 
         if (c == N_COLS)
             continue;
-        if (r->where[c] != MPL_NONE)
-            return MPL_REFUSE(r->ctx, "%s:%u: two columns give the %s", r->path, r->line,
+        if (in->where[c] != MPL_NONE)
+            return MPL_REFUSE(in->ctx, "%s:%u: two columns give the %s", in->path, in->line,
                               mpl_csv_label[c]);
-        r->where[c] = r->n_fields;
+        in->where[c] = in->n_fields;
     }
     for (int i = 0; i < 4; i++)
-        if (r->where[needed[*is_trace][i]] == MPL_NONE)
-            return MPL_REFUSE(r->ctx, "%s:%u: no column '%s'; the header must name %s", r->path,
-                              r->line, mpl_csv_label[needed[*is_trace][i]],
+        if (in->where[needed[*is_trace][i]] == MPL_NONE)
+            return MPL_REFUSE(in->ctx, "%s:%u: no column '%s'; the header must name %s", in->path,
+                              in->line, mpl_csv_label[needed[*is_trace][i]],
                               *is_trace ? "time,event,id,size" : "id,lower,upper,size");
-    return mpl_new(r->ctx, r->row, r->n_fields);
+    return mpl_new(in->ctx, in->row, in->n_fields);
 }
 
-static mpl_status read_row(mpl_csv_reader *r, mpl_csv_field line)
+static mpl_status read_row(mpl_csv_reader *in, mpl_csv_field line)
 {
-    uint32_t b = r->n;
+    uint32_t b = in->n;
 
-    MPL_PASS(mpl_csv_split(r, line));
-    MPL_PASS(mpl_csv_grow(r));
-    MPL_PASS(mpl_csv_number(r, COL_LOWER, &r->lower[b]));
-    MPL_PASS(mpl_csv_number(r, COL_UPPER, &r->upper[b]));
-    MPL_PASS(mpl_csv_number(r, COL_SIZE, &r->size[b]));
-    if (r->where[COL_OFFSET] != MPL_NONE)
-        MPL_PASS(mpl_csv_number(r, COL_OFFSET, &r->offset[b]));
-    if (r->lower[b] >= r->upper[b])
-        return MPL_REFUSE(r->ctx,
+    MPL_PASS(mpl_csv_split(in, line));
+    MPL_PASS(mpl_csv_grow(in));
+    MPL_PASS(mpl_csv_number(in, COL_LOWER, &in->lower[b]));
+    MPL_PASS(mpl_csv_number(in, COL_UPPER, &in->upper[b]));
+    MPL_PASS(mpl_csv_number(in, COL_SIZE, &in->size[b]));
+    if (in->where[COL_OFFSET] != MPL_NONE)
+        MPL_PASS(mpl_csv_number(in, COL_OFFSET, &in->offset[b]));
+    if (in->lower[b] >= in->upper[b])
+        return MPL_REFUSE(in->ctx,
                           "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64
                           "; lifetimes are half-open",
-                          r->path, r->line, r->lower[b], r->upper[b]);
-    if (r->size[b] == 0)
-        return MPL_REFUSE(r->ctx, "%s:%u: size is 0; at least 1 byte is needed", r->path, r->line);
-    MPL_PASS(mpl_csv_align(r));
-    MPL_PASS(mpl_csv_name(r, b, mpl_csv_at(r, COL_ID)));
-    r->n++;
+                          in->path, in->line, in->lower[b], in->upper[b]);
+    if (in->size[b] == 0)
+        return MPL_REFUSE(in->ctx, "%s:%u: size is 0; at least 1 byte is needed", in->path,
+                          in->line);
+    MPL_PASS(mpl_csv_align(in));
+    MPL_PASS(mpl_csv_name(in, b, mpl_csv_at(in, COL_ID)));
+    in->n++;
     return MPL_OK;
 }
 
 /* Finds equal ids by a hash table with open addressing. */
-static mpl_status check_ids(mpl_csv_reader *r)
+static mpl_status check_ids(mpl_csv_reader *in)
 {
     mpl_status st = MPL_OK;
     uint32_t *slot = NULL;
     size_t mask = 15;
 
-    while (mask <= 2 * (size_t)r->n)
+    while (mask <= 2 * (size_t)in->n)
         mask = 2 * mask + 1;
-    MPL_TRY(mpl_new(r->ctx, slot, mask + 1));
-    for (uint32_t b = 0; b < r->n; b++) {
-        size_t at = mpl_table_hash(0, r->name[b], strlen(r->name[b])) & mask;
+    MPL_TRY(mpl_new(in->ctx, slot, mask + 1));
+    for (uint32_t b = 0; b < in->n; b++) {
+        size_t at = mpl_table_hash(0, in->name[b], strlen(in->name[b])) & mask;
 
         for (; slot[at] != 0; at = (at + 1) & mask)
-            if (strcmp(r->name[slot[at] - 1], r->name[b]) == 0)
-                MPL_FAIL(r->ctx, MPL_EINPUT, "%s:%u: id '%.60s' stands in line %u already", r->path,
-                         r->row_line[b], r->name[b], r->row_line[slot[at] - 1]);
+            if (strcmp(in->name[slot[at] - 1], in->name[b]) == 0)
+                MPL_FAIL(in->ctx, MPL_EINPUT, "%s:%u: id '%.60s' stands in line %u already",
+                         in->path, in->row_line[b], in->name[b], in->row_line[slot[at] - 1]);
         slot[at] = b + 1;
     }
 out:
-    mpl_free(r->ctx, slot);
+    mpl_free(in->ctx, slot);
     return st;
 }
 
-static mpl_status make_problem(mpl_csv_reader *r, mpl_problem **out, uint64_t **offset)
+static mpl_status make_problem(mpl_csv_reader *in, mpl_problem **out, uint64_t **offset)
 {
     mpl_status st = MPL_OK;
-    const char *slash = strrchr(r->path, '/');
+    const char *slash = strrchr(in->path, '/');
     mpl_problem *p = NULL;
     uint64_t *copy = NULL;
 
-    MPL_TRY(mpl_problem_new(r->ctx, slash != NULL ? slash + 1 : r->path, r->n, &p));
-    MPL_TRY(mpl_problem_set_times(r->ctx, r->lower, r->upper, p));
-    memcpy(p->bytes, r->size, r->n * sizeof *p->bytes);
-    memcpy(p->align, r->align, r->n * sizeof *p->align);
-    if (offset != NULL && r->where[COL_OFFSET] != MPL_NONE) {
-        MPL_TRY(mpl_new(r->ctx, copy, r->n));
-        memcpy(copy, r->offset, r->n * sizeof *copy);
+    MPL_TRY(mpl_problem_new(in->ctx, slash != NULL ? slash + 1 : in->path, in->n, &p));
+    MPL_TRY(mpl_problem_set_times(in->ctx, in->lower, in->upper, p));
+    memcpy(p->bytes, in->size, in->n * sizeof *p->bytes);
+    memcpy(p->align, in->align, in->n * sizeof *p->align);
+    if (offset != NULL && in->where[COL_OFFSET] != MPL_NONE) {
+        MPL_TRY(mpl_new(in->ctx, copy, in->n));
+        memcpy(copy, in->offset, in->n * sizeof *copy);
     }
-    MPL_TRY(mpl_new(r->ctx, p->buffer_name, r->n));
-    memcpy(p->buffer_name, r->name, r->n * sizeof *r->name);
-    r->n = 0; /* names have moved */
+    MPL_TRY(mpl_new(in->ctx, p->buffer_name, in->n));
+    memcpy(p->buffer_name, in->name, in->n * sizeof *in->name);
+    in->n = 0; /* names have moved */
     mpl_assert_ok(mpl_problem_ok(p));
     *out = p, p = NULL;
     if (offset != NULL)
         *offset = copy, copy = NULL;
 out:
-    mpl_problem_free(r->ctx, p);
-    mpl_free(r->ctx, copy);
+    mpl_problem_free(in->ctx, p);
+    mpl_free(in->ctx, copy);
     return st;
 }
 

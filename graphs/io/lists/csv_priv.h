@@ -30,26 +30,26 @@ typedef struct mpl_csv_reader {
 extern const char *const mpl_csv_label[N_COLS]; /* names in messages */
 
 /* The next line that is not blank, without its newline; false: end of file. */
-bool mpl_csv_next_line(mpl_csv_reader *r, mpl_csv_field *line);
+bool mpl_csv_next_line(mpl_csv_reader *in, mpl_csv_field *line);
 /* Splits the next field off a line, without the blanks around it; false: none is left. */
 bool mpl_csv_next_field(mpl_csv_field *line, mpl_csv_field *out);
 /* Fills row[]. MPL_EINPUT: another number of fields than the header has, or no id. */
-mpl_status mpl_csv_split(mpl_csv_reader *r, mpl_csv_field line);
-static inline mpl_csv_field mpl_csv_at(const mpl_csv_reader *r, int col)
+mpl_status mpl_csv_split(mpl_csv_reader *in, mpl_csv_field line);
+static inline mpl_csv_field mpl_csv_at(const mpl_csv_reader *in, int col)
 {
-    return r->row[r->where[col]];
+    return in->row[in->where[col]];
 }
 /* A whole number from 0 to 2^63 - 1. */
-mpl_status mpl_csv_number(mpl_csv_reader *r, int col, uint64_t *out);
+mpl_status mpl_csv_number(mpl_csv_reader *in, int col, uint64_t *out);
 /* Length of a field as shown in a message. */
 int mpl_csv_shown(mpl_csv_field f);
 
 /* Makes room for one more buffer, at index n. */
-mpl_status mpl_csv_grow(mpl_csv_reader *r);
+mpl_status mpl_csv_grow(mpl_csv_reader *in);
 /* Reads its alignment, 1 without the column, and notes its line. */
-mpl_status mpl_csv_align(mpl_csv_reader *r);
+mpl_status mpl_csv_align(mpl_csv_reader *in);
 /* Copies text as the name of buffer b. */
-mpl_status mpl_csv_name(mpl_csv_reader *r, uint32_t b, mpl_csv_field text);
+mpl_status mpl_csv_name(mpl_csv_reader *in, uint32_t b, mpl_csv_field text);
 
 /* trace_csv.c: the rows of an allocation trace, as buffers. */
-mpl_status mpl_csv_trace(mpl_csv_reader *r);
+mpl_status mpl_csv_trace(mpl_csv_reader *in);

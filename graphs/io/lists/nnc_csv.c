@@ -26,23 +26,23 @@ static mpl_status open_table(mpl_ctx *ctx, const char *path, table *t)
     return MPL_OK;
 }
 
-static void close_table(table *t)
+static void close_table(table *self)
 {
-    if (t->file != NULL)
-        fclose(t->file);
-    free(t->line); /* allocated by getline */
+    if (self->file != NULL)
+        fclose(self->file);
+    free(self->line); /* allocated by getline */
 }
 
 /* The next line without its newline; false: end of file. */
-static bool next_line(table *t)
+static bool next_line(table *self)
 {
-    ssize_t n = getline(&t->line, &t->cap, t->file);
+    ssize_t n = getline(&self->line, &self->cap, self->file);
 
     if (n < 0)
         return false;
-    t->row++;
-    while (n > 0 && (t->line[n - 1] == '\n' || t->line[n - 1] == '\r'))
-        t->line[--n] = '\0';
+    self->row++;
+    while (n > 0 && (self->line[n - 1] == '\n' || self->line[n - 1] == '\r'))
+        self->line[--n] = '\0';
     return true;
 }
 

@@ -9,9 +9,9 @@ typedef struct rectangle {
     uint32_t birth, death, low, high; /* [step], [unit] */
 } rectangle;
 
-static uint64_t area(const rectangle *r)
+static uint64_t area(const rectangle *self)
 {
-    return (uint64_t)(r->death - r->birth) * (r->high - r->low);
+    return (uint64_t)(self->death - self->birth) * (self->high - self->low);
 }
 
 /* Cuts r at a random inner time or height; the part after it becomes *rest. area(r) > 1. */

@@ -31,31 +31,31 @@ static const char *const event_names[N_EVENTS][8] = {
     [MALLOC] = {"malloc", "alloc", "allocate", "new", "a", "+", NULL},
     [FREE] = {"free", "dealloc", "deallocate", "release", "delete", "f", "-", NULL}};
 
-static mpl_status read_event(mpl_csv_reader *r, int *event)
+static mpl_status read_event(mpl_csv_reader *in, int *event)
 {
-    mpl_csv_field f = mpl_csv_at(r, COL_EVENT);
+    mpl_csv_field f = mpl_csv_at(in, COL_EVENT);
 
     for (*event = 0; *event < N_EVENTS; ++*event)
         for (const char *const *name = event_names[*event]; *name != NULL; name++)
             if (strlen(*name) == f.n && strncasecmp(*name, f.text, f.n) == 0)
                 return MPL_OK;
-    return MPL_REFUSE(r->ctx, "%s:%u: event '%.*s'; it should be malloc or free", r->path, r->line,
-                      mpl_csv_shown(f), f.text);
+    return MPL_REFUSE(in->ctx, "%s:%u: event '%.*s'; it should be malloc or free", in->path,
+                      in->line, mpl_csv_shown(f), f.text);
 }
 
 /* "12" or "12.5"; beyond nine digits behind the point times are equal. */
-static mpl_status read_time(trace *t)
+static mpl_status read_time(trace *self)
 {
-    mpl_csv_reader *r = t->r;
-    mpl_csv_field *f = &r->row[r->where[COL_TIME]], whole = *f;
-    const char *point = memchr(f->text, '.', f->n);
+    mpl_csv_reader *in = self->r;
+    mpl_csv_field *field = &in->row[in->where[COL_TIME]], whole = *field;
+    const char *point = memchr(field->text, '.', field->n);
     uint64_t seconds, parts = 0;
     bool bad = false;
 
     if (point != NULL) {
-        f->n = (uint32_t)(point - f->text);
-        bad = whole.n == f->n + 1;
-        for (uint32_t i = 0, n = whole.n - f->n - 1; i < 9 || i < n; i++) {
+        field->n = (uint32_t)(point - field->text);
+        bad = whole.n == field->n + 1;
+        for (uint32_t i = 0, n = whole.n - field->n - 1; i < 9 || i < n; i++) {
             char digit = i < n ? point[1 + i] : '0';
 
             bad = bad || digit < '0' || digit > '9';
@@ -63,138 +63,138 @@ static mpl_status read_time(trace *t)
         }
     }
     if (bad)
-        return MPL_REFUSE(r->ctx, "%s:%u: time is no decimal number: '%.*s'", r->path, r->line,
+        return MPL_REFUSE(in->ctx, "%s:%u: time is no decimal number: '%.*s'", in->path, in->line,
                           mpl_csv_shown(whole), whole.text);
-    MPL_PASS(mpl_csv_number(r, COL_TIME, &seconds));
-    if (seconds < t->seconds || (seconds == t->seconds && parts < t->parts))
-        return MPL_REFUSE(r->ctx,
+    MPL_PASS(mpl_csv_number(in, COL_TIME, &seconds));
+    if (seconds < self->seconds || (seconds == self->seconds && parts < self->parts))
+        return MPL_REFUSE(in->ctx,
                           "%s:%u: time goes back to %.*s; the rows should stand in its order",
-                          r->path, r->line, mpl_csv_shown(whole), whole.text);
-    t->seconds = seconds, t->parts = parts;
+                          in->path, in->line, mpl_csv_shown(whole), whole.text);
+    self->seconds = seconds, self->parts = parts;
     return MPL_OK;
 }
 
 /* ---- ids ---- */
 
 /* The slot of an id, or the free one for it. */
-static size_t slot_of(const trace *t, mpl_csv_field id)
+static size_t slot_of(const trace *self, mpl_csv_field id)
 {
-    size_t at = mpl_table_hash(0, id.text, id.n) & (t->n_slots - 1);
+    size_t at = mpl_table_hash(0, id.text, id.n) & (self->n_slots - 1);
 
-    while (t->slot[at] != 0 && (t->id[t->slot[at] - 1].n != id.n ||
-                                memcmp(t->id[t->slot[at] - 1].text, id.text, id.n) != 0))
-        at = (at + 1) & (t->n_slots - 1);
+    while (self->slot[at] != 0 && (self->id[self->slot[at] - 1].n != id.n ||
+                                   memcmp(self->id[self->slot[at] - 1].text, id.text, id.n) != 0))
+        at = (at + 1) & (self->n_slots - 1);
     return at;
 }
 
-static mpl_status grow_table(trace *t)
+static mpl_status grow_table(trace *self)
 {
-    trace more = *t;
+    trace more = *self;
 
-    if (2 * t->n_ids < t->n_slots)
+    if (2 * self->n_ids < self->n_slots)
         return MPL_OK;
-    more.n_slots = t->n_slots > 0 ? 2 * t->n_slots : 64;
-    MPL_PASS(mpl_new(t->r->ctx, more.slot, more.n_slots));
-    for (size_t i = 0; i < t->n_slots; i++)
-        if (t->slot[i] != 0)
-            more.slot[slot_of(&more, t->id[t->slot[i] - 1])] = t->slot[i];
-    mpl_free(t->r->ctx, t->slot);
-    *t = more;
+    more.n_slots = self->n_slots > 0 ? 2 * self->n_slots : 64;
+    MPL_PASS(mpl_new(self->r->ctx, more.slot, more.n_slots));
+    for (size_t i = 0; i < self->n_slots; i++)
+        if (self->slot[i] != 0)
+            more.slot[slot_of(&more, self->id[self->slot[i] - 1])] = self->slot[i];
+    mpl_free(self->r->ctx, self->slot);
+    *self = more;
     return MPL_OK;
 }
 
 /* ---- events ---- */
 
-static mpl_status allocate(trace *t, mpl_csv_field id)
+static mpl_status allocate(trace *self, mpl_csv_field id)
 {
-    mpl_csv_reader *r = t->r;
-    uint32_t b = r->n, *slot;
+    mpl_csv_reader *in = self->r;
+    uint32_t b = in->n, *slot;
 
-    MPL_PASS(grow_table(t));
-    MPL_PASS(mpl_reserve(r->ctx, t->id, t->id_cap, (size_t)b + 1));
-    slot = &t->slot[slot_of(t, id)];
-    if (*slot != 0 && r->upper[*slot - 1] == UINT64_MAX)
-        return MPL_REFUSE(r->ctx, "%s:%u: malloc of '%.*s', which is alive since line %u", r->path,
-                          r->line, mpl_csv_shown(id), id.text, r->row_line[*slot - 1]);
-    MPL_PASS(mpl_csv_grow(r));
-    MPL_PASS(mpl_csv_number(r, COL_SIZE, &r->size[b]));
-    MPL_PASS(mpl_csv_align(r));
-    r->lower[b] = t->n_events;
-    r->upper[b] = UINT64_MAX; /* alive */
-    t->id[b] = id;
-    t->n_ids += *slot == 0;
-    *slot = ++r->n;
+    MPL_PASS(grow_table(self));
+    MPL_PASS(mpl_reserve(in->ctx, self->id, self->id_cap, (size_t)b + 1));
+    slot = &self->slot[slot_of(self, id)];
+    if (*slot != 0 && in->upper[*slot - 1] == UINT64_MAX)
+        return MPL_REFUSE(in->ctx, "%s:%u: malloc of '%.*s', which is alive since line %u",
+                          in->path, in->line, mpl_csv_shown(id), id.text, in->row_line[*slot - 1]);
+    MPL_PASS(mpl_csv_grow(in));
+    MPL_PASS(mpl_csv_number(in, COL_SIZE, &in->size[b]));
+    MPL_PASS(mpl_csv_align(in));
+    in->lower[b] = self->n_events;
+    in->upper[b] = UINT64_MAX; /* alive */
+    self->id[b] = id;
+    self->n_ids += *slot == 0;
+    *slot = ++in->n;
     return MPL_OK;
 }
 
-static mpl_status release(trace *t, mpl_csv_field id)
+static mpl_status release(trace *self, mpl_csv_field id)
 {
-    mpl_csv_reader *r = t->r;
-    uint32_t b = t->n_slots > 0 ? t->slot[slot_of(t, id)] : 0;
+    mpl_csv_reader *in = self->r;
+    uint32_t b = self->n_slots > 0 ? self->slot[slot_of(self, id)] : 0;
 
     if (b == 0)
-        return MPL_REFUSE(r->ctx, "%s:%u: free of '%.*s', which was never allocated", r->path,
-                          r->line, mpl_csv_shown(id), id.text);
-    if (r->upper[b - 1] != UINT64_MAX)
-        return MPL_REFUSE(r->ctx,
+        return MPL_REFUSE(in->ctx, "%s:%u: free of '%.*s', which was never allocated", in->path,
+                          in->line, mpl_csv_shown(id), id.text);
+    if (in->upper[b - 1] != UINT64_MAX)
+        return MPL_REFUSE(in->ctx,
                           "%s:%u: free of '%.*s', allocated in line %u, for the second time",
-                          r->path, r->line, mpl_csv_shown(id), id.text, r->row_line[b - 1]);
-    r->upper[b - 1] = t->n_events;
+                          in->path, in->line, mpl_csv_shown(id), id.text, in->row_line[b - 1]);
+    in->upper[b - 1] = self->n_events;
     return MPL_OK;
 }
 
-static mpl_status read_events(trace *t)
+static mpl_status read_events(trace *self)
 {
-    mpl_csv_reader *r = t->r;
+    mpl_csv_reader *in = self->r;
     mpl_csv_field line;
     int event;
 
-    for (; mpl_csv_next_line(r, &line); t->n_events++) {
-        MPL_PASS(mpl_csv_split(r, line));
-        MPL_PASS(read_time(t));
-        MPL_PASS(read_event(r, &event));
-        MPL_PASS(event == MALLOC ? allocate(t, mpl_csv_at(r, COL_ID))
-                                 : release(t, mpl_csv_at(r, COL_ID)));
+    for (; mpl_csv_next_line(in, &line); self->n_events++) {
+        MPL_PASS(mpl_csv_split(in, line));
+        MPL_PASS(read_time(self));
+        MPL_PASS(read_event(in, &event));
+        MPL_PASS(event == MALLOC ? allocate(self, mpl_csv_at(in, COL_ID))
+                                 : release(self, mpl_csv_at(in, COL_ID)));
     }
     return MPL_OK;
 }
 
 /* Names are ids; ID@LINE if one is used twice. Buffers without bytes are dropped; those still alive
  * end after the last event. */
-static mpl_status finish(trace *t)
+static mpl_status finish(trace *self)
 {
-    mpl_csv_reader *r = t->r;
+    mpl_csv_reader *in = self->r;
     uint32_t n = 0;
 
-    for (uint32_t b = 0; b < r->n; b++) {
+    for (uint32_t b = 0; b < in->n; b++) {
         char text[100];
-        mpl_csv_field name = t->id[b];
+        mpl_csv_field name = self->id[b];
 
-        if (r->size[b] == 0)
+        if (in->size[b] == 0)
             continue;
-        if (t->n_ids < r->n) {
+        if (self->n_ids < in->n) {
             name.n = (uint32_t)snprintf(text, sizeof text, "%.*s@%u", mpl_csv_shown(name),
-                                        name.text, r->row_line[b]);
+                                        name.text, in->row_line[b]);
             name.text = text;
         }
-        r->lower[n] = r->lower[b];
-        r->upper[n] = r->upper[b] == UINT64_MAX ? t->n_events : r->upper[b];
-        r->size[n] = r->size[b];
-        r->align[n] = r->align[b];
-        MPL_PASS(mpl_csv_name(r, n++, name));
+        in->lower[n] = in->lower[b];
+        in->upper[n] = in->upper[b] == UINT64_MAX ? self->n_events : in->upper[b];
+        in->size[n] = in->size[b];
+        in->align[n] = in->align[b];
+        MPL_PASS(mpl_csv_name(in, n++, name));
     }
-    r->n = n;
+    in->n = n;
     return MPL_OK;
 }
 
-mpl_status mpl_csv_trace(mpl_csv_reader *r)
+mpl_status mpl_csv_trace(mpl_csv_reader *in)
 {
     mpl_status st = MPL_OK;
-    trace t = {.r = r};
+    trace t = {.r = in};
 
     MPL_TRY(read_events(&t));
     MPL_TRY(finish(&t));
 out:
-    mpl_free_each(r->ctx, t.id, t.slot);
+    mpl_free_each(in->ctx, t.id, t.slot);
     return st;
 }

@@ -65,23 +65,23 @@ mpl_status onnx_unpack(onnx_memory *memory, mpl_ctx *ctx, const char *path, cons
 
 /* ---- scratch memory ---- */
 
-void *onnx_scratch(onnx_reader *r, size_t n, size_t size)
+void *onnx_scratch(onnx_reader *in, size_t n, size_t size)
 {
     void *p;
 
-    if (mpl_reserve(r->ctx, r->scratch, r->cap_scratch, r->n_scratch + 1) != MPL_OK)
+    if (mpl_reserve(in->ctx, in->scratch, in->cap_scratch, in->n_scratch + 1) != MPL_OK)
         return NULL;
-    p = mpl_alloc(r->ctx, n, size);
+    p = mpl_alloc(in->ctx, n, size);
     if (p != NULL)
-        r->scratch[r->n_scratch++] = p;
+        in->scratch[in->n_scratch++] = p;
     return p;
 }
 
 /* Frees all but the first `keep` pieces. Bodies are read while their node's scratch is in use. */
-static void free_scratch(onnx_reader *r, size_t keep)
+static void free_scratch(onnx_reader *in, size_t keep)
 {
-    while (r->n_scratch > keep)
-        mpl_free(r->ctx, r->scratch[--r->n_scratch]);
+    while (in->n_scratch > keep)
+        mpl_free(in->ctx, in->scratch[--in->n_scratch]);
 }
 
 /* ---- opsets, messages ---- */
@@ -114,69 +114,72 @@ static bool needs_opset(const Onnx__NodeProto *node)
 }
 
 /* A model without ONNX operators need not name an opset of ONNX. */
-static mpl_status find_opset(onnx_reader *r)
+static mpl_status find_opset(onnx_reader *in)
 {
-    for (size_t i = 0; i < r->proto->n_node; i++)
-        if (needs_opset(r->proto->node[i]))
-            r->opset = opset_of(r->model, "");
-    if (r->opset < 0 || (r->opset > 0 && r->opset < ONNX_MIN_OPSET) || r->opset > ONNX_MAX_OPSET)
-        return MPL_REFUSE(r->ctx, "%s: it is written for opset %" PRId64 "; %d to %d are supported",
-                          r->path, r->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
+    for (size_t i = 0; i < in->proto->n_node; i++)
+        if (needs_opset(in->proto->node[i]))
+            in->opset = opset_of(in->model, "");
+    if (in->opset < 0 || (in->opset > 0 && in->opset < ONNX_MIN_OPSET) ||
+        in->opset > ONNX_MAX_OPSET)
+        return MPL_REFUSE(in->ctx,
+                          "%s: it is written for opset %" PRId64 "; %d to %d are supported",
+                          in->path, in->opset, ONNX_MIN_OPSET, ONNX_MAX_OPSET);
     return MPL_OK;
 }
 
-mpl_status onnx_blame_file(const onnx_reader *r, mpl_status st)
+mpl_status onnx_blame_file(const onnx_reader *in, mpl_status st)
 {
-    return st != MPL_EINPUT ? st : MPL_REFUSE(r->ctx, "%.120s: %s", r->path, r->ctx->message);
+    return st != MPL_EINPUT ? st : MPL_REFUSE(in->ctx, "%.120s: %s", in->path, in->ctx->message);
 }
 
-mpl_status onnx_blame(const onnx_node *n, mpl_status st)
+mpl_status onnx_blame(const onnx_node *node, mpl_status st)
 {
-    const char *domain = onnx_text(n->proto->domain);
+    const char *domain = onnx_text(node->proto->domain);
 
     if (st != MPL_EINPUT)
         return st;
-    return MPL_REFUSE(n->r->ctx, "%.120s: node '%.100s' (%.60s%s%.40s, opset %d): %s", n->r->path,
-                      n->label, onnx_text(n->proto->op_type), domain[0] != '\0' ? " of " : "",
-                      domain, (int)opset_of(n->r->model, domain), n->r->ctx->message);
+    return MPL_REFUSE(node->r->ctx, "%.120s: node '%.100s' (%.60s%s%.40s, opset %d): %s",
+                      node->r->path, node->label, onnx_text(node->proto->op_type),
+                      domain[0] != '\0' ? " of " : "", domain,
+                      (int)opset_of(node->r->model, domain), node->r->ctx->message);
 }
 
 /* ---- the graph ---- */
 
-static mpl_status read_nodes(onnx_reader *r, const Onnx__GraphProto *p)
+static mpl_status read_nodes(onnx_reader *in, const Onnx__GraphProto *p)
 {
-    size_t keep = r->n_scratch;
+    size_t keep = in->n_scratch;
 
     for (size_t i = 0; i < p->n_node; i++) {
-        if (++r->n_nodes > MOST_NODES)
+        if (++in->n_nodes > MOST_NODES)
             return MPL_REFUSE(
-                r->ctx,
+                in->ctx,
                 "%.120s: it has more than %u nodes, those of loops that are read round by "
                 "round counted "
                 "each time",
-                r->path, MOST_NODES);
-        MPL_PASS(onnx_read_node(r, p->node[i]));
-        free_scratch(r, keep);
+                in->path, MOST_NODES);
+        MPL_PASS(onnx_read_node(in, p->node[i]));
+        free_scratch(in, keep);
     }
     return MPL_OK;
 }
 
-mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in,
+mpl_status onnx_read_body(onnx_node *node, const Onnx__GraphProto *body, uint32_t n_in,
                           const mpl_value *in, uint32_t n_out, const bool *wanted, mpl_value *out)
 {
     mpl_status st = MPL_OK;
-    onnx_reader *r = n->r;
+    onnx_reader *r = node->r;
     onnx_scope scope = {.around = r->scope};
 
     if (body->n_input != n_in || body->n_output != n_out)
-        ONNX_FAIL(n, "its graph '%.60s' has %zu inputs and %zu outputs; it must have %u and %u",
+        ONNX_FAIL(node, "its graph '%.60s' has %zu inputs and %zu outputs; it must have %u and %u",
                   onnx_text(body->name), body->n_input, body->n_output, n_in, n_out);
     r->scope = &scope;
     MPL_TRY(onnx_enter_names(r, body, &scope));
     for (uint32_t i = 0; i < n_in; i++) {
         /* an unused default */
         onnx_enter_name(&scope, onnx_text(body->input[i]->name))->init = NULL;
-        MPL_TRY(onnx_define(n, body->input[i]->name, in[i]));
+        MPL_TRY(onnx_define(node, body->input[i]->name, in[i]));
     }
     MPL_TRY(read_nodes(r, body));
     for (uint32_t i = 0; i < n_out; i++) {
@@ -185,9 +188,9 @@ mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n
         out[i] = MPL_NONE;
         if (wanted != NULL && !wanted[i])
             continue;
-        MPL_TRY(onnx_lookup(n, name, &out[i]));
+        MPL_TRY(onnx_lookup(node, name, &out[i]));
         if (out[i] == MPL_NONE)
-            ONNX_FAIL(n, "output %u of its graph '%.60s' has no name", i, onnx_text(body->name));
+            ONNX_FAIL(node, "output %u of its graph '%.60s' has no name", i, onnx_text(body->name));
     }
 out:
     r->scope = scope.around;
@@ -195,52 +198,52 @@ out:
     return st;
 }
 
-static mpl_status read_output(onnx_reader *r, const Onnx__ValueInfoProto *proto)
+static mpl_status read_output(onnx_reader *in, const Onnx__ValueInfoProto *proto)
 {
     const char *text = onnx_text(proto->name);
-    onnx_name *e = onnx_entry(&r->top, text);
+    onnx_name *name = onnx_entry(&in->top, text);
 
-    if (e->refused != NULL)
-        return MPL_REFUSE(r->ctx, "%.120s: output '%.100s' has type %s, which memplan has not",
-                          r->path, text, e->refused);
-    if (e->value == MPL_NONE && e->init != NULL)
-        MPL_PASS(onnx_make_initialiser(r, e));
-    if (e->value == MPL_NONE)
-        return MPL_REFUSE(r->ctx, "%.120s: output '%.100s' is made by no node", r->path, text);
-    MPL_PASS(onnx_bound_output(r, &e->value));
-    return onnx_blame_file(r, mpl_graph_add_output(r->ctx, r->g, e->value));
+    if (name->refused != NULL)
+        return MPL_REFUSE(in->ctx, "%.120s: output '%.100s' has type %s, which memplan has not",
+                          in->path, text, name->refused);
+    if (name->value == MPL_NONE && name->init != NULL)
+        MPL_PASS(onnx_make_initialiser(in, name));
+    if (name->value == MPL_NONE)
+        return MPL_REFUSE(in->ctx, "%.120s: output '%.100s' is made by no node", in->path, text);
+    MPL_PASS(onnx_bound_output(in, &name->value));
+    return onnx_blame_file(in, mpl_graph_add_output(in->ctx, in->g, name->value));
 }
 
 /* One attempt: reads the model as an unfinished graph. */
-static mpl_status read_graph(onnx_reader *r)
+static mpl_status read_graph(onnx_reader *in)
 {
     mpl_status st = MPL_OK;
-    const Onnx__GraphProto *p = r->proto;
-    const char *slash = strrchr(r->path, '/');
+    const Onnx__GraphProto *p = in->proto;
+    const char *slash = strrchr(in->path, '/');
     uint32_t index = 0;
 
-    MPL_TRY(mpl_graph_new(r->ctx,
+    MPL_TRY(mpl_graph_new(in->ctx,
                           onnx_text(p->name)[0] != '\0' ? p->name
                           : slash != NULL               ? slash + 1
-                                                        : r->path,
-                          &r->g));
-    MPL_TRY(onnx_enter_names(r, p, &r->top));
+                                                        : in->path,
+                          &in->g));
+    MPL_TRY(onnx_enter_names(in, p, &in->top));
     for (size_t i = 0; i < p->n_input; i++)
-        if (onnx_entry(&r->top, onnx_text(p->input[i]->name))->init == NULL) {
-            MPL_TRY(onnx_read_input(r, p->input[i], index++, r->bind[i]));
-            free_scratch(r, 0);
+        if (onnx_entry(&in->top, onnx_text(p->input[i]->name))->init == NULL) {
+            MPL_TRY(onnx_read_input(in, p->input[i], index++, in->bind[i]));
+            free_scratch(in, 0);
         }
-    MPL_TRY(read_nodes(r, p));
+    MPL_TRY(read_nodes(in, p));
     for (size_t i = 0; i < p->n_output; i++)
-        MPL_TRY(read_output(r, p->output[i]));
-    MPL_TRY(onnx_add_lengths(r));
+        MPL_TRY(read_output(in, p->output[i]));
+    MPL_TRY(onnx_add_lengths(in));
 out:
-    free_scratch(r, 0);
-    mpl_free(r->ctx, r->top.name);
-    r->top.name = NULL;
+    free_scratch(in, 0);
+    mpl_free(in->ctx, in->top.name);
+    in->top.name = NULL;
     if (st != MPL_OK) {
-        mpl_graph_free(r->ctx, r->g);
-        r->g = NULL;
+        mpl_graph_free(in->ctx, in->g);
+        in->g = NULL;
     }
     return st;
 }

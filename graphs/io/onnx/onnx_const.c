@@ -363,79 +363,80 @@ static bool element(const mpl_graph *g, mpl_value v, uint64_t i, int64_t *as_int
     }
 }
 
-static mpl_status numbers(onnx_node *n, mpl_value v, const char *what, uint32_t *count,
+static mpl_status numbers(onnx_node *node, mpl_value v, const char *what, uint32_t *count,
                           int64_t **ints, double **floats)
 {
-    const mpl_graph *g = n->r->g;
+    const mpl_graph *g = node->r->g;
     uint64_t items = 0;
 
-    if (!onnx_is_constant(n, v) && onnx_most_for(n, v, what) != MPL_NONE)
-        v = onnx_most_for(n, v, what);
-    MPL_PASS(onnx_need_constant(n, v, what));
+    if (!onnx_is_constant(node, v) && onnx_most_for(node, v, what) != MPL_NONE)
+        v = onnx_most_for(node, v, what);
+    MPL_PASS(onnx_need_constant(node, v, what));
     mpl_shape_count(&g->value_shape[v], &items);
     if (items > MAX_ITEMS)
-        return ONNX_REFUSE(n, "its %s has %" PRIu64 " elements; at most %d are supported", what,
+        return ONNX_REFUSE(node, "its %s has %" PRIu64 " elements; at most %d are supported", what,
                            items, MAX_ITEMS);
-    MPL_PASS(onnx_new(n->r, *ints, items));
-    MPL_PASS(onnx_new(n->r, *floats, items));
+    MPL_PASS(onnx_new(node->r, *ints, items));
+    MPL_PASS(onnx_new(node->r, *floats, items));
     for (uint64_t i = 0; i < items; i++)
         if (!element(g, v, i, *ints + i, *floats + i))
-            return ONNX_REFUSE(n, "its %s has element type %s; a whole number is needed", what,
+            return ONNX_REFUSE(node, "its %s has element type %s; a whole number is needed", what,
                                mpl_type_name((mpl_type)g->value_type[v]));
     *count = (uint32_t)items;
     return MPL_OK;
 }
 
-mpl_status onnx_ints(onnx_node *n, mpl_value v, const char *what, uint32_t *count, int64_t **ints)
+mpl_status onnx_ints(onnx_node *node, mpl_value v, const char *what, uint32_t *count,
+                     int64_t **ints)
 {
     double *floats;
 
-    return numbers(n, v, what, count, ints, &floats);
+    return numbers(node, v, what, count, ints, &floats);
 }
 
-mpl_status onnx_floats(onnx_node *n, mpl_value v, const char *what, uint32_t *count,
+mpl_status onnx_floats(onnx_node *node, mpl_value v, const char *what, uint32_t *count,
                        double **floats)
 {
     int64_t *ints;
 
-    return numbers(n, v, what, count, &ints, floats);
+    return numbers(node, v, what, count, &ints, floats);
 }
 
-mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix, mpl_value *out)
+mpl_status onnx_scalar(onnx_node *node, mpl_type type, double x, const char *suffix, mpl_value *out)
 {
     const char *name;
     mpl_value v;
 
-    MPL_PASS(onnx_fresh_name(n->r, n->label, suffix, &name));
-    MPL_PASS(mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, &(mpl_shape){.rank = 0},
-                                 &x, false, &v));
-    return onnx_step(n, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out);
+    MPL_PASS(onnx_fresh_name(node->r, node->label, suffix, &name));
+    MPL_PASS(mpl_graph_add_const(node->r->ctx, node->r->g, name, MPL_TYPE_f64,
+                                 &(mpl_shape){.rank = 0}, &x, false, &v));
+    return onnx_step(node, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out);
 }
 
-mpl_status onnx_constant(onnx_node *n, mpl_type type, const mpl_shape *shape, const double *data,
+mpl_status onnx_constant(onnx_node *node, mpl_type type, const mpl_shape *shape, const double *data,
                          const char *suffix, mpl_value *out)
 {
     const char *name;
     mpl_value v;
 
-    MPL_PASS(onnx_fresh_name(n->r, n->label, suffix, &name));
-    MPL_PASS(onnx_blame(
-        n, mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_f64, shape, data, false, &v)));
-    return onnx_step(n, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out);
+    MPL_PASS(onnx_fresh_name(node->r, node->label, suffix, &name));
+    MPL_PASS(onnx_blame(node, mpl_graph_add_const(node->r->ctx, node->r->g, name, MPL_TYPE_f64,
+                                                  shape, data, false, &v)));
+    return onnx_step(node, MPL_OP_cast, suffix, 1, &v, 1, &MPL_TEXT(to, mpl_type_name(type)), out);
 }
 
 /* ---- constant nodes ---- */
 
 /* Makes the node's only output a constant. */
-static mpl_status make(onnx_node *n, mpl_type type, const mpl_shape *shape, const void *data,
+static mpl_status make(onnx_node *node, mpl_type type, const mpl_shape *shape, const void *data,
                        bool splat)
 {
     mpl_status st = MPL_OK;
 
-    MPL_TRY(mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, shape, data, splat,
-                                &n->out[0]));
+    MPL_TRY(mpl_graph_add_const(node->r->ctx, node->r->g, node->out_name[0], type, shape, data,
+                                splat, &node->out[0]));
 out:
-    return onnx_blame(n, st);
+    return onnx_blame(node, st);
 }
 
 /* Shape-15 has start and end: negative ones count from the end, and both are clamped. */
@@ -446,35 +447,35 @@ static int64_t clamp_axis(int64_t axis, int64_t rank)
     return axis > rank ? rank : axis;
 }
 
-mpl_status onnx_lower_shape(onnx_node *n)
+mpl_status onnx_lower_shape(onnx_node *node)
 {
     mpl_shape in;
     int64_t start, end;
     bool made;
 
-    if (onnx_in(n, 0) == MPL_NONE)
-        return ONNX_REFUSE(n, "its input is missing");
-    in = n->r->g->value_shape[n->in[0]];
-    start = clamp_axis(onnx_attr_int(n, "start", 0), in.rank);
-    end = clamp_axis(onnx_attr_int(n, "end", in.rank), in.rank);
-    MPL_PASS(onnx_shape_of(n, start, end, &made));
+    if (onnx_in(node, 0) == MPL_NONE)
+        return ONNX_REFUSE(node, "its input is missing");
+    in = node->r->g->value_shape[node->in[0]];
+    start = clamp_axis(onnx_attr_int(node, "start", 0), in.rank);
+    end = clamp_axis(onnx_attr_int(node, "end", in.rank), in.rank);
+    MPL_PASS(onnx_shape_of(node, start, end, &made));
     if (made)
         return MPL_OK;
-    return make(n, MPL_TYPE_i64, &(mpl_shape){1, {end > start ? end - start : 0}}, in.dim + start,
-                false);
+    return make(node, MPL_TYPE_i64, &(mpl_shape){1, {end > start ? end - start : 0}},
+                in.dim + start, false);
 }
 
-mpl_status onnx_lower_size(onnx_node *n)
+mpl_status onnx_lower_size(onnx_node *node)
 {
     uint64_t count = 0;
 
-    if (onnx_in(n, 0) == MPL_NONE)
-        return ONNX_REFUSE(n, "its input is missing");
-    mpl_shape_count(&n->r->g->value_shape[n->in[0]], &count);
-    return make(n, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &(int64_t){(int64_t)count}, false);
+    if (onnx_in(node, 0) == MPL_NONE)
+        return ONNX_REFUSE(node, "its input is missing");
+    mpl_shape_count(&node->r->g->value_shape[node->in[0]], &count);
+    return make(node, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &(int64_t){(int64_t)count}, false);
 }
 
-static mpl_status make_tensor(onnx_node *n, const Onnx__TensorProto *proto)
+static mpl_status make_tensor(onnx_node *node, const Onnx__TensorProto *proto)
 {
     mpl_status st = MPL_OK;
     mpl_tensor t;
@@ -483,49 +484,50 @@ static mpl_status make_tensor(onnx_node *n, const Onnx__TensorProto *proto)
     mpl_type known;
 
     if (!onnx_type(proto->data_type, &known, &type))
-        ONNX_FAIL(n, "its value has element type %s, which memplan has not", type);
-    MPL_TRY(onnx_tensor(n->r->ctx, n->r->path, proto, &t, &owned));
-    MPL_TRY(make(n, t.type, &t.shape, t.data, false));
+        ONNX_FAIL(node, "its value has element type %s, which memplan has not", type);
+    MPL_TRY(onnx_tensor(node->r->ctx, node->r->path, proto, &t, &owned));
+    MPL_TRY(make(node, t.type, &t.shape, t.data, false));
 out:
-    mpl_free(n->r->ctx, owned);
+    mpl_free(node->r->ctx, owned);
     return st;
 }
 
-mpl_status onnx_lower_constant(onnx_node *n)
+mpl_status onnx_lower_constant(onnx_node *node)
 {
     const Onnx__AttributeProto *a;
 
-    if (n->proto->n_attribute != 1)
-        return ONNX_REFUSE(n, "it has %zu attributes; exactly one gives the value",
-                           n->proto->n_attribute);
-    a = n->proto->attribute[0];
-    if (onnx_attr(n, "value") != NULL && a->t != NULL)
-        MPL_PASS(make_tensor(n, a->t));
-    else if (onnx_attr(n, "value_float") != NULL)
-        MPL_PASS(make(n, MPL_TYPE_f32, &(mpl_shape){.rank = 0}, &a->f, false));
-    else if (onnx_attr(n, "value_int") != NULL)
-        MPL_PASS(make(n, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &a->i, false));
-    else if (onnx_attr(n, "value_floats") != NULL)
-        MPL_PASS(make(n, MPL_TYPE_f32, &(mpl_shape){1, {(int64_t)a->n_floats}}, a->floats, false));
-    else if (onnx_attr(n, "value_ints") != NULL)
-        MPL_PASS(make(n, MPL_TYPE_i64, &(mpl_shape){1, {(int64_t)a->n_ints}}, a->ints, false));
+    if (node->proto->n_attribute != 1)
+        return ONNX_REFUSE(node, "it has %zu attributes; exactly one gives the value",
+                           node->proto->n_attribute);
+    a = node->proto->attribute[0];
+    if (onnx_attr(node, "value") != NULL && a->t != NULL)
+        MPL_PASS(make_tensor(node, a->t));
+    else if (onnx_attr(node, "value_float") != NULL)
+        MPL_PASS(make(node, MPL_TYPE_f32, &(mpl_shape){.rank = 0}, &a->f, false));
+    else if (onnx_attr(node, "value_int") != NULL)
+        MPL_PASS(make(node, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &a->i, false));
+    else if (onnx_attr(node, "value_floats") != NULL)
+        MPL_PASS(
+            make(node, MPL_TYPE_f32, &(mpl_shape){1, {(int64_t)a->n_floats}}, a->floats, false));
+    else if (onnx_attr(node, "value_ints") != NULL)
+        MPL_PASS(make(node, MPL_TYPE_i64, &(mpl_shape){1, {(int64_t)a->n_ints}}, a->ints, false));
     else
-        return ONNX_REFUSE(n, "attribute '%s' gives a value that memplan cannot hold",
+        return ONNX_REFUSE(node, "attribute '%s' gives a value that memplan cannot hold",
                            onnx_text(a->name));
     return MPL_OK;
 }
 
 /* The dims given by the elements of a constant. */
-static mpl_status shape_from(onnx_node *n, mpl_value v, mpl_shape *shape)
+static mpl_status shape_from(onnx_node *node, mpl_value v, mpl_shape *shape)
 {
     uint32_t rank;
     int64_t *dim;
 
     if (v == MPL_NONE)
-        return ONNX_REFUSE(n, "its input is missing");
-    MPL_PASS(onnx_ints(n, v, "shape", &rank, &dim));
+        return ONNX_REFUSE(node, "its input is missing");
+    MPL_PASS(onnx_ints(node, v, "shape", &rank, &dim));
     if (rank > MPL_MAX_RANK)
-        return ONNX_REFUSE(n, "its result has %u dims; at most %d are supported", rank,
+        return ONNX_REFUSE(node, "its result has %u dims; at most %d are supported", rank,
                            MPL_MAX_RANK);
     shape->rank = rank;
     for (uint32_t i = 0; i < rank; i++)
@@ -533,10 +535,10 @@ static mpl_status shape_from(onnx_node *n, mpl_value v, mpl_shape *shape)
     return MPL_OK;
 }
 
-mpl_status onnx_lower_constant_of_shape(onnx_node *n)
+mpl_status onnx_lower_constant_of_shape(onnx_node *node)
 {
     mpl_status st = MPL_OK;
-    const Onnx__AttributeProto *a = onnx_attr(n, "value");
+    const Onnx__AttributeProto *a = onnx_attr(node, "value");
     mpl_shape shape;
     mpl_tensor t = {MPL_TYPE_f32, {.rank = 0}, &(float){0}};
     void *owned = NULL;
@@ -545,16 +547,16 @@ mpl_status onnx_lower_constant_of_shape(onnx_node *n)
 
     if (a != NULL && a->t != NULL) {
         if (!onnx_type(a->t->data_type, &t.type, &type))
-            ONNX_FAIL(n, "its value has element type %s, which memplan has not", type);
-        MPL_TRY(onnx_tensor(n->r->ctx, n->r->path, a->t, &t, &owned));
+            ONNX_FAIL(node, "its value has element type %s, which memplan has not", type);
+        MPL_TRY(onnx_tensor(node->r->ctx, node->r->path, a->t, &t, &owned));
         mpl_shape_count(&t.shape, &count);
     }
     if (count != 1)
-        ONNX_FAIL(n, "its value has %" PRIu64 " elements; one is needed", count);
-    MPL_TRY(shape_from(n, onnx_in(n, 0), &shape));
-    MPL_TRY(make(n, t.type, &shape, t.data, true));
+        ONNX_FAIL(node, "its value has %" PRIu64 " elements; one is needed", count);
+    MPL_TRY(shape_from(node, onnx_in(node, 0), &shape));
+    MPL_TRY(make(node, t.type, &shape, t.data, true));
 out:
-    mpl_free(n->r->ctx, owned);
+    mpl_free(node->r->ctx, owned);
     return st;
 }
 
@@ -576,13 +578,14 @@ static uint64_t range_count(mpl_type type, const int64_t whole[3], const double 
     return count <= 0 ? 0 : count <= (double)MAX_RANGE ? (uint64_t)count : UINT64_MAX;
 }
 
-static mpl_status fill_range(onnx_node *n, mpl_type type, const int64_t whole[3],
+static mpl_status fill_range(onnx_node *node, mpl_type type, const int64_t whole[3],
                              const double real[3], uint64_t count)
 {
     mpl_status st = MPL_OK;
     void *data = NULL;
 
-    MPL_TRY((data = mpl_alloc(n->r->ctx, count, mpl_type_bytes(type))) != NULL ? MPL_OK : MPL_EMEM);
+    MPL_TRY((data = mpl_alloc(node->r->ctx, count, mpl_type_bytes(type))) != NULL ? MPL_OK
+                                                                                  : MPL_EMEM);
     for (uint64_t i = 0; i < count; i++) {
         int64_t x = (int64_t)((uint64_t)whole[0] + i * (uint64_t)whole[2]);
         double y = real[0] + (double)i * real[2];
@@ -596,26 +599,27 @@ static mpl_status fill_range(onnx_node *n, mpl_type type, const int64_t whole[3]
         else
             ((double *)data)[i] = y;
     }
-    MPL_TRY(make(n, type, &(mpl_shape){1, {(int64_t)count}}, data, false));
+    MPL_TRY(make(node, type, &(mpl_shape){1, {(int64_t)count}}, data, false));
 out:
-    mpl_free(n->r->ctx, data);
+    mpl_free(node->r->ctx, data);
     return st;
 }
 
 /* Of 16 bits: counted in 32, as stash_type has it, and rounded at the end. */
-static mpl_status fill_half_range(onnx_node *n, mpl_type type, const double real[3], uint64_t count)
+static mpl_status fill_half_range(onnx_node *node, mpl_type type, const double real[3],
+                                  uint64_t count)
 {
     double *data;
     mpl_value v;
 
-    MPL_PASS(onnx_new(n->r, data, (size_t)count));
+    MPL_PASS(onnx_new(node->r, data, (size_t)count));
     for (uint64_t i = 0; i < count; i++)
         data[i] = (double)(float)(real[0] + (double)i * real[2]);
-    MPL_PASS(onnx_constant(n, type, &(mpl_shape){1, {(int64_t)count}}, data, "range", &v));
-    return onnx_finish(n, MPL_OP_identity, 1, &v);
+    MPL_PASS(onnx_constant(node, type, &(mpl_shape){1, {(int64_t)count}}, data, "range", &v));
+    return onnx_finish(node, MPL_OP_identity, 1, &v);
 }
 
-mpl_status onnx_lower_range(onnx_node *n)
+mpl_status onnx_lower_range(onnx_node *node)
 {
     static const char *const what[] = {"start", "limit", "delta"};
     int64_t whole[3], *ints;
@@ -625,61 +629,63 @@ mpl_status onnx_lower_range(onnx_node *n)
     mpl_type type = MPL_TYPE_i64;
 
     for (uint32_t i = 0; i < 3; i++) {
-        if (onnx_in(n, i) == MPL_NONE)
-            return ONNX_REFUSE(n, "its %s is missing", what[i]);
-        type = (mpl_type)n->r->g->value_type[n->in[i]];
+        if (onnx_in(node, i) == MPL_NONE)
+            return ONNX_REFUSE(node, "its %s is missing", what[i]);
+        type = (mpl_type)node->r->g->value_type[node->in[i]];
         if (type > MPL_TYPE_i32)
-            return ONNX_REFUSE(n, "its %s has element type %s; a float, i64 or i32 is needed",
+            return ONNX_REFUSE(node, "its %s has element type %s; a float, i64 or i32 is needed",
                                what[i], mpl_type_name(type));
-        if (type != (mpl_type)n->r->g->value_type[n->in[0]])
-            return ONNX_REFUSE(n, "start, limit and delta have different types");
-        MPL_PASS(numbers(n, n->in[i], what[i], &items, &ints, &floats));
+        if (type != (mpl_type)node->r->g->value_type[node->in[0]])
+            return ONNX_REFUSE(node, "start, limit and delta have different types");
+        MPL_PASS(numbers(node, node->in[i], what[i], &items, &ints, &floats));
         if (items != 1)
-            return ONNX_REFUSE(n, "its %s has %u elements; one is needed", what[i], items);
+            return ONNX_REFUSE(node, "its %s has %u elements; one is needed", what[i], items);
         whole[i] = ints[0], real[i] = floats[0];
     }
     count = range_count(type, whole, real);
     if (count > MAX_RANGE)
         return ONNX_REFUSE(
-            n, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported", real[0],
-            real[1], real[2], MAX_RANGE);
-    return type == MPL_TYPE_f16 || type == MPL_TYPE_bf16 ? fill_half_range(n, type, real, count)
-                                                         : fill_range(n, type, whole, real, count);
+            node, "it runs from %g to %g by %g; at most %" PRIu64 " elements are supported",
+            real[0], real[1], real[2], MAX_RANGE);
+    return type == MPL_TYPE_f16 || type == MPL_TYPE_bf16
+               ? fill_half_range(node, type, real, count)
+               : fill_range(node, type, whole, real, count);
 }
 
-mpl_status onnx_lower_eye_like(onnx_node *n)
+mpl_status onnx_lower_eye_like(onnx_node *node)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = n->r->g;
+    const mpl_graph *g = node->r->g;
     const mpl_shape *shape;
-    int64_t k = onnx_attr_int(n, "k", 0);
+    int64_t k = onnx_attr_int(node, "k", 0);
     uint64_t count = 0;
     uint8_t *data = NULL;
     const char *name, *refused;
     mpl_type type;
     mpl_value v;
 
-    if (onnx_in(n, 0) == MPL_NONE)
-        ONNX_FAIL(n, "its input is missing");
-    shape = &g->value_shape[n->in[0]];
-    type = (mpl_type)g->value_type[n->in[0]];
-    if (onnx_attr(n, "dtype") != NULL &&
-        !onnx_type((int32_t)onnx_attr_int(n, "dtype", 0), &type, &refused))
-        ONNX_FAIL(n, "its result has element type %s, which memplan has not", refused);
+    if (onnx_in(node, 0) == MPL_NONE)
+        ONNX_FAIL(node, "its input is missing");
+    shape = &g->value_shape[node->in[0]];
+    type = (mpl_type)g->value_type[node->in[0]];
+    if (onnx_attr(node, "dtype") != NULL &&
+        !onnx_type((int32_t)onnx_attr_int(node, "dtype", 0), &type, &refused))
+        ONNX_FAIL(node, "its result has element type %s, which memplan has not", refused);
     if (shape->rank != 2 || !mpl_shape_count(shape, &count) || count > MAX_RANGE)
-        ONNX_FAIL(n,
+        ONNX_FAIL(node,
                   "its input has %u dims and %" PRIu64 " elements; 2 dims, at most %" PRIu64
                   " elements are supported",
                   shape->rank, count, MAX_RANGE);
-    MPL_TRY(mpl_new(n->r->ctx, data, count));
+    MPL_TRY(mpl_new(node->r->ctx, data, count));
     for (int64_t i = 0; i < shape->dim[0]; i++)
         if (k > -shape->dim[0] && k < shape->dim[1] && i + k >= 0 && i + k < shape->dim[1])
             data[i * shape->dim[1] + i + k] = 1;
-    MPL_TRY(onnx_fresh_name(n->r, n->label, "eye", &name));
-    MPL_TRY(mpl_graph_add_const(n->r->ctx, n->r->g, name, MPL_TYPE_u8, shape, data, false, &v));
-    onnx_set(n, MPL_TEXT(to, mpl_type_name(type)));
-    MPL_TRY(onnx_finish(n, MPL_OP_cast, 1, &v));
+    MPL_TRY(onnx_fresh_name(node->r, node->label, "eye", &name));
+    MPL_TRY(
+        mpl_graph_add_const(node->r->ctx, node->r->g, name, MPL_TYPE_u8, shape, data, false, &v));
+    onnx_set(node, MPL_TEXT(to, mpl_type_name(type)));
+    MPL_TRY(onnx_finish(node, MPL_OP_cast, 1, &v));
 out:
-    mpl_free(n->r->ctx, data);
+    mpl_free(node->r->ctx, data);
     return st;
 }

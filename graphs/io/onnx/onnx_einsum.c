@@ -30,28 +30,28 @@ typedef struct einsum {
 
 enum { LEFT = 1, RIGHT = 2, RESULT = 4 };
 
-static uint32_t occurrences(const term *t, unsigned letter)
+static uint32_t occurrences(const term *self, unsigned letter)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < t->n; i++)
-        n += t->letter[i] == letter;
+    for (uint32_t i = 0; i < self->n; i++)
+        n += self->letter[i] == letter;
     return n;
 }
 
-static bool has(const term *t, unsigned letter)
+static bool has(const term *self, unsigned letter)
 {
-    return occurrences(t, letter) > 0;
+    return occurrences(self, letter) > 0;
 }
 
-static mpl_status push(const einsum *e, term *t, unsigned letter)
+static mpl_status push(const einsum *self, term *t, unsigned letter)
 {
-    onnx_node *n = e->n;
+    onnx_node *node = self->n;
 
     if (t->n == MPL_MAX_RANK)
-        return ONNX_REFUSE(n, "a term of its equation has more than %d dims", MPL_MAX_RANK);
-    if (t == &e->out && has(t, letter))
-        return ONNX_REFUSE(n, "a letter stands twice in the result of its equation");
+        return ONNX_REFUSE(node, "a term of its equation has more than %d dims", MPL_MAX_RANK);
+    if (t == &self->out && has(t, letter))
+        return ONNX_REFUSE(node, "a letter stands twice in the result of its equation");
     t->letter[t->n++] = (uint8_t)letter;
     return MPL_OK;
 }
@@ -67,22 +67,23 @@ static unsigned number_of(char c)
 }
 
 /* Reads one term up to ',', '-' or the end; `dims`: the number of dims of its ellipsis. */
-static mpl_status read_term(const einsum *e, const char **at, uint32_t dims, term *out)
+static mpl_status read_term(const einsum *self, const char **at, uint32_t dims, term *out)
 {
-    onnx_node *n = e->n;
+    onnx_node *node = self->n;
 
     for (; **at != '\0' && **at != ',' && **at != '-'; ++*at) {
         if (**at == ' ')
             continue;
         if (strncmp(*at, "...", 3) == 0) {
             for (uint32_t i = 0; i < dims; i++) /* its last letters, as dims broadcast */
-                MPL_PASS(push(e, out, 52 + e->ellipsis - dims + i));
+                MPL_PASS(push(self, out, 52 + self->ellipsis - dims + i));
             *at += 2;
         } else if (is_letter(**at)) {
-            MPL_PASS(push(e, out, number_of(**at)));
+            MPL_PASS(push(self, out, number_of(**at)));
         } else {
             return ONNX_REFUSE(
-                n, "its equation has a '%c'; letters, commas, dots and an arrow are known", **at);
+                node, "its equation has a '%c'; letters, commas, dots and an arrow are known",
+                **at);
         }
     }
     return MPL_OK;
@@ -102,76 +103,76 @@ static uint32_t count_letters(const char *at, bool *dots)
 }
 
 /* Counts the dims of the ellipsis of each operand. */
-static mpl_status count_dots(einsum *e, const char *equation, uint32_t dims[2])
+static mpl_status count_dots(einsum *self, const char *equation, uint32_t dims[2])
 {
-    onnx_node *n = e->n;
+    onnx_node *node = self->n;
     const char *at = equation;
 
-    for (uint32_t i = 0; i < e->n_terms; i++) {
-        uint32_t rank = n->r->g->value_shape[e->v[i]].rank, letters;
+    for (uint32_t i = 0; i < self->n_terms; i++) {
+        uint32_t rank = node->r->g->value_shape[self->v[i]].rank, letters;
         bool dots;
 
         letters = count_letters(at, &dots);
         if (letters > rank || (!dots && letters != rank))
-            return ONNX_REFUSE(n, "term %u of its equation has %u letters, its input %u dims", i,
+            return ONNX_REFUSE(node, "term %u of its equation has %u letters, its input %u dims", i,
                                letters, rank);
         dims[i] = rank - letters;
-        e->ellipsis = dims[i] > e->ellipsis ? dims[i] : e->ellipsis;
+        self->ellipsis = dims[i] > self->ellipsis ? dims[i] : self->ellipsis;
         at += strcspn(at, ",-");
-        if (i + 1 < e->n_terms ? *at != ',' : *at == ',')
-            return ONNX_REFUSE(n, "its equation has not as many terms as it has inputs, %u",
-                               e->n_terms);
+        if (i + 1 < self->n_terms ? *at != ',' : *at == ',')
+            return ONNX_REFUSE(node, "its equation has not as many terms as it has inputs, %u",
+                               self->n_terms);
         at += *at == ',';
     }
     return MPL_OK;
 }
 
 /* The result without an arrow: the ellipsis, then each letter that occurs once, alphabetically. */
-static mpl_status imply_result(einsum *e)
+static mpl_status imply_result(einsum *self)
 {
-    for (uint32_t i = 0; i < e->ellipsis; i++)
-        MPL_PASS(push(e, &e->out, 52 + i));
+    for (uint32_t i = 0; i < self->ellipsis; i++)
+        MPL_PASS(push(self, &self->out, 52 + i));
     for (unsigned letter = 0; letter < 52; letter++)
-        if (occurrences(&e->in[0], letter) + occurrences(&e->in[1], letter) == 1)
-            MPL_PASS(push(e, &e->out, letter));
+        if (occurrences(&self->in[0], letter) + occurrences(&self->in[1], letter) == 1)
+            MPL_PASS(push(self, &self->out, letter));
     return MPL_OK;
 }
 
-static mpl_status read_equation(einsum *e, const char *equation)
+static mpl_status read_equation(einsum *self, const char *equation)
 {
-    onnx_node *n = e->n;
+    onnx_node *node = self->n;
     uint32_t dims[2] = {0};
     const char *at = equation;
 
-    MPL_PASS(count_dots(e, equation, dims));
-    for (uint32_t i = 0; i < e->n_terms; i++) {
-        MPL_PASS(read_term(e, &at, dims[i], &e->in[i]));
+    MPL_PASS(count_dots(self, equation, dims));
+    for (uint32_t i = 0; i < self->n_terms; i++) {
+        MPL_PASS(read_term(self, &at, dims[i], &self->in[i]));
         at += *at == ',';
     }
     if (*at == '\0')
-        return imply_result(e);
+        return imply_result(self);
     if (at[1] != '>')
-        return ONNX_REFUSE(n, "its equation has a '-' that begins no arrow");
+        return ONNX_REFUSE(node, "its equation has a '-' that begins no arrow");
     at += 2;
-    MPL_PASS(read_term(e, &at, e->ellipsis, &e->out));
+    MPL_PASS(read_term(self, &at, self->ellipsis, &self->out));
     if (*at != '\0')
-        return ONNX_REFUSE(n, "its equation goes on behind the result");
-    if (e->ellipsis > 0 && !has(&e->out, 52))
-        return ONNX_REFUSE(n, "its equation has dots, the result has none");
+        return ONNX_REFUSE(node, "its equation goes on behind the result");
+    if (self->ellipsis > 0 && !has(&self->out, 52))
+        return ONNX_REFUSE(node, "its equation has dots, the result has none");
     return MPL_OK;
 }
 
 /* The axes k and l of operand i become one at the end, their diagonal. */
-static mpl_status take_diagonal(einsum *e, uint32_t i, uint32_t k, uint32_t l)
+static mpl_status take_diagonal(einsum *self, uint32_t i, uint32_t k, uint32_t l)
 {
-    onnx_node *n = e->n;
-    term *t = &e->in[i], left = {0};
-    mpl_shape s = n->r->g->value_shape[e->v[i]];
+    onnx_node *node = self->n;
+    term *t = &self->in[i], left = {0};
+    mpl_shape s = node->r->g->value_shape[self->v[i]];
     int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK], size = s.dim[k];
     uint32_t rank = 0;
 
     if (s.dim[l] != size)
-        return ONNX_REFUSE(n, "dims %" PRId64 " and %" PRId64 " of one letter differ", size,
+        return ONNX_REFUSE(node, "dims %" PRId64 " and %" PRId64 " of one letter differ", size,
                            s.dim[l]);
     for (uint32_t j = 0; j < t->n; j++)
         if (j != k && j != l) {
@@ -185,20 +186,21 @@ static mpl_status take_diagonal(einsum *e, uint32_t i, uint32_t k, uint32_t l)
                             MPL_INT(steps, size + 1)};
 
     if (s.rank > 2)
-        MPL_PASS(onnx_transpose(n, e->v[i], perm, &e->v[i]));
-    MPL_PASS(onnx_reshape(n, e->v[i], rank + 1, dim, &e->v[i]));
-    return onnx_step(n, MPL_OP_slice, "diagonal", 1, &e->v[i], 4, cut, &e->v[i]);
+        MPL_PASS(onnx_transpose(node, self->v[i], perm, &self->v[i]));
+    MPL_PASS(onnx_reshape(node, self->v[i], rank + 1, dim, &self->v[i]));
+    return onnx_step(node, MPL_OP_slice, "diagonal", 1, &self->v[i], 4, cut, &self->v[i]);
 }
 
 /* Each letter once in each term. */
-static mpl_status take_diagonals(einsum *e)
+static mpl_status take_diagonals(einsum *self)
 {
-    for (uint32_t i = 0; i < e->n_terms; i++)
-        for (uint32_t k = 0, l; k < e->in[i].n;) {
-            for (l = k + 1; l < e->in[i].n && e->in[i].letter[l] != e->in[i].letter[k]; l++)
+    for (uint32_t i = 0; i < self->n_terms; i++)
+        for (uint32_t k = 0, l; k < self->in[i].n;) {
+            for (l = k + 1; l < self->in[i].n && self->in[i].letter[l] != self->in[i].letter[k];
+                 l++)
                 ;
-            if (l < e->in[i].n)
-                MPL_PASS(take_diagonal(e, i, k, l));
+            if (l < self->in[i].n)
+                MPL_PASS(take_diagonal(self, i, k, l));
             else
                 k++;
         }
@@ -206,47 +208,47 @@ static mpl_status take_diagonals(einsum *e)
 }
 
 /* Records the terms and the dim of each letter. */
-static mpl_status meet(einsum *e)
+static mpl_status meet(einsum *self)
 {
-    onnx_node *n = e->n;
+    onnx_node *node = self->n;
 
-    for (uint32_t i = 0; i < e->n_terms; i++)
-        for (uint32_t k = 0; k < e->in[i].n; k++) {
-            unsigned letter = e->in[i].letter[k];
-            int64_t dim = n->r->g->value_shape[e->v[i]].dim[k];
+    for (uint32_t i = 0; i < self->n_terms; i++)
+        for (uint32_t k = 0; k < self->in[i].n; k++) {
+            unsigned letter = self->in[i].letter[k];
+            int64_t dim = node->r->g->value_shape[self->v[i]].dim[k];
 
-            if (e->met[letter] != 0 && e->dim[letter] != dim)
-                return ONNX_REFUSE(n, "dims %" PRId64 " and %" PRId64 " of one letter differ",
-                                   e->dim[letter], dim);
-            e->is_empty = e->is_empty || dim == 0;
-            e->dim[letter] = dim;
-            e->met[letter] |= 1u << i;
+            if (self->met[letter] != 0 && self->dim[letter] != dim)
+                return ONNX_REFUSE(node, "dims %" PRId64 " and %" PRId64 " of one letter differ",
+                                   self->dim[letter], dim);
+            self->is_empty = self->is_empty || dim == 0;
+            self->dim[letter] = dim;
+            self->met[letter] |= 1u << i;
         }
-    for (uint32_t k = 0; k < e->out.n; k++) {
-        if (e->met[e->out.letter[k]] == 0)
-            return ONNX_REFUSE(n, "a letter of the result stands in no input's term");
-        e->met[e->out.letter[k]] |= RESULT;
+    for (uint32_t k = 0; k < self->out.n; k++) {
+        if (self->met[self->out.letter[k]] == 0)
+            return ONNX_REFUSE(node, "a letter of the result stands in no input's term");
+        self->met[self->out.letter[k]] |= RESULT;
     }
     return MPL_OK;
 }
 
 /* Sums over the letters that only operand i has. */
-static mpl_status sum_alone(einsum *e, uint32_t i)
+static mpl_status sum_alone(einsum *self, uint32_t i)
 {
-    term left = {0}, *t = &e->in[i];
+    term left = {0}, *t = &self->in[i];
     int64_t axes[MPL_MAX_RANK];
     uint32_t n_axes = 0;
 
     for (uint32_t k = 0; k < t->n; k++)
-        if (e->met[t->letter[k]] == 1u << i)
+        if (self->met[t->letter[k]] == 1u << i)
             axes[n_axes++] = k;
         else
             left.letter[left.n++] = t->letter[k];
     *t = left;
     if (n_axes > 0)
-        MPL_PASS(onnx_step(e->n, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &e->v[i],
-                           2, (mpl_attr[]){MPL_INTS(axes, n_axes, axes), MPL_INT(keepdims, 0)},
-                           &e->v[i]));
+        MPL_PASS(onnx_step(
+            self->n, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &self->v[i], 2,
+            (mpl_attr[]){MPL_INTS(axes, n_axes, axes), MPL_INT(keepdims, 0)}, &self->v[i]));
     return MPL_OK;
 }
 
@@ -265,112 +267,112 @@ static bool permutation(const term *from, const term *to, int64_t perm[MPL_MAX_R
 }
 
 /* Appends the letters of `from` in the terms `where` to *to; returns the product of their dims. */
-static int64_t gather(const einsum *e, const term *from, unsigned where, term *to)
+static int64_t gather(const einsum *self, const term *from, unsigned where, term *to)
 {
     int64_t dim = 1;
 
     for (uint32_t k = 0; k < from->n; k++)
-        if (e->met[from->letter[k]] == where) {
+        if (self->met[from->letter[k]] == where) {
             to->letter[to->n++] = from->letter[k];
-            dim *= e->dim[from->letter[k]]; /* at most the operand's elements */
+            dim *= self->dim[from->letter[k]]; /* at most the operand's elements */
         }
     return dim;
 }
 
 /* Reshapes *v to these dims; keeps *v if it has them. */
-static mpl_status reshape(einsum *e, const char *suffix, uint32_t rank, const int64_t *dim,
+static mpl_status reshape(einsum *self, const char *suffix, uint32_t rank, const int64_t *dim,
                           mpl_value *v)
 {
     mpl_shape shape = {.rank = rank};
 
     memcpy(shape.dim, dim, rank * sizeof *dim);
-    if (mpl_shape_equal(&shape, &e->n->r->g->value_shape[*v]))
+    if (mpl_shape_equal(&shape, &self->n->r->g->value_shape[*v]))
         return MPL_OK;
-    return onnx_step(e->n, MPL_OP_reshape, suffix, 1, v, 1, &MPL_INTS(shape, rank, dim), v);
+    return onnx_step(self->n, MPL_OP_reshape, suffix, 1, v, 1, &MPL_INTS(shape, rank, dim), v);
 }
 
 /* Operand i as a stack of matrices, one for each index of `stack`; `inner`: letters summed over. */
-static mpl_status as_matrices(einsum *e, uint32_t i, const term *stack, const term *inner)
+static mpl_status as_matrices(einsum *self, uint32_t i, const term *stack, const term *inner)
 {
-    const term *t = &e->in[i];
+    const term *t = &self->in[i];
     unsigned own = (1u << i) | RESULT;
     int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK], rows, columns = 1;
     term order = *stack;
     uint32_t rank = stack->n;
-    onnx_node *n = e->n;
+    onnx_node *node = self->n;
 
     if (rank + 2 > MPL_MAX_RANK)
         return ONNX_REFUSE(
-            n, "%u letters stand in both inputs and the result; at most %d are supported", rank,
+            node, "%u letters stand in both inputs and the result; at most %d are supported", rank,
             MPL_MAX_RANK - 2);
     for (uint32_t k = 0; k < inner->n; k++)
-        columns *= e->dim[inner->letter[k]];
+        columns *= self->dim[inner->letter[k]];
     for (uint32_t k = 0; k < inner->n && i == 1; k++)
         order.letter[order.n++] = inner->letter[k];
-    rows = gather(e, t, own, &order);
+    rows = gather(self, t, own, &order);
     for (uint32_t k = 0; k < inner->n && i == 0; k++)
         order.letter[order.n++] = inner->letter[k];
     if (permutation(t, &order, perm))
-        MPL_PASS(onnx_step(n, MPL_OP_transpose, i == 0 ? "left" : "right", 1, &e->v[i], 1,
-                           &MPL_INTS(perm, order.n, perm), &e->v[i]));
+        MPL_PASS(onnx_step(node, MPL_OP_transpose, i == 0 ? "left" : "right", 1, &self->v[i], 1,
+                           &MPL_INTS(perm, order.n, perm), &self->v[i]));
     for (uint32_t k = 0; k < rank; k++)
-        dim[k] = e->dim[stack->letter[k]];
+        dim[k] = self->dim[stack->letter[k]];
     dim[rank] = i == 0 ? rows : columns;
     dim[rank + 1] = i == 0 ? columns : rows;
-    return reshape(e, i == 0 ? "left_rows" : "right_columns", rank + 2, dim, &e->v[i]);
+    return reshape(self, i == 0 ? "left_rows" : "right_columns", rank + 2, dim, &self->v[i]);
 }
 
 /* The product of both operands as a stack of matrices, and the letters of its dims. */
-static mpl_status multiply(einsum *e, term *made, mpl_value *out)
+static mpl_status multiply(einsum *self, term *made, mpl_value *out)
 {
     term stack = {0}, inner = {0};
 
-    gather(e, &e->in[0], LEFT | RIGHT | RESULT, &stack);
-    gather(e, &e->in[0], LEFT | RIGHT, &inner);
-    MPL_PASS(as_matrices(e, 0, &stack, &inner));
-    MPL_PASS(as_matrices(e, 1, &stack, &inner));
-    MPL_PASS(onnx_step(e->n, MPL_OP_matmul, "product", 2, e->v, 0, NULL, out));
+    gather(self, &self->in[0], LEFT | RIGHT | RESULT, &stack);
+    gather(self, &self->in[0], LEFT | RIGHT, &inner);
+    MPL_PASS(as_matrices(self, 0, &stack, &inner));
+    MPL_PASS(as_matrices(self, 1, &stack, &inner));
+    MPL_PASS(onnx_step(self->n, MPL_OP_matmul, "product", 2, self->v, 0, NULL, out));
     *made = stack;
-    gather(e, &e->in[0], LEFT | RESULT, made);
-    gather(e, &e->in[1], RIGHT | RESULT, made);
+    gather(self, &self->in[0], LEFT | RESULT, made);
+    gather(self, &self->in[1], RIGHT | RESULT, made);
     return MPL_OK;
 }
 
 /* The result for empty sums: zeros of the result's dims. */
-static mpl_status make_zeros(einsum *e)
+static mpl_status make_zeros(einsum *self)
 {
-    onnx_node *n = e->n;
-    const mpl_graph *g = n->r->g;
-    mpl_type type = (mpl_type)g->value_type[e->v[0]];
-    mpl_shape shape = {.rank = e->out.n};
+    onnx_node *node = self->n;
+    const mpl_graph *g = node->r->g;
+    mpl_type type = (mpl_type)g->value_type[self->v[0]];
+    mpl_shape shape = {.rank = self->out.n};
     const double zero = 0;
 
-    if (e->n_terms == 2 && g->value_type[e->v[1]] != type)
-        return ONNX_REFUSE(n, "its inputs have types %s and %s", mpl_type_name(type),
-                           mpl_type_name((mpl_type)g->value_type[e->v[1]]));
-    for (uint32_t k = 0; k < e->out.n; k++)
-        shape.dim[k] = e->dim[e->out.letter[k]];
-    return onnx_blame(n, mpl_graph_add_const(n->r->ctx, n->r->g, n->out_name[0], type, &shape,
-                                             &zero, true, &n->out[0]));
+    if (self->n_terms == 2 && g->value_type[self->v[1]] != type)
+        return ONNX_REFUSE(node, "its inputs have types %s and %s", mpl_type_name(type),
+                           mpl_type_name((mpl_type)g->value_type[self->v[1]]));
+    for (uint32_t k = 0; k < self->out.n; k++)
+        shape.dim[k] = self->dim[self->out.letter[k]];
+    return onnx_blame(node, mpl_graph_add_const(node->r->ctx, node->r->g, node->out_name[0], type,
+                                                &shape, &zero, true, &node->out[0]));
 }
 
-mpl_status onnx_lower_einsum(onnx_node *n)
+mpl_status onnx_lower_einsum(onnx_node *node)
 {
-    einsum e = {.n = n, .n_terms = n->n_in};
-    const mpl_attr *equation = onnx_get(n, MPL_ATTR_equation);
+    einsum e = {.n = node, .n_terms = node->n_in};
+    const mpl_attr *equation = onnx_get(node, MPL_ATTR_equation);
     int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK];
     term made;
     mpl_value v;
 
-    if (n->n_in < 1 || n->n_in > 2)
-        return ONNX_REFUSE(n, "it has %u inputs; one or two are supported", n->n_in);
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if ((e.v[i] = n->in[i]) == MPL_NONE)
-            return ONNX_REFUSE(n, "input %u is missing", i);
+    if (node->n_in < 1 || node->n_in > 2)
+        return ONNX_REFUSE(node, "it has %u inputs; one or two are supported", node->n_in);
+    for (uint32_t i = 0; i < node->n_in; i++)
+        if ((e.v[i] = node->in[i]) == MPL_NONE)
+            return ONNX_REFUSE(node, "input %u is missing", i);
     if (equation == NULL)
-        return ONNX_REFUSE(n, "attribute 'equation' is missing");
+        return ONNX_REFUSE(node, "attribute 'equation' is missing");
     MPL_PASS(read_equation(&e, equation->text));
-    onnx_drop(n, MPL_ATTR_equation);
+    onnx_drop(node, MPL_ATTR_equation);
     MPL_PASS(take_diagonals(&e));
     MPL_PASS(meet(&e));
     if (e.is_empty)
@@ -385,11 +387,11 @@ mpl_status onnx_lower_einsum(onnx_node *n)
         dim[k] = e.dim[made.letter[k]];
     if (permutation(&made, &e.out, perm)) {
         MPL_PASS(reshape(&e, "dims", made.n, dim, &v));
-        MPL_PASS(onnx_set_ints(n, MPL_ATTR_perm, e.out.n, perm));
-        MPL_PASS(onnx_finish(n, MPL_OP_transpose, 1, &v));
+        MPL_PASS(onnx_set_ints(node, MPL_ATTR_perm, e.out.n, perm));
+        MPL_PASS(onnx_finish(node, MPL_OP_transpose, 1, &v));
     } else {
-        MPL_PASS(onnx_set_ints(n, MPL_ATTR_shape, made.n, dim));
-        MPL_PASS(onnx_finish(n, MPL_OP_reshape, 1, &v));
+        MPL_PASS(onnx_set_ints(node, MPL_ATTR_shape, made.n, dim));
+        MPL_PASS(onnx_finish(node, MPL_OP_reshape, 1, &v));
     }
     return MPL_OK;
 }

@@ -15,24 +15,24 @@
 
 /* ---- intervals of numbers that depend on lengths ---- */
 
-mpl_value onnx_bound(const onnx_node *n, mpl_value v, bool most)
+mpl_value onnx_bound(const onnx_node *node, mpl_value v, bool most)
 {
-    const onnx_reader *r = n->r;
+    const onnx_reader *in = node->r;
 
-    if (v == MPL_NONE || onnx_is_constant(n, v))
+    if (v == MPL_NONE || onnx_is_constant(node, v))
         return v;
-    for (size_t i = r->n_intervals; i-- > 0;)
-        if (r->interval[i].value == v)
-            return r->interval[i].end[most];
+    for (size_t i = in->n_intervals; i-- > 0;)
+        if (in->interval[i].value == v)
+            return in->interval[i].end[most];
     return MPL_NONE;
 }
 
-static mpl_status keep_interval(onnx_node *n, mpl_value v, const mpl_value end[2])
+static mpl_status keep_interval(onnx_node *node, mpl_value v, const mpl_value end[2])
 {
-    onnx_reader *r = n->r;
+    onnx_reader *in = node->r;
 
-    MPL_PASS(mpl_reserve(r->ctx, r->interval, r->cap_intervals, r->n_intervals + 1));
-    r->interval[r->n_intervals++] = (onnx_interval){v, {end[0], end[1]}};
+    MPL_PASS(mpl_reserve(in->ctx, in->interval, in->cap_intervals, in->n_intervals + 1));
+    in->interval[in->n_intervals++] = (onnx_interval){v, {end[0], end[1]}};
     return MPL_OK;
 }
 
@@ -83,11 +83,11 @@ static bool is_at_least(const mpl_graph *g, mpl_value v, double limit)
     return true;
 }
 
-bool onnx_not_negative(const onnx_node *n, mpl_value v)
+bool onnx_not_negative(const onnx_node *node, mpl_value v)
 {
-    mpl_value least = onnx_bound(n, v, false);
+    mpl_value least = onnx_bound(node, v, false);
 
-    return least != MPL_NONE && is_at_least(n->r->g, least, 0);
+    return least != MPL_NONE && is_at_least(node->r->g, least, 0);
 }
 
 /* Whether each element of a is at most that of b, and `same`, whether they are equal. An interval
@@ -112,53 +112,53 @@ static bool are_ordered(const mpl_graph *g, mpl_value a, mpl_value b, bool *same
 }
 
 /* What an operation of these constants, with the attributes of `like`, comes to. */
-static mpl_status fold_again(onnx_node *n, mpl_op_kind kind, mpl_op like, uint32_t n_in,
+static mpl_status fold_again(onnx_node *node, mpl_op_kind kind, mpl_op like, uint32_t n_in,
                              const mpl_value *in, mpl_value *out)
 {
     mpl_status st = MPL_OK;
     mpl_attr *attr = NULL;
     uint32_t n_attr;
 
-    MPL_TRY(mpl_copy_attrs(n->r->ctx, n->r->g, like, &n_attr, &attr));
-    MPL_TRY(onnx_step(n, kind, "bound", n_in, in, n_attr, attr, out));
+    MPL_TRY(mpl_copy_attrs(node->r->ctx, node->r->g, like, &n_attr, &attr));
+    MPL_TRY(onnx_step(node, kind, "bound", n_in, in, n_attr, attr, out));
 out:
-    mpl_free(n->r->ctx, attr);
+    mpl_free(node->r->ctx, attr);
     return st;
 }
 
 /* Whether a and b are certainly equal, for both intervals are one point, and whether they may be,
  * for the intervals meet. */
-static mpl_status equal_ends(onnx_node *n, mpl_value *const in[2], mpl_value end[2])
+static mpl_status equal_ends(onnx_node *node, mpl_value *const in[2], mpl_value end[2])
 {
     for (int most = 0; most < 2; most++) {
         mpl_value side[2];
 
         for (int i = 0; i < 2; i++)
-            MPL_PASS(fold_again(n, MPL_OP_less_equal, MPL_NONE, 2,
+            MPL_PASS(fold_again(node, MPL_OP_less_equal, MPL_NONE, 2,
                                 (mpl_value[]){in[!most][i], in[most][1 - i]}, &side[i]));
-        MPL_PASS(fold_again(n, MPL_OP_and, MPL_NONE, 2, side, &end[most]));
+        MPL_PASS(fold_again(node, MPL_OP_and, MPL_NONE, 2, side, &end[most]));
     }
     return MPL_OK;
 }
 
 /* The interval of an operation's result from those of its operands; end[0] MPL_NONE: not known. */
-static mpl_status interval_of(onnx_node *n, mpl_op op, uint32_t n_in, mpl_value *const in[2],
+static mpl_status interval_of(onnx_node *node, mpl_op op, uint32_t n_in, mpl_value *const in[2],
                               mpl_value end[2])
 {
-    const mpl_graph *g = n->r->g;
+    const mpl_graph *g = node->r->g;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     mpl_value *ordered[2];
     size_t m = 0;
 
     end[0] = MPL_NONE;
     if (kind == MPL_OP_equal)
-        return equal_ends(n, in, end);
+        return equal_ends(node, in, end);
     while (m < sizeof monotone / sizeof *monotone && monotone[m].kind != kind)
         m++;
     if (m == sizeof monotone / sizeof *monotone || (kind == MPL_OP_where && in[0][0] != in[1][0]))
         return MPL_OK;
-    MPL_PASS(onnx_new(n->r, ordered[0], n_in));
-    MPL_PASS(onnx_new(n->r, ordered[1], n_in));
+    MPL_PASS(onnx_new(node->r, ordered[0], n_in));
+    MPL_PASS(onnx_new(node->r, ordered[1], n_in));
     for (uint32_t i = 0; i < n_in; i++) {
         bool down = i < 2 && (monotone[m].down >> i & 1) != 0;
 
@@ -167,21 +167,22 @@ static mpl_status interval_of(onnx_node *n, mpl_op op, uint32_t n_in, mpl_value 
         ordered[0][i] = in[down][i], ordered[1][i] = in[!down][i];
     }
     for (int most = 0; most < 2; most++)
-        MPL_PASS(fold_again(n, kind, op, n_in, ordered[most], &end[most]));
+        MPL_PASS(fold_again(node, kind, op, n_in, ordered[most], &end[most]));
     return MPL_OK;
 }
 
 /* Whether the operands of an operation are bounded; in[2][n_in] receives by what. */
-static bool operands_bounded(const onnx_node *n, mpl_op op, uint32_t n_in, mpl_value *const in[2])
+static bool operands_bounded(const onnx_node *node, mpl_op op, uint32_t n_in,
+                             mpl_value *const in[2])
 {
-    const mpl_graph *g = n->r->g;
+    const mpl_graph *g = node->r->g;
     bool constant = true;
 
     for (uint32_t i = 0; i < n_in; i++) {
         mpl_value v = g->op_in[g->op_in_begin[op] + i];
 
         for (int most = 0; most < 2; most++) {
-            in[most][i] = onnx_bound(n, v, most != 0);
+            in[most][i] = onnx_bound(node, v, most != 0);
             if (v != MPL_NONE && in[most][i] == MPL_NONE)
                 return false;
         }
@@ -190,42 +191,42 @@ static bool operands_bounded(const onnx_node *n, mpl_op op, uint32_t n_in, mpl_v
     return n_in > 0 && !constant;
 }
 
-static bool names_output(const onnx_reader *r, const char *name)
+static bool names_output(const onnx_reader *in, const char *name)
 {
-    for (size_t i = 0; i < r->proto->n_output; i++)
-        if (r->proto->output[i]->name != NULL && strcmp(r->proto->output[i]->name, name) == 0)
+    for (size_t i = 0; i < in->proto->n_output; i++)
+        if (in->proto->output[i]->name != NULL && strcmp(in->proto->output[i]->name, name) == 0)
             return true;
     return false;
 }
 
-mpl_status onnx_follow_intervals(onnx_node *n, mpl_op first)
+mpl_status onnx_follow_intervals(onnx_node *node, mpl_op first)
 {
-    const mpl_graph *g = n->r->g;
+    const mpl_graph *g = node->r->g;
 
-    for (mpl_op op = first, last = g->n_ops; op < last && n->r->n_intervals > 0; op++) {
+    for (mpl_op op = first, last = g->n_ops; op < last && node->r->n_intervals > 0; op++) {
         uint32_t n_in = mpl_op_n_in(g, op);
         mpl_value made = g->op_out[g->op_out_begin[op]], *in[2], end[2];
         bool same;
 
-        MPL_PASS(onnx_new(n->r, in[0], n_in));
-        MPL_PASS(onnx_new(n->r, in[1], n_in));
-        if (mpl_op_n_out(g, op) != 1 || made == MPL_NONE || !operands_bounded(n, op, n_in, in) ||
-            onnx_bound(n, made, true) != MPL_NONE)
+        MPL_PASS(onnx_new(node->r, in[0], n_in));
+        MPL_PASS(onnx_new(node->r, in[1], n_in));
+        if (mpl_op_n_out(g, op) != 1 || made == MPL_NONE || !operands_bounded(node, op, n_in, in) ||
+            onnx_bound(node, made, true) != MPL_NONE)
             continue;
-        MPL_PASS(interval_of(n, op, n_in, in, end));
-        if (end[0] == MPL_NONE || !onnx_is_constant(n, end[0]) || !onnx_is_constant(n, end[1]) ||
-            !are_ordered(g, end[0], end[1], &same))
+        MPL_PASS(interval_of(node, op, n_in, in, end));
+        if (end[0] == MPL_NONE || !onnx_is_constant(node, end[0]) ||
+            !onnx_is_constant(node, end[1]) || !are_ordered(g, end[0], end[1], &same))
             continue;
-        MPL_PASS(keep_interval(n, made, end));
-        for (uint32_t i = 0; i < n->n_out; i++)
-            if (n->out[i] == made && same && !names_output(n->r, g->value_name[made]))
-                n->out[i] = end[0];
+        MPL_PASS(keep_interval(node, made, end));
+        for (uint32_t i = 0; i < node->n_out; i++)
+            if (node->out[i] == made && same && !names_output(node->r, g->value_name[made]))
+                node->out[i] = end[0];
     }
     return MPL_OK;
 }
 
 /* Operands that decide a dim, and may depend on a length: the dim is planned at its maximum. */
-mpl_value onnx_most_for(const onnx_node *n, mpl_value v, const char *what)
+mpl_value onnx_most_for(const onnx_node *node, mpl_value v, const char *what)
 {
     static const char *const at[][2] = {{"TopK", "k"},
                                         {"Reshape", "shape"},
@@ -234,159 +235,164 @@ mpl_value onnx_most_for(const onnx_node *n, mpl_value v, const char *what)
                                         {"Slice", "ends"}};
 
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
-        if (strcmp(n->rule->name, at[i][0]) == 0 && strcmp(what, at[i][1]) == 0)
-            return onnx_bound(n, v, true);
+        if (strcmp(node->rule->name, at[i][0]) == 0 && strcmp(what, at[i][1]) == 0)
+            return onnx_bound(node, v, true);
     return MPL_NONE;
 }
 
 /* ---- values and their lengths ---- */
 
-const onnx_length *onnx_length_of(const onnx_reader *r, mpl_value v)
+const onnx_length *onnx_length_of(const onnx_reader *in, mpl_value v)
 {
-    for (size_t i = 0; i < r->n_lengths; i++)
-        if (r->length[i].value == v)
-            return &r->length[i];
+    for (size_t i = 0; i < in->n_lengths; i++)
+        if (in->length[i].value == v)
+            return &in->length[i];
     return NULL;
 }
 
-mpl_status onnx_keep_length(onnx_node *n, mpl_value v, uint32_t axis, mpl_value length)
+mpl_status onnx_keep_length(onnx_node *node, mpl_value v, uint32_t axis, mpl_value length)
 {
-    onnx_reader *r = n->r;
+    onnx_reader *in = node->r;
     mpl_value end[2];
 
-    if (onnx_length_of(r, v) != NULL)
-        return ONNX_REFUSE(n, "two axes of its result have a length that depends on data");
-    MPL_PASS(mpl_reserve(r->ctx, r->length, r->cap_lengths, r->n_lengths + 1));
-    r->length[r->n_lengths++] = (onnx_length){v, axis, length};
-    if (onnx_bound(n, length, true) != MPL_NONE)
+    if (onnx_length_of(in, v) != NULL)
+        return ONNX_REFUSE(node, "two axes of its result have a length that depends on data");
+    MPL_PASS(mpl_reserve(in->ctx, in->length, in->cap_lengths, in->n_lengths + 1));
+    in->length[in->n_lengths++] = (onnx_length){v, axis, length};
+    if (onnx_bound(node, length, true) != MPL_NONE)
         return MPL_OK;
-    MPL_PASS(onnx_scalar(n, MPL_TYPE_i64, 0, "least", &end[0]));
-    MPL_PASS(onnx_scalar(n, MPL_TYPE_i64, (double)r->g->value_shape[v].dim[axis], "most", &end[1]));
-    return keep_interval(n, length, end);
+    MPL_PASS(onnx_scalar(node, MPL_TYPE_i64, 0, "least", &end[0]));
+    MPL_PASS(
+        onnx_scalar(node, MPL_TYPE_i64, (double)in->g->value_shape[v].dim[axis], "most", &end[1]));
+    return keep_interval(node, length, end);
 }
 
 /* ---- operators that make a length ---- */
 
 enum { MOST_OUTPUTS = 5 };
 
-static bool are_constants(const onnx_node *n, uint32_t n_in, const mpl_value *in)
+static bool are_constants(const onnx_node *node, uint32_t n_in, const mpl_value *in)
 {
     for (uint32_t i = 0; i < n_in; i++)
-        if (in[i] != MPL_NONE && !onnx_is_constant(n, in[i]))
+        if (in[i] != MPL_NONE && !onnx_is_constant(node, in[i]))
             return false;
     return true;
 }
 
 /* Output i of a node of constants, cut to its length, under the name that it has in the file. */
-static mpl_status cut(onnx_node *n, uint32_t i, mpl_value all, mpl_value length, int64_t axis)
+static mpl_status cut(onnx_node *node, uint32_t i, mpl_value all, mpl_value length, int64_t axis)
 {
-    const int64_t zero = 0, *end = n->r->g->value_data[length];
+    const int64_t zero = 0, *end = node->r->g->value_data[length];
     const mpl_attr attr[] = {MPL_INTS(starts, 1, &zero), MPL_INTS(ends, 1, end),
                              MPL_INTS(axes, 1, &axis)};
 
-    return onnx_step_named(n, MPL_OP_slice, "cut", n->out_name[i], 1, &all, 3, attr, &n->out[i]);
+    return onnx_step_named(node, MPL_OP_slice, "cut", node->out_name[i], 1, &all, 3, attr,
+                           &node->out[i]);
 }
 
 /* Adds the operation: the node's outputs come first, the length last. Output i, bit i of `bounded`,
  * is as long as it says, along `axis`. */
-static mpl_status finish_bounded(onnx_node *n, uint32_t n_in, const mpl_value *in, uint32_t n_out,
-                                 unsigned bounded, uint32_t axis)
+static mpl_status finish_bounded(onnx_node *node, uint32_t n_in, const mpl_value *in,
+                                 uint32_t n_out, unsigned bounded, uint32_t axis)
 {
-    onnx_reader *r = n->r;
+    onnx_reader *r = node->r;
     const char *name[MOST_OUTPUTS];
     mpl_value out[MOST_OUTPUTS], length;
-    bool folds = are_constants(n, n_in, in);
+    bool folds = are_constants(node, n_in, in);
 
     for (uint32_t i = 0; i < n_out; i++) {
-        name[i] = i < n->n_out && !(folds && (bounded >> i & 1) != 0) ? n->out_name[i] : NULL;
+        name[i] = i < node->n_out && !(folds && (bounded >> i & 1) != 0) ? node->out_name[i] : NULL;
         if (name[i] == NULL)
-            MPL_PASS(onnx_fresh_name(r, n->label, i + 1 < n_out ? "unused" : "length", &name[i]));
+            MPL_PASS(
+                onnx_fresh_name(r, node->label, i + 1 < n_out ? "unused" : "length", &name[i]));
     }
-    MPL_PASS(onnx_blame(n, mpl_graph_add_folded(r->ctx, r->g, n->rule->kind, n->label, n_in, in,
-                                                n->n_attr, n->attr, n_out, name, out)));
+    MPL_PASS(
+        onnx_blame(node, mpl_graph_add_folded(r->ctx, r->g, node->rule->kind, node->label, n_in, in,
+                                              node->n_attr, node->attr, n_out, name, out)));
     length = out[n_out - 1];
-    for (uint32_t i = 0; i < n->n_out; i++) {
-        n->out[i] = out[i];
+    for (uint32_t i = 0; i < node->n_out; i++) {
+        node->out[i] = out[i];
         if ((bounded >> i & 1) == 0)
             continue;
-        if (onnx_is_constant(n, length)) {
-            MPL_PASS(cut(n, i, out[i], length, i == 0 ? axis : 0));
+        if (onnx_is_constant(node, length)) {
+            MPL_PASS(cut(node, i, out[i], length, i == 0 ? axis : 0));
             continue;
         }
         if (folds) /* they would, were they not too large */
-            MPL_PASS(onnx_step_named(n, MPL_OP_identity, "all", n->out_name[i], 1, &out[i], 0, NULL,
-                                     &n->out[i]));
-        MPL_PASS(onnx_keep_length(n, n->out[i], i == 0 ? axis : 0, length));
+            MPL_PASS(onnx_step_named(node, MPL_OP_identity, "all", node->out_name[i], 1, &out[i], 0,
+                                     NULL, &node->out[i]));
+        MPL_PASS(onnx_keep_length(node, node->out[i], i == 0 ? axis : 0, length));
     }
     return MPL_OK;
 }
 
-mpl_status onnx_lower_non_zero(onnx_node *n)
+mpl_status onnx_lower_non_zero(onnx_node *node)
 {
-    return finish_bounded(n, n->n_in, n->in, 2, 1, 1);
+    return finish_bounded(node, node->n_in, node->in, 2, 1, 1);
 }
 
-mpl_status onnx_lower_nms(onnx_node *n)
+mpl_status onnx_lower_nms(onnx_node *node)
 {
-    return finish_bounded(n, n->n_in, n->in, 2, 1, 0);
+    return finish_bounded(node, node->n_in, node->in, 2, 1, 0);
 }
 
 /* Without an axis the elements count, in row-major order. */
-static mpl_status slices_along(onnx_node *n, mpl_value *in, uint32_t *axis)
+static mpl_status slices_along(onnx_node *node, mpl_value *in, uint32_t *axis)
 {
-    const mpl_attr *given = onnx_get(n, MPL_ATTR_axis);
+    const mpl_attr *given = onnx_get(node, MPL_ATTR_axis);
 
-    if (onnx_in(n, 0) == MPL_NONE)
-        return ONNX_REFUSE(n, "its input is missing");
-    *in = n->in[0], *axis = 0;
+    if (onnx_in(node, 0) == MPL_NONE)
+        return ONNX_REFUSE(node, "its input is missing");
+    *in = node->in[0], *axis = 0;
     if (given != NULL)
-        return onnx_axis(n, given->ints[0], n->r->g->value_shape[*in].rank, axis);
-    MPL_PASS(
-        onnx_step(n, MPL_OP_reshape, "flat", 1, in, 1, &MPL_INTS(shape, 1, ((int64_t[]){-1})), in));
-    return onnx_set_ints(n, MPL_ATTR_axis, 1, (int64_t[]){0});
+        return onnx_axis(node, given->ints[0], node->r->g->value_shape[*in].rank, axis);
+    MPL_PASS(onnx_step(node, MPL_OP_reshape, "flat", 1, in, 1,
+                       &MPL_INTS(shape, 1, ((int64_t[]){-1})), in));
+    return onnx_set_ints(node, MPL_ATTR_axis, 1, (int64_t[]){0});
 }
 
-mpl_status onnx_lower_compress(onnx_node *n)
+mpl_status onnx_lower_compress(onnx_node *node)
 {
-    mpl_value in[2] = {MPL_NONE, onnx_in(n, 1)};
+    mpl_value in[2] = {MPL_NONE, onnx_in(node, 1)};
     uint32_t axis;
 
-    MPL_PASS(slices_along(n, &in[0], &axis));
-    return finish_bounded(n, 2, in, 2, 1, axis);
+    MPL_PASS(slices_along(node, &in[0], &axis));
+    return finish_bounded(node, 2, in, 2, 1, axis);
 }
 
-mpl_status onnx_lower_unique(onnx_node *n)
+mpl_status onnx_lower_unique(onnx_node *node)
 {
     mpl_value in;
     uint32_t axis;
 
-    MPL_PASS(slices_along(n, &in, &axis));
-    return finish_bounded(n, 1, &in, 5, 1 | 2 | 8, axis);
+    MPL_PASS(slices_along(node, &in, &axis));
+    return finish_bounded(node, 1, &in, 5, 1 | 2 | 8, axis);
 }
 
 /* ---- Shape, and outputs of the graph ---- */
 
-mpl_status onnx_shape_of(onnx_node *n, int64_t start, int64_t end, bool *made)
+mpl_status onnx_shape_of(onnx_node *node, int64_t start, int64_t end, bool *made)
 {
-    const onnx_length *l = onnx_in(n, 0) != MPL_NONE ? onnx_length_of(n->r, n->in[0]) : NULL;
+    const onnx_length *length =
+        onnx_in(node, 0) != MPL_NONE ? onnx_length_of(node->r, node->in[0]) : NULL;
     const mpl_shape *in;
     mpl_value *part;
 
-    *made = l != NULL && (int64_t)l->axis >= start && (int64_t)l->axis < end;
+    *made = length != NULL && (int64_t)length->axis >= start && (int64_t)length->axis < end;
     if (!*made)
         return MPL_OK;
-    in = &n->r->g->value_shape[n->in[0]];
-    MPL_PASS(onnx_new(n->r, part, (size_t)in->rank));
+    in = &node->r->g->value_shape[node->in[0]];
+    MPL_PASS(onnx_new(node->r, part, (size_t)in->rank));
     for (int64_t i = start; i < end; i++) {
-        mpl_value dim = l->length;
+        mpl_value dim = length->length;
 
-        if (i != (int64_t)l->axis)
-            MPL_PASS(onnx_scalar(n, MPL_TYPE_i64, (double)in->dim[i], "dim", &dim));
-        MPL_PASS(onnx_step(n, MPL_OP_unsqueeze, "dim", 1, &dim, 1,
+        if (i != (int64_t)length->axis)
+            MPL_PASS(onnx_scalar(node, MPL_TYPE_i64, (double)in->dim[i], "dim", &dim));
+        MPL_PASS(onnx_step(node, MPL_OP_unsqueeze, "dim", 1, &dim, 1,
                            &MPL_INTS(axes, 1, ((int64_t[]){0})), &part[i - start]));
     }
-    onnx_set(n, MPL_INT(axis, 0));
-    return onnx_finish(n, MPL_OP_concat, (uint32_t)(end - start), part);
+    onnx_set(node, MPL_INT(axis, 0));
+    return onnx_finish(node, MPL_OP_concat, (uint32_t)(end - start), part);
 }
 
 static bool is_output(const mpl_graph *g, mpl_value v)
@@ -398,34 +404,35 @@ static bool is_output(const mpl_graph *g, mpl_value v)
 }
 
 /* The `first` takes the value's name, under which it is known outside. */
-mpl_status onnx_bound_output(onnx_reader *r, mpl_value *v)
+mpl_status onnx_bound_output(onnx_reader *in, mpl_value *v)
 {
-    const onnx_length *l = onnx_length_of(r, *v);
-    const char *name, *label = r->g->value_name[*v];
+    const onnx_length *length = onnx_length_of(in, *v);
+    const char *name, *label = in->g->value_name[*v];
     mpl_value first;
     char *text;
 
-    if (l == NULL)
+    if (length == NULL)
         return MPL_OK;
-    MPL_PASS(onnx_fresh_name(r, label, "all", &name));
-    MPL_PASS(mpl_graph_add_op(r->ctx, r->g, MPL_OP_first, label, 2, (mpl_value[]){*v, l->length}, 1,
-                              &MPL_INT(axis, l->axis), 1, &name, &first));
-    text = r->g->value_name[*v];
-    r->g->value_name[*v] = r->g->value_name[first];
-    r->g->value_name[first] = text;
+    MPL_PASS(onnx_fresh_name(in, label, "all", &name));
+    MPL_PASS(mpl_graph_add_op(in->ctx, in->g, MPL_OP_first, label, 2,
+                              (mpl_value[]){*v, length->length}, 1, &MPL_INT(axis, length->axis), 1,
+                              &name, &first));
+    text = in->g->value_name[*v];
+    in->g->value_name[*v] = in->g->value_name[first];
+    in->g->value_name[first] = text;
     *v = first;
     return MPL_OK;
 }
 
-mpl_status onnx_add_lengths(onnx_reader *r)
+mpl_status onnx_add_lengths(onnx_reader *in)
 {
-    uint32_t n = r->g->n_outputs, axis;
+    uint32_t n = in->g->n_outputs, axis;
 
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value length = mpl_length_of(r->g, r->g->output[i], &axis);
+        mpl_value length = mpl_length_of(in->g, in->g->output[i], &axis);
 
-        if (length != MPL_NONE && !is_output(r->g, length))
-            MPL_PASS(mpl_graph_add_output(r->ctx, r->g, length));
+        if (length != MPL_NONE && !is_output(in->g, length))
+            MPL_PASS(mpl_graph_add_output(in->ctx, in->g, length));
     }
     return MPL_OK;
 }

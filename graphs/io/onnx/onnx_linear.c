@@ -21,57 +21,58 @@ typedef struct linear {
     uint32_t n_scans, place[N_SCANS]; /* of operands among the scans; MPL_NONE: there is none */
 } linear;
 
-static mpl_value op(linear *c, mpl_op_kind kind, const char *name, uint32_t n_in,
+static mpl_value op(linear *self, mpl_op_kind kind, const char *name, uint32_t n_in,
                     const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
     mpl_value v = MPL_NONE;
 
-    if (c->st == MPL_OK)
-        c->st = onnx_step(c->n, kind, name, n_in, in, n_attr, attr, &v);
+    if (self->st == MPL_OK)
+        self->st = onnx_step(self->n, kind, name, n_in, in, n_attr, attr, &v);
     return v;
 }
 
-static mpl_value two(linear *c, mpl_op_kind kind, const char *name, mpl_value x, mpl_value y)
+static mpl_value two(linear *self, mpl_op_kind kind, const char *name, mpl_value x, mpl_value y)
 {
-    return op(c, kind, name, 2, (mpl_value[]){x, y}, 0, NULL);
+    return op(self, kind, name, 2, (mpl_value[]){x, y}, 0, NULL);
 }
 
-static mpl_value cast(linear *c, mpl_type to, mpl_value v)
+static mpl_value cast(linear *self, mpl_type to, mpl_value v)
 {
-    if (c->st != MPL_OK || (mpl_type)c->n->r->g->value_type[v] == to)
+    if (self->st != MPL_OK || (mpl_type)self->n->r->g->value_type[v] == to)
         return v;
-    return op(c, MPL_OP_cast, "cast", 1, &v, 1, &MPL_TEXT(to, mpl_type_name(to)));
+    return op(self, MPL_OP_cast, "cast", 1, &v, 1, &MPL_TEXT(to, mpl_type_name(to)));
 }
 
-static mpl_value number(linear *c, double x)
+static mpl_value number(linear *self, double x)
 {
     mpl_value v = MPL_NONE;
 
-    if (c->st == MPL_OK)
-        c->st = onnx_scalar(c->n, c->wide, x, "number", &v);
+    if (self->st == MPL_OK)
+        self->st = onnx_scalar(self->n, self->wide, x, "number", &v);
     return v;
 }
 
 /* Swaps the first two of five axes: only names, if one of them is 1. */
-static mpl_value swap(linear *c, mpl_value v, const int64_t *dim)
+static mpl_value swap(linear *self, mpl_value v, const int64_t *dim)
 {
-    if (c->st == MPL_OK && (dim[0] == 1 || dim[1] == 1))
-        c->st = onnx_reshape(c->n, v, 5, (int64_t[]){dim[1], dim[0], dim[2], dim[3], dim[4]}, &v);
-    else if (c->st == MPL_OK)
-        c->st = onnx_transpose(c->n, v, (int64_t[]){1, 0, 2, 3, 4}, &v);
+    if (self->st == MPL_OK && (dim[0] == 1 || dim[1] == 1))
+        self->st =
+            onnx_reshape(self->n, v, 5, (int64_t[]){dim[1], dim[0], dim[2], dim[3], dim[4]}, &v);
+    else if (self->st == MPL_OK)
+        self->st = onnx_transpose(self->n, v, (int64_t[]){1, 0, 2, 3, 4}, &v);
     return v;
 }
 
 /* ---- one token ---- */
 
-static mpl_value operand(linear *c, const onnx_round *round, int which)
+static mpl_value operand(linear *self, const onnx_round *round, int which)
 {
-    return cast(c, c->wide, round->slice[c->place[which]]);
+    return cast(self, self->wide, round->slice[self->place[which]]);
 }
 
-static mpl_status make_token(const onnx_loop *l, onnx_round *round)
+static mpl_status make_token(const onnx_loop *loop, onnx_round *round)
 {
-    linear *c = l->arg;
+    linear *c = loop->arg;
     mpl_value s = round->state[0], k = operand(c, round, K), v = operand(c, round, V), q, answer;
     const int64_t column[] = {c->batch, c->groups, c->key, 1};
 
@@ -86,7 +87,7 @@ static mpl_status make_token(const onnx_loop *l, onnx_round *round)
     k = op(c, MPL_OP_reshape, "key", 1, &k, 1, &MPL_INTS(shape, 4, column));
     s = two(c, MPL_OP_add, "state", s, two(c, MPL_OP_mul, "outer", k, v));
     round->next[0] = s;
-    if (l->n_rows > 0) {
+    if (loop->n_rows > 0) {
         q = operand(c, round, Q);
         q = c->scale != 1 ? two(c, MPL_OP_mul, "query", q, number(c, c->scale)) : q;
         round->row[0] = cast(c, c->type, two(c, MPL_OP_matmul, "answer", q, s));
@@ -97,120 +98,123 @@ static mpl_status make_token(const onnx_loop *l, onnx_round *round)
 /* ---- operands ---- */
 
 /* Whether operand i is [batch, steps, last]. */
-static bool has_dims(const linear *c, uint32_t i, int64_t last)
+static bool has_dims(const linear *self, uint32_t i, int64_t last)
 {
-    const mpl_shape want = {3, {c->batch, c->steps, last}};
-    mpl_value v = onnx_in(c->n, i);
+    const mpl_shape want = {3, {self->batch, self->steps, last}};
+    mpl_value v = onnx_in(self->n, i);
 
-    return v != MPL_NONE && mpl_shape_equal(&c->n->r->g->value_shape[v], &want);
+    return v != MPL_NONE && mpl_shape_equal(&self->n->r->g->value_shape[v], &want);
 }
 
-static mpl_status check_rule(const linear *c)
+static mpl_status check_rule(const linear *self)
 {
-    onnx_node *n = c->n;
-    bool gated = onnx_attr_is(n, "update_rule", "gated"), delta;
+    onnx_node *node = self->n;
+    bool gated = onnx_attr_is(node, "update_rule", "gated"), delta;
     bool both =
-        onnx_attr(n, "update_rule") == NULL || onnx_attr_is(n, "update_rule", "gated_delta");
+        onnx_attr(node, "update_rule") == NULL || onnx_attr_is(node, "update_rule", "gated_delta");
 
-    delta = both || onnx_attr_is(n, "update_rule", "delta");
+    delta = both || onnx_attr_is(node, "update_rule", "delta");
     gated = gated || both;
-    if (!gated && !delta && !onnx_attr_is(n, "update_rule", "linear"))
-        return ONNX_REFUSE(n, "its update_rule is none of linear, gated, delta, gated_delta");
-    if ((onnx_in(n, 4) != MPL_NONE) != gated || (onnx_in(n, 5) != MPL_NONE) != delta)
-        return ONNX_REFUSE(n, "its update_rule takes %s decay and %s beta", gated ? "a" : "no",
+    if (!gated && !delta && !onnx_attr_is(node, "update_rule", "linear"))
+        return ONNX_REFUSE(node, "its update_rule is none of linear, gated, delta, gated_delta");
+    if ((onnx_in(node, 4) != MPL_NONE) != gated || (onnx_in(node, 5) != MPL_NONE) != delta)
+        return ONNX_REFUSE(node, "its update_rule takes %s decay and %s beta", gated ? "a" : "no",
                            delta ? "a" : "no");
-    if (gated && !has_dims(c, 4, c->groups) && !has_dims(c, 4, c->groups * c->key))
-        return ONNX_REFUSE(n, "its decay must have one number a head, or one for each of a key");
-    if (delta && !has_dims(c, 5, c->groups) && !has_dims(c, 5, 1))
-        return ONNX_REFUSE(n, "its beta must have one number a head or a token");
+    if (gated && !has_dims(self, 4, self->groups) && !has_dims(self, 4, self->groups * self->key))
+        return ONNX_REFUSE(node, "its decay must have one number a head, or one for each of a key");
+    if (delta && !has_dims(self, 5, self->groups) && !has_dims(self, 5, 1))
+        return ONNX_REFUSE(node, "its beta must have one number a head or a token");
     return MPL_OK;
 }
 
-static mpl_status take_node(linear *c)
+static mpl_status take_node(linear *self)
 {
-    onnx_node *n = c->n;
-    int64_t heads = onnx_attr_int(n, "q_num_heads", 0);
-    const Onnx__AttributeProto *scale = onnx_attr(n, "scale");
-    const mpl_shape *q, *v;
+    onnx_node *node = self->n;
+    int64_t heads = onnx_attr_int(node, "q_num_heads", 0);
+    const Onnx__AttributeProto *scale = onnx_attr(node, "scale");
+    const mpl_shape *shape, *v;
 
-    c->groups = onnx_attr_int(n, "kv_num_heads", 0);
-    if (onnx_in(n, 0) == MPL_NONE || onnx_in(n, 1) == MPL_NONE || onnx_in(n, 2) == MPL_NONE)
-        return ONNX_REFUSE(n, "its queries, keys or values are missing");
-    q = &n->r->g->value_shape[n->in[0]], v = &n->r->g->value_shape[n->in[2]];
-    c->type = (mpl_type)n->r->g->value_type[n->in[0]];
-    c->wide = c->type == MPL_TYPE_f64 ? MPL_TYPE_f64 : MPL_TYPE_f32;
-    if (q->rank != 3 || v->rank != 3 || c->groups < 1 || heads < c->groups ||
-        heads % c->groups != 0 || q->dim[2] % heads != 0 || v->dim[2] % c->groups != 0)
-        return ONNX_REFUSE(n, "its operands must have 3 dims, the last of whole heads, and its "
-                              "heads share groups evenly");
-    c->batch = q->dim[0], c->steps = q->dim[1], c->shared = heads / c->groups;
-    c->key = q->dim[2] / heads, c->value = v->dim[2] / c->groups;
-    if (!has_dims(c, 1, c->groups * c->key) || !has_dims(c, 2, c->groups * c->value))
-        return ONNX_REFUSE(n, "its queries, keys and values do not fit together");
-    c->scale = scale != NULL && scale->f != 0 ? (double)scale->f : 1 / sqrt((double)c->key);
-    return check_rule(c);
+    self->groups = onnx_attr_int(node, "kv_num_heads", 0);
+    if (onnx_in(node, 0) == MPL_NONE || onnx_in(node, 1) == MPL_NONE ||
+        onnx_in(node, 2) == MPL_NONE)
+        return ONNX_REFUSE(node, "its queries, keys or values are missing");
+    shape = &node->r->g->value_shape[node->in[0]], v = &node->r->g->value_shape[node->in[2]];
+    self->type = (mpl_type)node->r->g->value_type[node->in[0]];
+    self->wide = self->type == MPL_TYPE_f64 ? MPL_TYPE_f64 : MPL_TYPE_f32;
+    if (shape->rank != 3 || v->rank != 3 || self->groups < 1 || heads < self->groups ||
+        heads % self->groups != 0 || shape->dim[2] % heads != 0 || v->dim[2] % self->groups != 0)
+        return ONNX_REFUSE(node, "its operands must have 3 dims, the last of whole heads, and its "
+                                 "heads share groups evenly");
+    self->batch = shape->dim[0], self->steps = shape->dim[1], self->shared = heads / self->groups;
+    self->key = shape->dim[2] / heads, self->value = v->dim[2] / self->groups;
+    if (!has_dims(self, 1, self->groups * self->key) ||
+        !has_dims(self, 2, self->groups * self->value))
+        return ONNX_REFUSE(node, "its queries, keys and values do not fit together");
+    self->scale = scale != NULL && scale->f != 0 ? (double)scale->f : 1 / sqrt((double)self->key);
+    return check_rule(self);
 }
 
 /* The operands token by token, [steps, batch, groups, rows, columns]. */
-static void take_scans(linear *c, mpl_value scan[N_SCANS])
+static void take_scans(linear *self, mpl_value scan[N_SCANS])
 {
-    const int64_t rows[N_SCANS] = {c->shared, 1, 1, c->key, 1};
-    const int64_t columns[N_SCANS] = {c->key, c->key, c->value, 1, 1};
+    const int64_t rows[N_SCANS] = {self->shared, 1, 1, self->key, 1};
+    const int64_t columns[N_SCANS] = {self->key, self->key, self->value, 1, 1};
 
-    for (uint32_t i = 0; i < N_SCANS && c->st == MPL_OK; i++) {
-        mpl_value v = onnx_in(c->n, i < DECAY ? i : i + 1);
-        int64_t dim[] = {c->batch, c->steps, c->groups, rows[i], columns[i]}, last;
+    for (uint32_t i = 0; i < N_SCANS && self->st == MPL_OK; i++) {
+        mpl_value v = onnx_in(self->n, i < DECAY ? i : i + 1);
+        int64_t dim[] = {self->batch, self->steps, self->groups, rows[i], columns[i]}, last;
 
-        c->place[i] = v != MPL_NONE ? c->n_scans : MPL_NONE;
+        self->place[i] = v != MPL_NONE ? self->n_scans : MPL_NONE;
         if (v == MPL_NONE)
             continue;
-        last = c->n->r->g->value_shape[v].dim[2];
+        last = self->n->r->g->value_shape[v].dim[2];
         if (i == BETA)
             dim[2] = last;
-        else if (i == DECAY && last == c->groups)
+        else if (i == DECAY && last == self->groups)
             dim[3] = 1;
-        c->st = onnx_reshape(c->n, v, 5, dim, &v);
-        scan[c->n_scans++] = swap(c, v, dim);
+        self->st = onnx_reshape(self->n, v, 5, dim, &v);
+        scan[self->n_scans++] = swap(self, v, dim);
     }
 }
 
 /* The state before the first token; *kept: the type that it has outside. */
-static mpl_value first_state(linear *c, mpl_type *kept)
+static mpl_value first_state(linear *self, mpl_type *kept)
 {
-    const int64_t dim[] = {c->batch, c->groups, c->key, c->value};
+    const int64_t dim[] = {self->batch, self->groups, self->key, self->value};
     mpl_shape want = {4, {dim[0], dim[1], dim[2], dim[3]}};
-    mpl_value v = onnx_in(c->n, 3);
+    mpl_value v = onnx_in(self->n, 3);
 
-    *kept = v != MPL_NONE ? (mpl_type)c->n->r->g->value_type[v] : c->type;
+    *kept = v != MPL_NONE ? (mpl_type)self->n->r->g->value_type[v] : self->type;
     if (v == MPL_NONE) {
-        v = number(c, 0);
-        return op(c, MPL_OP_expand, "state", 1, &v, 1, &MPL_INTS(shape, 4, dim));
+        v = number(self, 0);
+        return op(self, MPL_OP_expand, "state", 1, &v, 1, &MPL_INTS(shape, 4, dim));
     }
-    if (c->st == MPL_OK && !mpl_shape_equal(&c->n->r->g->value_shape[v], &want))
-        c->st = ONNX_REFUSE(c->n, "its past state must be [batch, heads, key, value]");
-    return cast(c, c->wide, v);
+    if (self->st == MPL_OK && !mpl_shape_equal(&self->n->r->g->value_shape[v], &want))
+        self->st = ONNX_REFUSE(self->n, "its past state must be [batch, heads, key, value]");
+    return cast(self, self->wide, v);
 }
 
 /* Output i of the node: v with another shape or type. */
-static mpl_status finish(linear *c, uint32_t i, mpl_op_kind kind, mpl_value v, const mpl_attr *attr)
+static mpl_status finish(linear *self, uint32_t i, mpl_op_kind kind, mpl_value v,
+                         const mpl_attr *attr)
 {
-    onnx_node *n = c->n;
+    onnx_node *node = self->n;
 
-    MPL_PASS(c->st);
-    MPL_PASS(onnx_settle_name(n->r, &n->out_name[i]));
-    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, 1, &v, 1, attr, 1,
-                                              &n->out_name[i], &n->out[i]));
+    MPL_PASS(self->st);
+    MPL_PASS(onnx_settle_name(node->r, &node->out_name[i]));
+    return onnx_blame(node, mpl_graph_add_folded(node->r->ctx, node->r->g, kind, node->label, 1, &v,
+                                                 1, attr, 1, &node->out_name[i], &node->out[i]));
 }
 
-mpl_status onnx_lower_linear_attention(onnx_node *n)
+mpl_status onnx_lower_linear_attention(onnx_node *node)
 {
     static const char *const param[] = {"state", "x", "x", "x", "x", "x"};
-    linear c = {.n = n};
+    linear c = {.n = node};
     mpl_value first, made[2], scan[N_SCANS];
-    bool asked[2] = {n->n_out > 0 && n->out_name[0] != NULL,
-                     n->n_out > 1 && n->out_name[1] != NULL};
+    bool asked[2] = {node->n_out > 0 && node->out_name[0] != NULL,
+                     node->n_out > 1 && node->out_name[1] != NULL};
     const char *name[2] = {NULL};
-    onnx_loop l = {.n = n, .trips = MPL_NONE, .go = MPL_NONE, .n_carried = 1};
+    onnx_loop l = {.n = node, .trips = MPL_NONE, .go = MPL_NONE, .n_carried = 1};
     mpl_type kept;
 
     MPL_PASS(take_node(&c));
@@ -226,7 +230,7 @@ mpl_status onnx_lower_linear_attention(onnx_node *n)
     l.body = make_token, l.arg = &c;
     for (uint32_t i = 0; i < 2; i++)
         if (asked[i])
-            MPL_PASS(onnx_fresh_name(n->r, n->label, i == 0 ? "rows" : "last", &name[1 - i]));
+            MPL_PASS(onnx_fresh_name(node->r, node->label, i == 0 ? "rows" : "last", &name[1 - i]));
     MPL_PASS(onnx_add_loop(&l, made));
     if (asked[0])
         MPL_PASS(finish(&c, 0, MPL_OP_reshape, swap(&c, made[1], dim), &MPL_INTS(shape, 3, flat)));

@@ -152,9 +152,9 @@ const char *mpl_onnx_note_find(const void *data, size_t size, const char *key, s
     return NULL;
 }
 
-static bool is_message(const onnx_field *f, unsigned number)
+static bool is_message(const onnx_field *field, unsigned number)
 {
-    return f->number == number && f->data != NULL;
+    return field->number == number && field->data != NULL;
 }
 
 /* Whether an initialiser of the model lies in another file. */

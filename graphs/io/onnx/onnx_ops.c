@@ -7,312 +7,317 @@
 
 /* ---- attributes of a node ---- */
 
-mpl_value onnx_in(const onnx_node *n, uint32_t i)
+mpl_value onnx_in(const onnx_node *node, uint32_t i)
 {
-    return i < n->n_in ? n->in[i] : MPL_NONE;
+    return i < node->n_in ? node->in[i] : MPL_NONE;
 }
 
-const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name)
+const Onnx__AttributeProto *onnx_attr(const onnx_node *node, const char *name)
 {
-    for (size_t i = 0; i < n->proto->n_attribute; i++)
-        if (n->proto->attribute[i]->name != NULL && strcmp(n->proto->attribute[i]->name, name) == 0)
-            return n->proto->attribute[i];
+    for (size_t i = 0; i < node->proto->n_attribute; i++)
+        if (node->proto->attribute[i]->name != NULL &&
+            strcmp(node->proto->attribute[i]->name, name) == 0)
+            return node->proto->attribute[i];
     return NULL;
 }
 
-int64_t onnx_attr_int(const onnx_node *n, const char *name, int64_t otherwise)
+int64_t onnx_attr_int(const onnx_node *node, const char *name, int64_t otherwise)
 {
-    const Onnx__AttributeProto *a = onnx_attr(n, name);
+    const Onnx__AttributeProto *a = onnx_attr(node, name);
 
     return a != NULL && a->has_i ? a->i : otherwise;
 }
 
-bool onnx_attr_is(const onnx_node *n, const char *name, const char *text)
+bool onnx_attr_is(const onnx_node *node, const char *name, const char *text)
 {
-    const Onnx__AttributeProto *a = onnx_attr(n, name);
+    const Onnx__AttributeProto *a = onnx_attr(node, name);
 
     return a != NULL && a->has_s && a->s.len == strlen(text) &&
            memcmp(a->s.data, text, a->s.len) == 0;
 }
 
-mpl_attr *onnx_get(onnx_node *n, mpl_attr_key key)
+mpl_attr *onnx_get(onnx_node *node, mpl_attr_key key)
 {
-    for (uint32_t i = 0; i < n->n_attr; i++)
-        if (n->attr[i].key == key)
-            return &n->attr[i];
+    for (uint32_t i = 0; i < node->n_attr; i++)
+        if (node->attr[i].key == key)
+            return &node->attr[i];
     return NULL;
 }
 
-void onnx_set(onnx_node *n, mpl_attr attr)
+void onnx_set(onnx_node *node, mpl_attr attr)
 {
-    mpl_attr *at = onnx_get(n, attr.key);
+    mpl_attr *at = onnx_get(node, attr.key);
 
-    mpl_assert(at != NULL || n->n_attr < ONNX_MAX_ATTRS);
+    mpl_assert(at != NULL || node->n_attr < ONNX_MAX_ATTRS);
     if (at == NULL)
-        at = &n->attr[n->n_attr++];
+        at = &node->attr[node->n_attr++];
     *at = attr;
 }
 
-void onnx_drop(onnx_node *n, mpl_attr_key key)
+void onnx_drop(onnx_node *node, mpl_attr_key key)
 {
-    mpl_attr *at = onnx_get(n, key);
+    mpl_attr *at = onnx_get(node, key);
 
     if (at != NULL)
-        memmove(at, at + 1, (size_t)(n->attr + --n->n_attr - at) * sizeof *at);
+        memmove(at, at + 1, (size_t)(node->attr + --node->n_attr - at) * sizeof *at);
 }
 
-mpl_status onnx_set_ints(onnx_node *n, mpl_attr_key key, uint32_t count, const int64_t *ints)
+mpl_status onnx_set_ints(onnx_node *node, mpl_attr_key key, uint32_t count, const int64_t *ints)
 {
     int64_t *copy;
 
-    MPL_PASS(onnx_new(n->r, copy, count));
+    MPL_PASS(onnx_new(node->r, copy, count));
     if (count > 0)
         memcpy(copy, ints, count * sizeof *copy);
-    onnx_set(n, (mpl_attr){key, count, copy, NULL, NULL});
+    onnx_set(node, (mpl_attr){key, count, copy, NULL, NULL});
     return MPL_OK;
 }
 
 /* ---- making operations ---- */
 
-mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_value *in)
+mpl_status onnx_finish(onnx_node *node, mpl_op_kind kind, uint32_t n_in, const mpl_value *in)
 {
-    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in,
-                                              n->n_attr, n->attr, n->n_out, n->out_name, n->out));
+    return onnx_blame(node, mpl_graph_add_folded(node->r->ctx, node->r->g, kind, node->label, n_in,
+                                                 in, node->n_attr, node->attr, node->n_out,
+                                                 node->out_name, node->out));
 }
 
-mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in,
+mpl_status onnx_step(onnx_node *node, mpl_op_kind kind, const char *suffix, uint32_t n_in,
                      const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, mpl_value *out)
 {
-    return onnx_step_named(n, kind, suffix, NULL, n_in, in, n_attr, attr, out);
+    return onnx_step_named(node, kind, suffix, NULL, n_in, in, n_attr, attr, out);
 }
 
-mpl_status onnx_step_named(onnx_node *n, mpl_op_kind kind, const char *suffix, const char *name,
+mpl_status onnx_step_named(onnx_node *node, mpl_op_kind kind, const char *suffix, const char *name,
                            uint32_t n_in, const mpl_value *in, uint32_t n_attr,
                            const mpl_attr *attr, mpl_value *out)
 {
     if (name == NULL)
-        MPL_PASS(onnx_fresh_name(n->r, n->out_name[0] != NULL ? n->out_name[0] : n->label, suffix,
-                                 &name));
-    return onnx_blame(n, mpl_graph_add_folded(n->r->ctx, n->r->g, kind, n->label, n_in, in, n_attr,
-                                              attr, 1, &name, out));
+        MPL_PASS(onnx_fresh_name(
+            node->r, node->out_name[0] != NULL ? node->out_name[0] : node->label, suffix, &name));
+    return onnx_blame(node, mpl_graph_add_folded(node->r->ctx, node->r->g, kind, node->label, n_in,
+                                                 in, n_attr, attr, 1, &name, out));
 }
 
 /* ---- rules ---- */
 
-static mpl_status onnx_lower_plain(onnx_node *n)
+static mpl_status onnx_lower_plain(onnx_node *node)
 {
-    return onnx_finish(n, n->rule->kind, n->n_in, n->in);
+    return onnx_finish(node, node->rule->kind, node->n_in, node->in);
 }
 
-static mpl_status onnx_lower_cast(onnx_node *n)
+static mpl_status onnx_lower_cast(onnx_node *node)
 {
-    int64_t to = onnx_attr_int(n, "to", 0);
+    int64_t to = onnx_attr_int(node, "to", 0);
     mpl_type type;
     const char *name;
 
     if (!onnx_type(to < 0 || to > INT32_MAX ? -1 : (int32_t)to, &type, &name))
-        return ONNX_REFUSE(n, "its result has element type %s, which memplan has not", name);
-    onnx_set(n, MPL_TEXT(to, mpl_type_name(type)));
-    return onnx_lower_plain(n);
+        return ONNX_REFUSE(node, "its result has element type %s, which memplan has not", name);
+    onnx_set(node, MPL_TEXT(to, mpl_type_name(type)));
+    return onnx_lower_plain(node);
 }
 
-static mpl_status onnx_lower_cast_like(onnx_node *n)
+static mpl_status onnx_lower_cast_like(onnx_node *node)
 {
-    if (onnx_in(n, 0) == MPL_NONE || onnx_in(n, 1) == MPL_NONE)
-        return ONNX_REFUSE(n, "it needs two inputs");
-    onnx_set(n, MPL_TEXT(to, mpl_type_name((mpl_type)n->r->g->value_type[n->in[1]])));
-    return onnx_finish(n, MPL_OP_cast, 1, n->in);
+    if (onnx_in(node, 0) == MPL_NONE || onnx_in(node, 1) == MPL_NONE)
+        return ONNX_REFUSE(node, "it needs two inputs");
+    onnx_set(node, MPL_TEXT(to, mpl_type_name((mpl_type)node->r->g->value_type[node->in[1]])));
+    return onnx_finish(node, MPL_OP_cast, 1, node->in);
 }
 
-static mpl_status onnx_lower_swiglu(onnx_node *n)
+static mpl_status onnx_lower_swiglu(onnx_node *node)
 {
-    mpl_value in[2] = {onnx_in(n, 0), onnx_in(n, 1)};
-    const mpl_attr *alpha = onnx_get(n, MPL_ATTR_alpha);
+    mpl_value in[2] = {onnx_in(node, 0), onnx_in(node, 1)};
+    const mpl_attr *alpha = onnx_get(node, MPL_ATTR_alpha);
 
     if (in[0] == MPL_NONE || in[1] == MPL_NONE)
-        return ONNX_REFUSE(n, "it needs two inputs");
-    MPL_PASS(onnx_step(n, MPL_OP_swish, "gate", 1, in, alpha != NULL, alpha, &in[0]));
-    onnx_drop(n, MPL_ATTR_alpha);
-    return onnx_finish(n, MPL_OP_mul, 2, in);
+        return ONNX_REFUSE(node, "it needs two inputs");
+    MPL_PASS(onnx_step(node, MPL_OP_swish, "gate", 1, in, alpha != NULL, alpha, &in[0]));
+    onnx_drop(node, MPL_ATTR_alpha);
+    return onnx_finish(node, MPL_OP_mul, 2, in);
 }
 
 /* The limits are attributes in Clip-6; they are inputs from 11 on and in the IR. */
-static mpl_status onnx_lower_clip_6(onnx_node *n)
+static mpl_status onnx_lower_clip_6(onnx_node *node)
 {
     static const char *const limit[] = {"min", "max"};
-    mpl_value in[3] = {onnx_in(n, 0), MPL_NONE, MPL_NONE};
+    mpl_value in[3] = {onnx_in(node, 0), MPL_NONE, MPL_NONE};
 
     if (in[0] == MPL_NONE)
-        return ONNX_REFUSE(n, "its input is missing");
+        return ONNX_REFUSE(node, "its input is missing");
     for (uint32_t i = 0; i < 2; i++) {
-        const Onnx__AttributeProto *a = onnx_attr(n, limit[i]);
+        const Onnx__AttributeProto *a = onnx_attr(node, limit[i]);
 
         if (a != NULL)
-            MPL_PASS(onnx_scalar(n, (mpl_type)n->r->g->value_type[in[0]], (double)a->f, limit[i],
-                                 &in[1 + i]));
+            MPL_PASS(onnx_scalar(node, (mpl_type)node->r->g->value_type[in[0]], (double)a->f,
+                                 limit[i], &in[1 + i]));
     }
-    return onnx_finish(n, MPL_OP_clip, 3, in);
+    return onnx_finish(node, MPL_OP_clip, 3, in);
 }
 
 /* From opset 12 on the exponent may have another type; the result has the type of the base. */
-static mpl_status onnx_lower_pow(onnx_node *n)
+static mpl_status onnx_lower_pow(onnx_node *node)
 {
-    const mpl_graph *g = n->r->g;
-    mpl_value in[2] = {onnx_in(n, 0), onnx_in(n, 1)}, power;
+    const mpl_graph *g = node->r->g;
+    mpl_value in[2] = {onnx_in(node, 0), onnx_in(node, 1)}, power;
     mpl_type base, exponent;
     bool wider;
 
     if (in[0] == MPL_NONE || in[1] == MPL_NONE)
-        return ONNX_REFUSE(n, "it needs two inputs");
+        return ONNX_REFUSE(node, "it needs two inputs");
     base = (mpl_type)g->value_type[in[0]], exponent = (mpl_type)g->value_type[in[1]];
     if (base == exponent)
-        return onnx_lower_plain(n);
+        return onnx_lower_plain(node);
     wider = mpl_type_in(exponent, MPL_SET_FLOAT) &&
             !mpl_type_in(base, MPL_SET_FLOAT); /* integer base, floating exponent */
     if (!wider) {
-        MPL_PASS(onnx_step(n, MPL_OP_cast, "exponent", 1, &in[1], 1,
+        MPL_PASS(onnx_step(node, MPL_OP_cast, "exponent", 1, &in[1], 1,
                            &MPL_TEXT(to, mpl_type_name(base)), &in[1]));
-        MPL_PASS(onnx_finish(n, MPL_OP_pow, 2, in));
+        MPL_PASS(onnx_finish(node, MPL_OP_pow, 2, in));
     } else {
-        MPL_PASS(onnx_step(n, MPL_OP_cast, "base", 1, &in[0], 1,
+        MPL_PASS(onnx_step(node, MPL_OP_cast, "base", 1, &in[0], 1,
                            &MPL_TEXT(to, mpl_type_name(exponent)), &in[0]));
-        MPL_PASS(onnx_step(n, MPL_OP_pow, "power", 2, in, 0, NULL, &power));
-        onnx_set(n, MPL_TEXT(to, mpl_type_name(base)));
-        MPL_PASS(onnx_finish(n, MPL_OP_cast, 1, &power));
+        MPL_PASS(onnx_step(node, MPL_OP_pow, "power", 2, in, 0, NULL, &power));
+        onnx_set(node, MPL_TEXT(to, mpl_type_name(base)));
+        MPL_PASS(onnx_finish(node, MPL_OP_cast, 1, &power));
     }
     return MPL_OK;
 }
 
 /* Running statistic `out`, 1 or 2, of the node: the old one moved towards that of the batch. */
-static mpl_status running_statistic(onnx_node *n, uint32_t out, mpl_value batch)
+static mpl_status running_statistic(onnx_node *node, uint32_t out, mpl_value batch)
 {
-    const Onnx__AttributeProto *given = onnx_attr(n, "momentum");
+    const Onnx__AttributeProto *given = onnx_attr(node, "momentum");
     double momentum = given != NULL ? (double)given->f : 0.9;
-    mpl_value in[2] = {n->in[2 + out], batch};
-    mpl_type type = (mpl_type)n->r->g->value_type[in[0]];
+    mpl_value in[2] = {node->in[2 + out], batch};
+    mpl_type type = (mpl_type)node->r->g->value_type[in[0]];
 
-    if ((mpl_type)n->r->g->value_type[batch] != type)
-        MPL_PASS(onnx_step(n, MPL_OP_cast, "batch", 1, &batch, 1,
+    if ((mpl_type)node->r->g->value_type[batch] != type)
+        MPL_PASS(onnx_step(node, MPL_OP_cast, "batch", 1, &batch, 1,
                            &MPL_TEXT(to, mpl_type_name(type)), &in[1]));
     for (uint32_t i = 0; i < 2; i++) {
         mpl_value weight;
 
-        MPL_PASS(onnx_scalar(n, type, i == 0 ? momentum : 1 - momentum, "weight", &weight));
-        MPL_PASS(
-            onnx_step(n, MPL_OP_mul, "weighted", 2, (mpl_value[]){in[i], weight}, 0, NULL, &in[i]));
+        MPL_PASS(onnx_scalar(node, type, i == 0 ? momentum : 1 - momentum, "weight", &weight));
+        MPL_PASS(onnx_step(node, MPL_OP_mul, "weighted", 2, (mpl_value[]){in[i], weight}, 0, NULL,
+                           &in[i]));
     }
-    return onnx_step_named(n, MPL_OP_add, "running", n->out_name[out], 2, in, 0, NULL,
-                           &n->out[out]);
+    return onnx_step_named(node, MPL_OP_add, "running", node->out_name[out], 2, in, 0, NULL,
+                           &node->out[out]);
 }
 
 /* The form of opset 14 on: normalised by the batch's own statistics. */
-static mpl_status batch_norm_train(onnx_node *n)
+static mpl_status batch_norm_train(onnx_node *node)
 {
-    const char *name[3] = {n->out_name[0], NULL, NULL};
+    const char *name[3] = {node->out_name[0], NULL, NULL};
     mpl_value made[3];
 
     for (uint32_t i = 0; i < 5; i++)
-        if (onnx_in(n, i) == MPL_NONE)
-            return ONNX_REFUSE(n, "its input %u is missing", i);
+        if (onnx_in(node, i) == MPL_NONE)
+            return ONNX_REFUSE(node, "its input %u is missing", i);
     for (uint32_t i = 0; i < 3; i++)
         if (name[i] == NULL)
-            MPL_PASS(onnx_fresh_name(n->r, n->label, i == 2 ? "variance" : "mean", &name[i]));
-    MPL_PASS(onnx_blame(n, mpl_graph_add_op(n->r->ctx, n->r->g, MPL_OP_batch_norm_again, n->label,
-                                            3, n->in, n->n_attr, n->attr, 3, name, made)));
-    n->out[0] = made[0];
-    for (uint32_t i = 1; i < n->n_out && i < 3; i++)
-        if (n->out_name[i] != NULL)
-            MPL_PASS(running_statistic(n, i, made[i]));
+            MPL_PASS(onnx_fresh_name(node->r, node->label, i == 2 ? "variance" : "mean", &name[i]));
+    MPL_PASS(onnx_blame(node, mpl_graph_add_op(node->r->ctx, node->r->g, MPL_OP_batch_norm_again,
+                                               node->label, 3, node->in, node->n_attr, node->attr,
+                                               3, name, made)));
+    node->out[0] = made[0];
+    for (uint32_t i = 1; i < node->n_out && i < 3; i++)
+        if (node->out_name[i] != NULL)
+            MPL_PASS(running_statistic(node, i, made[i]));
     return MPL_OK;
 }
 
-static mpl_status onnx_lower_batch_norm(onnx_node *n)
+static mpl_status onnx_lower_batch_norm(onnx_node *node)
 {
-    if (onnx_attr_int(n, "training_mode", 0) != 0)
-        return batch_norm_train(n);
-    if (n->n_out > 1)
-        return ONNX_REFUSE(n, "its outputs beside the first are for training");
-    if (onnx_attr_int(n, "spatial", 1) != 1)
-        return ONNX_REFUSE(n, "spatial = 0 is not supported");
-    return onnx_lower_plain(n);
+    if (onnx_attr_int(node, "training_mode", 0) != 0)
+        return batch_norm_train(node);
+    if (node->n_out > 1)
+        return ONNX_REFUSE(node, "its outputs beside the first are for training");
+    if (onnx_attr_int(node, "spatial", 1) != 1)
+        return ONNX_REFUSE(node, "spatial = 0 is not supported");
+    return onnx_lower_plain(node);
 }
 
 /* The mask is bool from opset 10 on. From 12 on an input selects the training form. */
-static mpl_status onnx_lower_dropout(onnx_node *n)
+static mpl_status onnx_lower_dropout(onnx_node *node)
 {
     uint32_t count;
     int64_t *training;
     double *ratio;
 
-    if (n->n_out > 1 && n->r->opset < 10)
-        return ONNX_REFUSE(n, "its mask is not supported before opset 10");
-    if (onnx_in(n, 2) != MPL_NONE) {
-        MPL_PASS(onnx_ints(n, n->in[2], "training_mode", &count, &training));
+    if (node->n_out > 1 && node->r->opset < 10)
+        return ONNX_REFUSE(node, "its mask is not supported before opset 10");
+    if (onnx_in(node, 2) != MPL_NONE) {
+        MPL_PASS(onnx_ints(node, node->in[2], "training_mode", &count, &training));
         if (count == 1 && training[0] != 0) {
             ratio = &(double){0.5};
-            if (onnx_in(n, 1) != MPL_NONE)
-                MPL_PASS(onnx_floats(n, n->in[1], "ratio", &count, &ratio));
+            if (onnx_in(node, 1) != MPL_NONE)
+                MPL_PASS(onnx_floats(node, node->in[1], "ratio", &count, &ratio));
             if (count != 1 || ratio[0] != 0)
                 return ONNX_REFUSE(
-                    n, "its training form draws random numbers, which is not supported");
+                    node, "its training form draws random numbers, which is not supported");
         }
     }
-    return onnx_finish(n, MPL_OP_dropout, n->n_in > 0 ? 1 : 0, n->in);
+    return onnx_finish(node, MPL_OP_dropout, node->n_in > 0 ? 1 : 0, node->in);
 }
 
 /* Before opset 13 the input counts as a matrix whose columns are the dims from `axis` on. */
-static mpl_status onnx_lower_softmax_1(onnx_node *n)
+static mpl_status onnx_lower_softmax_1(onnx_node *node)
 {
-    mpl_value in = onnx_in(n, 0), flat, result;
-    const mpl_attr *given = onnx_get(n, MPL_ATTR_axis);
+    mpl_value in = onnx_in(node, 0), flat, result;
+    const mpl_attr *given = onnx_get(node, MPL_ATTR_axis);
     int64_t axis = given != NULL ? given->ints[0] : 1;
     uint32_t long_dims = 0;
     uint64_t count;
     mpl_shape shape;
 
     if (in == MPL_NONE)
-        return ONNX_REFUSE(n, "its input is missing");
-    shape = n->r->g->value_shape[in];
+        return ONNX_REFUSE(node, "its input is missing");
+    shape = node->r->g->value_shape[in];
     if (axis < -(int64_t)shape.rank || axis > (int64_t)shape.rank)
-        return ONNX_REFUSE(n, "axis %" PRId64 " is outside [-%u,%u]", axis, shape.rank, shape.rank);
+        return ONNX_REFUSE(node, "axis %" PRId64 " is outside [-%u,%u]", axis, shape.rank,
+                           shape.rank);
     axis += axis < 0 ? shape.rank : 0;
     for (uint32_t i = (uint32_t)axis; i < shape.rank; i++)
         long_dims += shape.dim[i] != 1;
     if (mpl_shape_count(&shape, &count) && count == 0) /* reshape cannot express a dim of 0 */
-        return onnx_finish(n, MPL_OP_identity, 1, &in);
+        return onnx_finish(node, MPL_OP_identity, 1, &in);
     if (axis < shape.rank && (long_dims <= 1 || axis + 1 == shape.rank)) {
         for (int64_t i = axis; i < shape.rank; i++) /* the one dim that is not 1, if any */
             axis = shape.dim[i] != 1 ? i : axis;
-        MPL_PASS(onnx_set_ints(n, MPL_ATTR_axis, 1, &axis));
-        MPL_PASS(onnx_finish(n, n->rule->kind, 1, &in));
+        MPL_PASS(onnx_set_ints(node, MPL_ATTR_axis, 1, &axis));
+        MPL_PASS(onnx_finish(node, node->rule->kind, 1, &in));
     } else {
-        MPL_PASS(onnx_step(n, MPL_OP_flatten, "flat", 1, &in, 1, &MPL_INT(axis, axis), &flat));
-        MPL_PASS(onnx_step(n, n->rule->kind, "rows", 1, &flat, 1, &MPL_INT(axis, 1), &result));
-        n->n_attr = 0;
-        MPL_PASS(onnx_set_ints(n, MPL_ATTR_shape, shape.rank, shape.dim));
-        MPL_PASS(onnx_finish(n, MPL_OP_reshape, 1, &result));
+        MPL_PASS(onnx_step(node, MPL_OP_flatten, "flat", 1, &in, 1, &MPL_INT(axis, axis), &flat));
+        MPL_PASS(
+            onnx_step(node, node->rule->kind, "rows", 1, &flat, 1, &MPL_INT(axis, 1), &result));
+        node->n_attr = 0;
+        MPL_PASS(onnx_set_ints(node, MPL_ATTR_shape, shape.rank, shape.dim));
+        MPL_PASS(onnx_finish(node, MPL_OP_reshape, 1, &result));
     }
     return MPL_OK;
 }
 
 /* Missing or empty axes mean all of them, or none under noop_with_empty_axes. */
-static mpl_status onnx_lower_reduce(onnx_node *n)
+static mpl_status onnx_lower_reduce(onnx_node *node)
 {
-    const mpl_attr *axes = onnx_get(n, MPL_ATTR_axes);
-    mpl_op_kind kind = n->rule->kind;
+    const mpl_attr *axes = onnx_get(node, MPL_ATTR_axes);
+    mpl_op_kind kind = node->rule->kind;
 
     if (axes == NULL || axes->n == 0) {
-        onnx_drop(n, MPL_ATTR_axes);
-        if (onnx_attr_int(n, "noop_with_empty_axes", 0) != 0) {
+        onnx_drop(node, MPL_ATTR_axes);
+        if (onnx_attr_int(node, "noop_with_empty_axes", 0) != 0) {
             if (kind != MPL_OP_reduce_sum && kind != MPL_OP_reduce_mean &&
                 kind != MPL_OP_reduce_max && kind != MPL_OP_reduce_min &&
                 kind != MPL_OP_reduce_prod)
-                return ONNX_REFUSE(n, "noop_with_empty_axes is not supported");
+                return ONNX_REFUSE(node, "noop_with_empty_axes is not supported");
             kind = MPL_OP_identity;
-            n->n_attr = 0;
+            node->n_attr = 0;
         }
     }
-    return onnx_finish(n, kind, n->n_in, n->in);
+    return onnx_finish(node, kind, node->n_in, node->in);
 }
 
 /* ---- the table ---- */
@@ -418,12 +423,12 @@ static bool holds(const Onnx__AttributeProto *a, mpl_attr_kind kind)
                : present[kind];
 }
 
-static mpl_status copy_floats(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr *out)
+static mpl_status copy_floats(onnx_node *node, const Onnx__AttributeProto *a, mpl_attr *out)
 {
     double *floats;
     size_t count = mpl_attr_kind_of(out->key) == MPL_ATTR_FLOAT ? 1 : a->n_floats;
 
-    MPL_PASS(onnx_new(n->r, floats, count));
+    MPL_PASS(onnx_new(node->r, floats, count));
     if (mpl_attr_kind_of(out->key) == MPL_ATTR_FLOAT)
         floats[0] = (double)a->f;
     else
@@ -434,11 +439,11 @@ static mpl_status copy_floats(onnx_node *n, const Onnx__AttributeProto *a, mpl_a
     return MPL_OK;
 }
 
-static mpl_status copy_text(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr *out)
+static mpl_status copy_text(onnx_node *node, const Onnx__AttributeProto *a, mpl_attr *out)
 {
     char *text;
 
-    MPL_PASS(onnx_new(n->r, text, a->s.len + 1));
+    MPL_PASS(onnx_new(node->r, text, a->s.len + 1));
     if (a->s.len > 0)
         memcpy(text, a->s.data, a->s.len);
     out->text = text;
@@ -446,33 +451,33 @@ static mpl_status copy_text(onnx_node *n, const Onnx__AttributeProto *a, mpl_att
     return MPL_OK;
 }
 
-static mpl_status copy_attr(onnx_node *n, const Onnx__AttributeProto *a, mpl_attr_key key)
+static mpl_status copy_attr(onnx_node *node, const Onnx__AttributeProto *a, mpl_attr_key key)
 {
     mpl_attr_kind kind = mpl_attr_kind_of(key);
     mpl_attr attr = {.key = key, .n = 1};
 
     if (!holds(a, kind))
-        return ONNX_REFUSE(n, "attribute '%s' is not %s", a->name, type_word(kind));
+        return ONNX_REFUSE(node, "attribute '%s' is not %s", a->name, type_word(kind));
     if (a->n_ints > UINT32_MAX / 2 || a->n_floats > UINT32_MAX / 2 || a->s.len > UINT32_MAX / 2)
-        return ONNX_REFUSE(n, "attribute '%s' is too long", a->name);
+        return ONNX_REFUSE(node, "attribute '%s' is too long", a->name);
     if (kind == MPL_ATTR_INT)
         attr.ints = &a->i;
     else if (kind == MPL_ATTR_INTS)
         attr.n = (uint32_t)a->n_ints, attr.ints = a->ints;
     else if (kind == MPL_ATTR_TEXT)
-        MPL_PASS(copy_text(n, a, &attr));
+        MPL_PASS(copy_text(node, a, &attr));
     else
-        MPL_PASS(copy_floats(n, a, &attr));
-    onnx_set(n, attr);
+        MPL_PASS(copy_floats(node, a, &attr));
+    onnx_set(node, attr);
     return MPL_OK;
 }
 
 /* Translates the node's attributes. Refuses unknown ones: they could change the meaning. */
-static mpl_status translate_attrs(onnx_node *n)
+static mpl_status translate_attrs(onnx_node *node)
 {
-    for (size_t i = 0; i < n->proto->n_attribute; i++) {
-        const Onnx__AttributeProto *a = n->proto->attribute[i];
-        const char *name = onnx_text(a->name), *at = n->rule->attrs;
+    for (size_t i = 0; i < node->proto->n_attribute; i++) {
+        const Onnx__AttributeProto *a = node->proto->attribute[i];
+        const char *name = onnx_text(a->name), *at = node->rule->attrs;
         bool found = false;
         onnx_item it;
 
@@ -480,9 +485,9 @@ static mpl_status translate_attrs(onnx_node *n)
             found = it.mark != '@' && it.n_name == strlen(name) &&
                     memcmp(it.name, name, it.n_name) == 0;
         if (!found)
-            return ONNX_REFUSE(n, "attribute '%.100s' is not known", name);
+            return ONNX_REFUSE(node, "attribute '%.100s' is not known", name);
         if (it.mark == 0)
-            MPL_PASS(copy_attr(n, a, it.key));
+            MPL_PASS(copy_attr(node, a, it.key));
     }
     return MPL_OK;
 }
@@ -519,7 +524,7 @@ static void put_param(FILE *to, const Onnx__AttributeProto *a)
 }
 
 /* Makes the operator's name and the node's attributes those of the operation. */
-static mpl_status translate_user(onnx_node *n, const memplan_operator *user)
+static mpl_status translate_user(onnx_node *node, const memplan_operator *user)
 {
     mpl_status st = MPL_OK;
     char *text = NULL, *copy;
@@ -527,24 +532,24 @@ static mpl_status translate_user(onnx_node *n, const memplan_operator *user)
     FILE *to = open_memstream(&text, &size);
 
     if (to == NULL)
-        return MPL_ERROR(n->r->ctx, MPL_EMEM, "out of memory");
-    for (size_t i = 0; i < n->proto->n_attribute; i++) {
-        const Onnx__AttributeProto *a = n->proto->attribute[i];
+        return MPL_ERROR(node->r->ctx, MPL_EMEM, "out of memory");
+    for (size_t i = 0; i < node->proto->n_attribute; i++) {
+        const Onnx__AttributeProto *a = node->proto->attribute[i];
 
         if (a->name == NULL || a->name[strcspn(a->name, "= \"[]")] != '\0' ||
             (!holds(a, MPL_ATTR_INT) && !holds(a, MPL_ATTR_FLOAT) && !holds(a, MPL_ATTR_TEXT) &&
              !holds(a, MPL_ATTR_INTS) && !holds(a, MPL_ATTR_FLOATS)))
-            ONNX_FAIL(n, "attribute '%.60s' is no number, list of numbers or text",
+            ONNX_FAIL(node, "attribute '%.60s' is no number, list of numbers or text",
                       onnx_text(a->name));
         put_param(to, a);
     }
     if (fflush(to) != 0 || ferror(to) || size > UINT32_MAX / 2)
-        MPL_FAIL(n->r->ctx, MPL_EMEM, "out of memory");
-    MPL_TRY(onnx_new(n->r, copy, size + 1));
+        MPL_FAIL(node->r->ctx, MPL_EMEM, "out of memory");
+    MPL_TRY(onnx_new(node->r, copy, size + 1));
     memcpy(copy, text, size);
-    onnx_set(n, MPL_TEXT(opcode, user->name));
+    onnx_set(node, MPL_TEXT(opcode, user->name));
     if (size > 0)
-        onnx_set(n, MPL_TEXT(params, copy));
+        onnx_set(node, MPL_TEXT(params, copy));
 out:
     fclose(to);
     free(text);
@@ -552,7 +557,7 @@ out:
 }
 
 /* Turns one input into attribute `key`. */
-static mpl_status take_input(onnx_node *n, mpl_value v, mpl_attr_key key)
+static mpl_status take_input(onnx_node *node, mpl_value v, mpl_attr_key key)
 {
     mpl_attr_kind kind = mpl_attr_kind_of(key);
     mpl_attr attr = {.key = key};
@@ -560,79 +565,80 @@ static mpl_status take_input(onnx_node *n, mpl_value v, mpl_attr_key key)
     double *floats;
 
     if (kind == MPL_ATTR_FLOATS) {
-        MPL_PASS(onnx_floats(n, v, mpl_attr_name(key), &attr.n, &floats));
+        MPL_PASS(onnx_floats(node, v, mpl_attr_name(key), &attr.n, &floats));
         attr.floats = floats;
     } else {
-        MPL_PASS(onnx_ints(n, v, mpl_attr_name(key), &attr.n, &ints));
+        MPL_PASS(onnx_ints(node, v, mpl_attr_name(key), &attr.n, &ints));
         attr.ints = ints;
     }
     if (kind == MPL_ATTR_INT && attr.n != 1)
-        return ONNX_REFUSE(n, "its %s has %u elements; one is needed", mpl_attr_name(key), attr.n);
-    onnx_set(n, attr);
+        return ONNX_REFUSE(node, "its %s has %u elements; one is needed", mpl_attr_name(key),
+                           attr.n);
+    onnx_set(node, attr);
     return MPL_OK;
 }
 
 /* Turns inputs that decide shapes into attributes; the others move up. */
-static mpl_status translate_inputs(onnx_node *n)
+static mpl_status translate_inputs(onnx_node *node)
 {
-    const char *at = n->rule->attrs;
+    const char *at = node->rule->attrs;
     bool *gone;
     uint32_t kept = 0;
     onnx_item it;
 
-    MPL_PASS(onnx_new(n->r, gone, n->n_in));
+    MPL_PASS(onnx_new(node->r, gone, node->n_in));
     while ((at = onnx_next_item(at, &it)) != NULL) {
-        if (it.mark != '@' || it.input >= n->n_in)
+        if (it.mark != '@' || it.input >= node->n_in)
             continue;
         gone[it.input] = true;
-        if (!it.drop && n->in[it.input] != MPL_NONE)
-            MPL_PASS(take_input(n, n->in[it.input], it.key));
+        if (!it.drop && node->in[it.input] != MPL_NONE)
+            MPL_PASS(take_input(node, node->in[it.input], it.key));
     }
-    for (uint32_t i = 0; i < n->n_in; i++)
+    for (uint32_t i = 0; i < node->n_in; i++)
         if (!gone[i])
-            n->in[kept++] = n->in[i];
-    while (kept > 0 && n->in[kept - 1] == MPL_NONE)
+            node->in[kept++] = node->in[i];
+    while (kept > 0 && node->in[kept - 1] == MPL_NONE)
         kept--;
-    n->n_in = kept;
+    node->n_in = kept;
     return MPL_OK;
 }
 
 /* ---- one node ---- */
 
-static mpl_status look_up_inputs(onnx_node *n)
+static mpl_status look_up_inputs(onnx_node *node)
 {
-    MPL_PASS(onnx_new(n->r, n->in, n->proto->n_input));
-    n->n_in = (uint32_t)n->proto->n_input;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        MPL_PASS(onnx_lookup(n, n->proto->input[i], &n->in[i]));
+    MPL_PASS(onnx_new(node->r, node->in, node->proto->n_input));
+    node->n_in = (uint32_t)node->proto->n_input;
+    for (uint32_t i = 0; i < node->n_in; i++)
+        MPL_PASS(onnx_lookup(node, node->proto->input[i], &node->in[i]));
     return MPL_OK;
 }
 
 /* Names the outputs; drops optional ones that are unused. */
-static mpl_status name_outputs(onnx_node *n)
+static mpl_status name_outputs(onnx_node *node)
 {
-    const mpl_op_info *info = &mpl_op_table[n->rule->kind];
+    const mpl_op_info *info = &mpl_op_table[node->rule->kind];
     bool control = (info->traits & MPL_CONTROL) != 0;
 
-    n->n_out = (uint32_t)n->proto->n_output;
-    MPL_PASS(onnx_new(n->r, n->out_name, (size_t)n->n_out + 1));
-    MPL_PASS(onnx_new(n->r, n->out, (size_t)n->n_out + 1));
-    for (uint32_t i = 0; i < n->n_out; i++) {
-        const char *text = onnx_text(n->proto->output[i]);
+    node->n_out = (uint32_t)node->proto->n_output;
+    MPL_PASS(onnx_new(node->r, node->out_name, (size_t)node->n_out + 1));
+    MPL_PASS(onnx_new(node->r, node->out, (size_t)node->n_out + 1));
+    for (uint32_t i = 0; i < node->n_out; i++) {
+        const char *text = onnx_text(node->proto->output[i]);
         bool optional = control || (i >= info->min_out && info->max_out != 255);
 
-        n->out[i] = MPL_NONE;
-        if (optional && (text[0] == '\0' || !onnx_is_used(n->r, text)))
+        node->out[i] = MPL_NONE;
+        if (optional && (text[0] == '\0' || !onnx_is_used(node->r, text)))
             continue;
         if (text[0] != '\0')
-            MPL_PASS(onnx_own_name(n->r, text, &n->out_name[i]));
+            MPL_PASS(onnx_own_name(node->r, text, &node->out_name[i]));
         else
-            MPL_PASS(onnx_fresh_name(n->r, n->label, "out", &n->out_name[i]));
+            MPL_PASS(onnx_fresh_name(node->r, node->label, "out", &node->out_name[i]));
     }
-    while (!control && n->n_out > info->min_out && n->out_name[n->n_out - 1] == NULL)
-        n->n_out--;
-    if (n->n_out == 0)
-        return ONNX_REFUSE(n, "it has no output");
+    while (!control && node->n_out > info->min_out && node->out_name[node->n_out - 1] == NULL)
+        node->n_out--;
+    if (node->n_out == 0)
+        return ONNX_REFUSE(node, "it has no output");
     return MPL_OK;
 }
 
@@ -648,33 +654,34 @@ static const char *label_of(const Onnx__NodeProto *proto, const char *type)
 }
 
 /* Whether the node is marked as returning its first input, and does so. */
-static bool is_same_value(onnx_node *n)
+static bool is_same_value(onnx_node *node)
 {
-    const mpl_attr *pads = onnx_get(n, MPL_ATTR_pads);
-    bool same =
-        strcmp(n->rule->name, "Identity") == 0 || (n->rule->kind == MPL_OP_pad && pads != NULL);
+    const mpl_attr *pads = onnx_get(node, MPL_ATTR_pads);
+    bool same = strcmp(node->rule->name, "Identity") == 0 ||
+                (node->rule->kind == MPL_OP_pad && pads != NULL);
 
     for (uint32_t i = 0; same && pads != NULL && i < pads->n; i++)
         same = pads->ints[i] == 0;
-    return same && onnx_says_same(n->proto) && onnx_in(n, 0) != MPL_NONE && n->proto->n_output == 1;
+    return same && onnx_says_same(node->proto) && onnx_in(node, 0) != MPL_NONE &&
+           node->proto->n_output == 1;
 }
 
-mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
+mpl_status onnx_read_node(onnx_reader *in, const Onnx__NodeProto *proto)
 {
-    onnx_node n = {.r = r, .proto = proto};
+    onnx_node n = {.r = in, .proto = proto};
     const char *type = onnx_text(proto->op_type);
     const char *domain = onnx_text(proto->domain);
     const memplan_operator *user = mpl_user_find_onnx(domain, type);
     bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
     mpl_value *read;
-    mpl_op first_op = r->g->n_ops;
+    mpl_op first_op = in->g->n_ops;
     int first = 0;
     bool made;
 
     n.label = label_of(proto, type);
     n.rule =
-        user != NULL ? &user_rule : find_rule(own ? "" : domain, type, own ? r->opset : 1, &first);
-    if (own && r->opset == 0)
+        user != NULL ? &user_rule : find_rule(own ? "" : domain, type, own ? in->opset : 1, &first);
+    if (own && in->opset == 0)
         return ONNX_REFUSE(&n, "the model names no opset of ONNX; %d to %d are supported",
                            ONNX_MIN_OPSET, ONNX_MAX_OPSET);
     if (n.rule == NULL && first != 0)
@@ -685,7 +692,7 @@ mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto)
         return ONNX_REFUSE(&n, "it has %zu inputs and %zu outputs; at most 65536 are supported",
                            proto->n_input, proto->n_output);
     MPL_PASS(look_up_inputs(&n));
-    MPL_PASS(onnx_new(r, read, n.n_in));
+    MPL_PASS(onnx_new(in, read, n.n_in));
     memcpy(read, n.in, n.n_in * sizeof *read);
     MPL_PASS(user != NULL ? translate_user(&n, user) : translate_attrs(&n));
     MPL_PASS(translate_inputs(&n));

@@ -124,17 +124,17 @@ struct onnx_node {
 /* ---- onnx.c ---- */
 
 /* Scratch memory until the end of the node. */
-void *onnx_scratch(onnx_reader *r, size_t n, size_t size);
+void *onnx_scratch(onnx_reader *in, size_t n, size_t size);
 #define onnx_new(r, p, n) (((p) = onnx_scratch(r, n, sizeof *(p))) != NULL ? MPL_OK : MPL_EMEM)
 
 /* Reads a graph that a node owns as if its nodes stood here. in[n_in]: its inputs; out[n_out]
  * receives its outputs where wanted[i] (NULL: all). Inner names hide outer ones. */
-mpl_status onnx_read_body(onnx_node *n, const Onnx__GraphProto *body, uint32_t n_in,
+mpl_status onnx_read_body(onnx_node *node, const Onnx__GraphProto *body, uint32_t n_in,
                           const mpl_value *in, uint32_t n_out, const bool *wanted, mpl_value *out);
 
 /* Prefixes the message in ctx with the path; or with path, node, operator and opset. Returns st. */
-mpl_status onnx_blame_file(const onnx_reader *r, mpl_status st);
-mpl_status onnx_blame(const onnx_node *n, mpl_status st);
+mpl_status onnx_blame_file(const onnx_reader *in, mpl_status st);
+mpl_status onnx_blame(const onnx_node *node, mpl_status st);
 #define ONNX_REFUSE(n, ...) onnx_blame(n, MPL_REFUSE((n)->r->ctx, __VA_ARGS__))
 #define ONNX_FAIL(n, ...)                                                                          \
     do {                                                                                           \
@@ -156,47 +156,47 @@ static inline bool onnx_says_same(const Onnx__NodeProto *proto)
 /* ---- onnx_names.c ---- */
 
 /* The entry of a name, or a free one (text NULL) if the table lacks it. */
-onnx_name *onnx_entry(const onnx_scope *s, const char *text);
-onnx_name *onnx_enter_name(onnx_scope *s, const char *text);
+onnx_name *onnx_entry(const onnx_scope *scope, const char *text);
+onnx_name *onnx_enter_name(onnx_scope *scope, const char *text);
 /* Enters initialisers and names that nodes read or outputs name: other results are left out. */
-mpl_status onnx_enter_names(onnx_reader *r, const Onnx__GraphProto *p, onnx_scope *s);
+mpl_status onnx_enter_names(onnx_reader *in, const Onnx__GraphProto *p, onnx_scope *scope);
 
 /* Makes an initialiser a constant. */
-mpl_status onnx_make_initialiser(onnx_reader *r, onnx_name *e);
+mpl_status onnx_make_initialiser(onnx_reader *in, onnx_name *e);
 
 /* Value `name`; an initialiser becomes a constant at its first use. MPL_EINPUT naming the node: the
  * value does not exist, or memplan lacks its type. */
-mpl_status onnx_lookup(onnx_node *n, const char *name, mpl_value *out);
+mpl_status onnx_lookup(onnx_node *node, const char *name, mpl_value *out);
 
 /* Binds `name` to v. MPL_EINPUT naming the node: the name is bound already. */
-mpl_status onnx_define(onnx_node *n, const char *name, mpl_value v);
+mpl_status onnx_define(onnx_node *node, const char *name, mpl_value v);
 
 /* Whether a node reads it, or it is an output of the graph. */
-bool onnx_is_used(const onnx_reader *r, const char *name);
+bool onnx_is_used(const onnx_reader *in, const char *name);
 
 /* A free value name that starts with `base`, no own name of a graph being read. Scratch memory. */
-mpl_status onnx_fresh_name(onnx_reader *r, const char *base, const char *suffix, const char **out);
+mpl_status onnx_fresh_name(onnx_reader *in, const char *base, const char *suffix, const char **out);
 /* The name for an own value of the innermost graph. */
-mpl_status onnx_own_name(onnx_reader *r, const char *text, const char **out);
+mpl_status onnx_own_name(onnx_reader *in, const char *text, const char **out);
 /* Replaces a name that was free before a body was read, but is taken now. */
-mpl_status onnx_settle_name(onnx_reader *r, const char **name);
+mpl_status onnx_settle_name(onnx_reader *in, const char **name);
 
 /* ---- onnx_inputs.c ---- */
 
 /* Makes input `index` of the file (initialisers not counted) a value; bind: a constant. */
-mpl_status onnx_read_input(onnx_reader *r, const Onnx__ValueInfoProto *proto, uint32_t index,
+mpl_status onnx_read_input(onnx_reader *in, const Onnx__ValueInfoProto *proto, uint32_t index,
                            bool bind);
 /* A dim that no input has is taken for a typing error: the plan would be for other sizes. */
-mpl_status onnx_check_dims_given(onnx_reader *r);
+mpl_status onnx_check_dims_given(onnx_reader *in);
 
-bool onnx_is_constant(const onnx_node *n, mpl_value v);
+bool onnx_is_constant(const onnx_node *node, mpl_value v);
 
 /* Succeeds if v is a constant. Else binds the inputs that v depends on, unrolls the loops that it
  * depends on, and asks for another attempt, or reports the missing --input. */
-mpl_status onnx_need_constant(onnx_node *n, mpl_value v, const char *what);
+mpl_status onnx_need_constant(onnx_node *node, mpl_value v, const char *what);
 
 /* Whether the user gave all inputs that v depends on, as onnx_need_constant needs. MPL_EMEM. */
-mpl_status onnx_can_be_constant(onnx_node *n, mpl_value v, bool *can);
+mpl_status onnx_can_be_constant(onnx_node *node, mpl_value v, bool *can);
 
 /* ---- onnx_ops.c ---- */
 
@@ -207,88 +207,89 @@ const char *onnx_next_item(const char *at, onnx_item *out);
 const onnx_rule *onnx_rule_for(mpl_op_kind kind, int64_t opset);
 
 /* Reads one node. MPL_EINPUT names node, operator and opset. */
-mpl_status onnx_read_node(onnx_reader *r, const Onnx__NodeProto *proto);
+mpl_status onnx_read_node(onnx_reader *in, const Onnx__NodeProto *proto);
 
-mpl_value onnx_in(const onnx_node *n, uint32_t i); /* MPL_NONE: left out */
-const Onnx__AttributeProto *onnx_attr(const onnx_node *n, const char *name); /* NULL: absent */
-int64_t onnx_attr_int(const onnx_node *n, const char *name, int64_t otherwise);
+mpl_value onnx_in(const onnx_node *node, uint32_t i); /* MPL_NONE: left out */
+const Onnx__AttributeProto *onnx_attr(const onnx_node *node, const char *name); /* NULL: absent */
+int64_t onnx_attr_int(const onnx_node *node, const char *name, int64_t otherwise);
 /* text attribute of that value */
-bool onnx_attr_is(const onnx_node *n, const char *name, const char *text);
+bool onnx_attr_is(const onnx_node *node, const char *name, const char *text);
 
 /* The translated attribute of that key, or NULL. Setting replaces or appends, `drop` removes. */
-mpl_attr *onnx_get(onnx_node *n, mpl_attr_key key);
-void onnx_set(onnx_node *n, mpl_attr attr);
-void onnx_drop(onnx_node *n, mpl_attr_key key);
-mpl_status onnx_set_ints(onnx_node *n, mpl_attr_key key, uint32_t count, const int64_t *ints);
+mpl_attr *onnx_get(onnx_node *node, mpl_attr_key key);
+void onnx_set(onnx_node *node, mpl_attr attr);
+void onnx_drop(onnx_node *node, mpl_attr_key key);
+mpl_status onnx_set_ints(onnx_node *node, mpl_attr_key key, uint32_t count, const int64_t *ints);
 
 /* The last operation of a node: makes its outputs, with its attributes. */
-mpl_status onnx_finish(onnx_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_value *in);
+mpl_status onnx_finish(onnx_node *node, mpl_op_kind kind, uint32_t n_in, const mpl_value *in);
 /* An earlier operation: one output, named after the node's first output, else after the node. */
-mpl_status onnx_step(onnx_node *n, mpl_op_kind kind, const char *suffix, uint32_t n_in,
+mpl_status onnx_step(onnx_node *node, mpl_op_kind kind, const char *suffix, uint32_t n_in,
                      const mpl_value *in, uint32_t n_attr, const mpl_attr *attr, mpl_value *out);
 /* The same; the value is called `name`. NULL: as onnx_step calls it. */
-mpl_status onnx_step_named(onnx_node *n, mpl_op_kind kind, const char *suffix, const char *name,
+mpl_status onnx_step_named(onnx_node *node, mpl_op_kind kind, const char *suffix, const char *name,
                            uint32_t n_in, const mpl_value *in, uint32_t n_attr,
                            const mpl_attr *attr, mpl_value *out);
 
 /* ---- onnx_shape.c: rules ---- */
 
 /* Normalises an axis of that rank to a nonnegative one. */
-mpl_status onnx_axis(onnx_node *n, int64_t axis, uint32_t rank, uint32_t *out);
+mpl_status onnx_axis(onnx_node *node, int64_t axis, uint32_t rank, uint32_t *out);
 onnx_lowering onnx_lower_conv, onnx_lower_conv_transpose, onnx_lower_pool, onnx_lower_reshape,
     onnx_lower_split, onnx_lower_pad, onnx_lower_resize, onnx_lower_upsample,
     onnx_lower_group_norm_18;
-mpl_status onnx_window_count(onnx_node *n, uint32_t dims, const int64_t *image, int64_t *count,
+mpl_status onnx_window_count(onnx_node *node, uint32_t dims, const int64_t *image, int64_t *count,
                              int64_t *extra);
-mpl_status onnx_unpooled_dims(onnx_node *n, const mpl_shape *pooled, int64_t *dim);
+mpl_status onnx_unpooled_dims(onnx_node *node, const mpl_shape *pooled, int64_t *dim);
 
 /* ---- onnx_length.c: results whose length depends on data ---- */
 
 onnx_lowering onnx_lower_non_zero, onnx_lower_nms, onnx_lower_compress, onnx_lower_unique;
 
 /* NULL: its length is its dim. */
-const onnx_length *onnx_length_of(const onnx_reader *r, mpl_value v);
-mpl_status onnx_keep_length(onnx_node *n, mpl_value v, uint32_t axis, mpl_value length);
+const onnx_length *onnx_length_of(const onnx_reader *in, mpl_value v);
+mpl_status onnx_keep_length(onnx_node *node, mpl_value v, uint32_t axis, mpl_value length);
 /* The constant that bounds v from above (`most`) or below, element by element; v itself if it is
  * constant; MPL_NONE: none is known. */
-mpl_value onnx_bound(const onnx_node *n, mpl_value v, bool most);
+mpl_value onnx_bound(const onnx_node *node, mpl_value v, bool most);
 /* Whether no element can be negative. */
-bool onnx_not_negative(const onnx_node *n, mpl_value v);
+bool onnx_not_negative(const onnx_node *node, mpl_value v);
 /* Bounds the results of the operations from `first` on. An output of the node whose bounds meet
  * becomes that constant. */
-mpl_status onnx_follow_intervals(onnx_node *n, mpl_op first);
+mpl_status onnx_follow_intervals(onnx_node *node, mpl_op first);
 /* What stands for operand `what` when the node is planned; MPL_NONE: it must be constant. */
-mpl_value onnx_most_for(const onnx_node *n, mpl_value v, const char *what);
+mpl_value onnx_most_for(const onnx_node *node, mpl_value v, const char *what);
 /* Dims [start, end) of the node's input as its output, if one of them is data. */
-mpl_status onnx_shape_of(onnx_node *n, int64_t start, int64_t end, bool *made);
+mpl_status onnx_shape_of(onnx_node *node, int64_t start, int64_t end, bool *made);
 /* *v becomes the value to be an output of the graph. */
-mpl_status onnx_bound_output(onnx_reader *r, mpl_value *v);
+mpl_status onnx_bound_output(onnx_reader *in, mpl_value *v);
 /* Adds the lengths of outputs as further outputs. */
-mpl_status onnx_add_lengths(onnx_reader *r);
+mpl_status onnx_add_lengths(onnx_reader *in);
 
 /* ---- onnx_behind.c: operators behind such results ---- */
 
 /* Before a node is read: slices behind a length are kept from mixing with others. `made`: its
  * outputs are. */
-mpl_status onnx_heed_lengths(onnx_node *n, bool *made);
+mpl_status onnx_heed_lengths(onnx_node *node, bool *made);
 /* After a node: its outputs have the lengths of its inputs in[n_in], or it is refused. */
-mpl_status onnx_carry_lengths(onnx_node *n, uint32_t n_in, const mpl_value *in);
+mpl_status onnx_carry_lengths(onnx_node *node, uint32_t n_in, const mpl_value *in);
 /* Whether all outputs of a branch are constants without elements. */
 bool onnx_is_empty(const Onnx__GraphProto *branch);
 /* Output i of an If one of whose branches is empty, made from v of the other branch: its length is
  * 0 where the condition is `empty`. */
-mpl_status onnx_empty_where(onnx_node *n, mpl_value condition, bool empty, uint32_t i, mpl_value v);
+mpl_status onnx_empty_where(onnx_node *node, mpl_value condition, bool empty, uint32_t i,
+                            mpl_value v);
 
 /* ---- onnx_boxes.c: images and boxes ---- */
 
-mpl_status onnx_reshape(onnx_node *n, mpl_value v, uint32_t rank, const int64_t *dim,
+mpl_status onnx_reshape(onnx_node *node, mpl_value v, uint32_t rank, const int64_t *dim,
                         mpl_value *out);
-mpl_status onnx_transpose(onnx_node *n, mpl_value v, const int64_t *perm, mpl_value *out);
+mpl_status onnx_transpose(onnx_node *node, mpl_value v, const int64_t *perm, mpl_value *out);
 onnx_lowering onnx_lower_affine_grid, onnx_lower_deform_conv, onnx_lower_col2im,
     onnx_lower_max_unpool, onnx_lower_scatter, onnx_lower_center_crop_pad;
 /* Whether a scatter of elements, in[3], is one of slices along axis 0, whose indices in[1] then
  * become. */
-mpl_status onnx_scattered_slices(onnx_node *n, mpl_value in[3], bool *are);
+mpl_status onnx_scattered_slices(onnx_node *node, mpl_value in[3], bool *are);
 
 onnx_lowering onnx_lower_grid_sample, onnx_lower_roi_align, onnx_lower_max_roi_pool, onnx_lower_det;
 
@@ -308,7 +309,7 @@ onnx_lowering onnx_lower_likelihood, onnx_lower_cross_entropy;
 
 /* ---- onnx_einsum.c ---- */
 
-mpl_status onnx_lower_einsum(onnx_node *n);
+mpl_status onnx_lower_einsum(onnx_node *node);
 
 /* ---- onnx_attention.c ---- */
 
@@ -317,12 +318,12 @@ onnx_lowering onnx_lower_attention, onnx_lower_attention_ms, onnx_lower_multi_he
 
 /* ---- onnx_linear.c ---- */
 
-mpl_status onnx_lower_linear_attention(onnx_node *n);
+mpl_status onnx_lower_linear_attention(onnx_node *node);
 
 /* ---- onnx_fused.c: operators of ONNX Runtime that are several of ONNX's ---- */
 
 /* A constant of these dims that counts from 0, i64. */
-mpl_status onnx_count_up(onnx_node *n, uint32_t rank, const int64_t *dim, mpl_value *out);
+mpl_status onnx_count_up(onnx_node *node, uint32_t rank, const int64_t *dim, mpl_value *out);
 
 onnx_lowering onnx_lower_rotary_ms, onnx_lower_gelu_ms, onnx_lower_bias_split_gelu,
     onnx_lower_fused_matmul, onnx_lower_fused_gemm, onnx_lower_fused_conv, onnx_lower_skip_norm,
@@ -338,7 +339,7 @@ onnx_lowering onnx_lower_quantize, onnx_lower_dequantize, onnx_lower_qlinear_con
     onnx_lower_dynamic_lstm;
 
 /* Quantises x as it comes: integers, their scale and zero. */
-mpl_status onnx_quantize_all(onnx_node *n, mpl_value x, mpl_value out[3]);
+mpl_status onnx_quantize_all(onnx_node *node, mpl_value x, mpl_value out[3]);
 
 /* ---- onnx_loop.c ---- */
 
@@ -368,17 +369,17 @@ typedef struct onnx_loop {
 } onnx_loop;
 
 /* out[n_carried + n_rows]: the values after the last round, then the stacked rows. */
-mpl_status onnx_add_loop(const onnx_loop *l, mpl_value *out);
+mpl_status onnx_add_loop(const onnx_loop *loop, mpl_value *out);
 
 /* Whether to unroll the loops of this node. */
-bool onnx_is_unrolled(const onnx_node *n);
+bool onnx_is_unrolled(const onnx_node *node);
 /* Asks for another attempt that unrolls them. */
-mpl_status onnx_unroll(onnx_reader *r, const Onnx__NodeProto *proto);
+mpl_status onnx_unroll(onnx_reader *in, const Onnx__NodeProto *proto);
 
 /* A free block name that starts with `base`. Scratch memory. */
-mpl_status onnx_block_name(onnx_reader *r, const char *base, const char *suffix, const char **out);
+mpl_status onnx_block_name(onnx_reader *in, const char *base, const char *suffix, const char **out);
 /* The block name that our writer gave a graph. NULL: another program wrote the model. */
-const char *onnx_written_name(const onnx_reader *r, const Onnx__GraphProto *graph);
+const char *onnx_written_name(const onnx_reader *in, const Onnx__GraphProto *graph);
 
 /* ---- onnx_control.c ---- */
 
@@ -389,7 +390,7 @@ onnx_lowering onnx_lower_if, onnx_lower_loop, onnx_lower_scan, onnx_lower_scan_8
 onnx_lowering onnx_lower_rnn, onnx_lower_gru, onnx_lower_lstm;
 /* quantised: NULL, or W [directions, terms, gates], its scale and zero, then R's: operands of the
  * products are quantised as they come. */
-mpl_status onnx_lower_lstm_of(onnx_node *n, const mpl_value quantised[6]);
+mpl_status onnx_lower_lstm_of(onnx_node *node, const mpl_value quantised[6]);
 
 /* ---- onnx_const.c ---- */
 
@@ -407,15 +408,17 @@ mpl_status onnx_tensor(mpl_ctx *ctx, const char *path, const Onnx__TensorProto *
 void onnx_tidy_bools(mpl_type type, void *data, uint64_t count);
 
 /* At most 65536 elements of constant v, in scratch memory. `what`: its name in messages. */
-mpl_status onnx_ints(onnx_node *n, mpl_value v, const char *what, uint32_t *count, int64_t **ints);
-mpl_status onnx_floats(onnx_node *n, mpl_value v, const char *what, uint32_t *count,
+mpl_status onnx_ints(onnx_node *node, mpl_value v, const char *what, uint32_t *count,
+                     int64_t **ints);
+mpl_status onnx_floats(onnx_node *node, mpl_value v, const char *what, uint32_t *count,
                        double **floats);
 
 /* A scalar constant of that type. */
-mpl_status onnx_scalar(onnx_node *n, mpl_type type, double x, const char *suffix, mpl_value *out);
+mpl_status onnx_scalar(onnx_node *node, mpl_type type, double x, const char *suffix,
+                       mpl_value *out);
 
 /* A constant of those numbers. */
-mpl_status onnx_constant(onnx_node *n, mpl_type type, const mpl_shape *shape, const double *data,
+mpl_status onnx_constant(onnx_node *node, mpl_type type, const mpl_shape *shape, const double *data,
                          const char *suffix, mpl_value *out);
 
 onnx_lowering onnx_lower_shape, onnx_lower_size, onnx_lower_constant, onnx_lower_constant_of_shape,

@@ -59,24 +59,27 @@ static line line_at(char *begin, const char *end)
     return l;
 }
 
-static bool is_text(const word *w, const char *text)
+static bool is_text(const word *self, const char *text)
 {
-    return w->n == strlen(text) && memcmp(w->at, text, w->n) == 0;
+    return self->n == strlen(text) && memcmp(self->at, text, self->n) == 0;
 }
 
-static bool is_entry(const line *l)
+static bool is_entry(const line *self)
 {
-    return is_text(&l->word[0], "entry") && l->word[1].n > 0 && l->word[2].n == 0 && !l->more;
+    return is_text(&self->word[0], "entry") && self->word[1].n > 0 && self->word[2].n == 0 &&
+           !self->more;
 }
 
-static bool is_state(const line *l)
+static bool is_state(const line *self)
 {
-    return is_text(&l->word[0], "state") && l->word[1].n > 0 && l->word[2].n > 0 && l->more;
+    return is_text(&self->word[0], "state") && self->word[1].n > 0 && self->word[2].n > 0 &&
+           self->more;
 }
 
-static bool is_update(const line *l)
+static bool is_update(const line *self)
 {
-    return is_text(&l->word[0], "update") && l->word[1].n > 0 && l->word[2].n > 0 && !l->more;
+    return is_text(&self->word[0], "update") && self->word[1].n > 0 && self->word[2].n > 0 &&
+           !self->more;
 }
 
 bool mpl_text_has_entries(const char *data, size_t size)
@@ -226,15 +229,15 @@ out:
     return st;
 }
 
-void mpl_text_entries_fini(mpl_ctx *ctx, mpl_text_entries *e)
+void mpl_text_entries_fini(mpl_ctx *ctx, mpl_text_entries *entries)
 {
-    for (uint32_t i = 0; i < e->n_entries; i++) {
-        for (uint32_t s = 0; e->update[i] != NULL && s < e->n_states; s++)
-            mpl_free(ctx, e->update[i][s]);
-        mpl_free_each(ctx, e->entry[i], e->update[i]);
+    for (uint32_t i = 0; i < entries->n_entries; i++) {
+        for (uint32_t s = 0; entries->update[i] != NULL && s < entries->n_states; s++)
+            mpl_free(ctx, entries->update[i][s]);
+        mpl_free_each(ctx, entries->entry[i], entries->update[i]);
     }
-    for (uint32_t s = 0; s < e->n_states; s++)
-        mpl_free(ctx, e->state[s]);
-    mpl_free_each(ctx, e->entry, e->state, e->update);
-    *e = (mpl_text_entries){0};
+    for (uint32_t s = 0; s < entries->n_states; s++)
+        mpl_free(ctx, entries->state[s]);
+    mpl_free_each(ctx, entries->entry, entries->state, entries->update);
+    *entries = (mpl_text_entries){0};
 }

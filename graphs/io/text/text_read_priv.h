@@ -69,29 +69,29 @@ mpl_status __attribute__((format(printf, 2, 3)))
 mpl_text_refuse(const reader *r, const char *format, ...);
 
 /* Moves to the next token of this line; stops at END. */
-mpl_status mpl_text_advance(reader *r);
+mpl_status mpl_text_advance(reader *in);
 
 /* Moves to the first token of the next line that is not empty; false: end of text. */
-mpl_status mpl_text_next_line(reader *r, bool *more);
+mpl_status mpl_text_next_line(reader *in, bool *more);
 
 /* Whether the next token is that mark, or that word. */
-bool mpl_text_is_mark(const reader *r, char mark);
-bool mpl_text_is_word(const reader *r, const char *word);
+bool mpl_text_is_mark(const reader *in, char mark);
+bool mpl_text_is_word(const reader *in, const char *word);
 
 /* A token for a message: at most 40 characters, unprintable ones as '?'. */
-const char *mpl_text_show(const token *t, char text[48]);
+const char *mpl_text_show(const token *self, char text[48]);
 
-mpl_status mpl_text_expect_mark(reader *r, char mark, const char *where);
-mpl_status mpl_text_expect_end(reader *r);
+mpl_status mpl_text_expect_mark(reader *in, char mark, const char *where);
+mpl_status mpl_text_expect_end(reader *in);
 
 /* Copies a word or string, unescaped, into text with a zero; *begin: its offset, *n: its length. */
-mpl_status mpl_text_keep(reader *r, const token *t, size_t *begin, size_t *n);
+mpl_status mpl_text_keep(reader *in, const token *t, size_t *begin, size_t *n);
 
 /* A name: a word, or a string without zero bytes. `what`: its kind, for messages. */
-mpl_status mpl_text_take_name(reader *r, const char *what, size_t *begin);
+mpl_status mpl_text_take_name(reader *in, const char *what, size_t *begin);
 
-mpl_status mpl_text_take_int(reader *r, const char *what, int64_t *out);
-mpl_status mpl_text_take_type(reader *r, mpl_type *type, mpl_shape *shape);
+mpl_status mpl_text_take_int(reader *in, const char *what, int64_t *out);
+mpl_status mpl_text_take_type(reader *in, mpl_type *type, mpl_shape *shape);
 
 /* The constant after '=', into raw. */
-mpl_status mpl_text_take_constant(reader *r, mpl_type type, const mpl_shape *shape, bool *splat);
+mpl_status mpl_text_take_constant(reader *in, mpl_type type, const mpl_shape *shape, bool *splat);

@@ -99,82 +99,83 @@ flat_table flat_root(flat_file *file)
 }
 
 /* The position of a field of n bytes; 0: it is absent. */
-static size_t field_at(const flat_table *t, unsigned field, unsigned n)
+static size_t field_at(const flat_table *table, unsigned field, unsigned n)
 {
     uint64_t offset;
 
-    if (t->at == 0 || field >= t->n_fields || t->file->fault != NULL)
+    if (table->at == 0 || field >= table->n_fields || table->file->fault != NULL)
         return 0;
-    offset = number(t->file, t->vtable + 4 + 2 * (size_t)field, 2);
-    if (offset != 0 && (offset < 4 || offset + n > t->size)) {
-        fail(t->file, "a field lies outside of its table");
+    offset = number(table->file, table->vtable + 4 + 2 * (size_t)field, 2);
+    if (offset != 0 && (offset < 4 || offset + n > table->size)) {
+        fail(table->file, "a field lies outside of its table");
         return 0;
     }
-    return offset == 0 ? 0 : t->at + (size_t)offset;
+    return offset == 0 ? 0 : table->at + (size_t)offset;
 }
 
-int64_t flat_int(const flat_table *t, unsigned field, unsigned bytes, bool is_signed,
+int64_t flat_int(const flat_table *table, unsigned field, unsigned bytes, bool is_signed,
                  int64_t otherwise)
 {
-    size_t at = field_at(t, field, bytes);
-    uint64_t x = at > 0 ? number(t->file, at, bytes) : 0;
+    size_t at = field_at(table, field, bytes);
+    uint64_t x = at > 0 ? number(table->file, at, bytes) : 0;
 
     return at == 0 ? otherwise : is_signed ? sign_extend(x, bytes) : (int64_t)x;
 }
 
-double flat_float(const flat_table *t, unsigned field, double otherwise)
+double flat_float(const flat_table *table, unsigned field, double otherwise)
 {
-    size_t at = field_at(t, field, 4);
+    size_t at = field_at(table, field, 4);
 
-    return at == 0 ? otherwise : as_float(number(t->file, at, 4));
+    return at == 0 ? otherwise : as_float(number(table->file, at, 4));
 }
 
-flat_table flat_child(const flat_table *t, unsigned field)
+flat_table flat_child(const flat_table *table, unsigned field)
 {
-    size_t at = field_at(t, field, 4), to = at > 0 ? follow(t->file, at) : 0;
+    size_t at = field_at(table, field, 4), to = at > 0 ? follow(table->file, at) : 0;
 
-    return to > 0 ? table_at(t->file, to) : (flat_table){.file = t->file};
+    return to > 0 ? table_at(table->file, to) : (flat_table){.file = table->file};
 }
 
-flat_vector flat_list(const flat_table *t, unsigned field, unsigned item_bytes)
+flat_vector flat_list(const flat_table *table, unsigned field, unsigned item_bytes)
 {
-    size_t at = field_at(t, field, 4), to = at > 0 ? follow(t->file, at) : 0;
-    flat_vector none = {t->file, 0, 0, item_bytes}, v = none;
+    size_t at = field_at(table, field, 4), to = at > 0 ? follow(table->file, at) : 0;
+    flat_vector none = {table->file, 0, 0, item_bytes}, v = none;
 
     if (to == 0)
         return none;
-    if (!has(t->file, to, 4)) {
-        fail(t->file, "a vector lies outside of the file");
+    if (!has(table->file, to, 4)) {
+        fail(table->file, "a vector lies outside of the file");
         return none;
     }
-    v.n = (uint32_t)number(t->file, to, 4);
+    v.n = (uint32_t)number(table->file, to, 4);
     v.at = to + 4;
-    if (!has(t->file, v.at, (size_t)v.n * item_bytes)) {
-        fail(t->file, "a vector reaches beyond the file");
+    if (!has(table->file, v.at, (size_t)v.n * item_bytes)) {
+        fail(table->file, "a vector reaches beyond the file");
         return none;
     }
-    if (v.n > t->file->left) {
-        fail(t->file, "its vectors overlap so often that they hold more than a file can");
+    if (v.n > table->file->left) {
+        fail(table->file, "its vectors overlap so often that they hold more than a file can");
         return none;
     }
-    t->file->left -= v.n;
+    table->file->left -= v.n;
     return v;
 }
 
-flat_table flat_item(const flat_vector *v, uint32_t i)
+flat_table flat_item(const flat_vector *vector, uint32_t i)
 {
-    size_t to = follow(v->file, v->at + 4 * (size_t)i);
+    size_t to = follow(vector->file, vector->at + 4 * (size_t)i);
 
-    return to > 0 ? table_at(v->file, to) : (flat_table){.file = v->file};
+    return to > 0 ? table_at(vector->file, to) : (flat_table){.file = vector->file};
 }
 
-int64_t flat_item_int(const flat_vector *v, uint32_t i)
+int64_t flat_item_int(const flat_vector *vector, uint32_t i)
 {
-    return sign_extend(number(v->file, v->at + (size_t)i * v->item_bytes, v->item_bytes),
-                       v->item_bytes);
+    return sign_extend(
+        number(vector->file, vector->at + (size_t)i * vector->item_bytes, vector->item_bytes),
+        vector->item_bytes);
 }
 
-double flat_item_float(const flat_vector *v, uint32_t i)
+double flat_item_float(const flat_vector *vector, uint32_t i)
 {
-    return as_float(number(v->file, v->at + (size_t)i * v->item_bytes, 4));
+    return as_float(number(vector->file, vector->at + (size_t)i * vector->item_bytes, 4));
 }

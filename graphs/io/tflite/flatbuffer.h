@@ -37,13 +37,13 @@ bool flat_is(const void *data, size_t size, const char *identifier);
 flat_table flat_root(flat_file *file);
 
 /* Fields; what is absent is the default, a table at 0, or a vector of no items. */
-int64_t flat_int(const flat_table *t, unsigned field, unsigned bytes, bool is_signed,
+int64_t flat_int(const flat_table *table, unsigned field, unsigned bytes, bool is_signed,
                  int64_t otherwise);
-double flat_float(const flat_table *t, unsigned field, double otherwise);
-flat_table flat_child(const flat_table *t, unsigned field);
-flat_vector flat_list(const flat_table *t, unsigned field, unsigned item_bytes);
+double flat_float(const flat_table *table, unsigned field, double otherwise);
+flat_table flat_child(const flat_table *table, unsigned field);
+flat_vector flat_list(const flat_table *table, unsigned field, unsigned item_bytes);
 
 /* Item i of a vector, i < n. */
-flat_table flat_item(const flat_vector *v, uint32_t i);
-int64_t flat_item_int(const flat_vector *v, uint32_t i);
-double flat_item_float(const flat_vector *v, uint32_t i);
+flat_table flat_item(const flat_vector *vector, uint32_t i);
+int64_t flat_item_int(const flat_vector *vector, uint32_t i);
+double flat_item_float(const flat_vector *vector, uint32_t i);

@@ -21,19 +21,19 @@ static const tfl_rule *rule_of(const tfl_operator *op)
 /* ---- the graph ---- */
 
 /* The rules take it that an operator has its first operand and result. */
-static mpl_status lower(tfl_node *n)
+static mpl_status lower(tfl_node *node)
 {
-    if (n->rule == NULL)
-        return tfl_opaque(n);
-    if (tfl_in(n, 0) == NULL || n->op->n_out == 0)
-        return MPL_REFUSE(n->m->ctx, "it has no input, or no output");
-    return n->rule->lower(n);
+    if (node->rule == NULL)
+        return tfl_opaque(node);
+    if (tfl_in(node, 0) == NULL || node->op->n_out == 0)
+        return MPL_REFUSE(node->m->ctx, "it has no input, or no output");
+    return node->rule->lower(node);
 }
 
-static mpl_status add_operator(tfl_model *m, mpl_graph *g, uint32_t i)
+static mpl_status add_operator(tfl_model *model, mpl_graph *g, uint32_t i)
 {
     char kind[80], label[120];
-    tfl_node n = {.m = m, .g = g, .op = &m->op[i], .rule = rule_of(&m->op[i])};
+    tfl_node n = {.m = model, .g = g, .op = &model->op[i], .rule = rule_of(&model->op[i])};
     mpl_status st;
 
     n.kind = tfl_operator_name(n.op, kind);
@@ -42,38 +42,40 @@ static mpl_status add_operator(tfl_model *m, mpl_graph *g, uint32_t i)
     st = lower(&n);
     if (st != MPL_EINPUT)
         return st;
-    return MPL_REFUSE(m->ctx, "%.150s: operator %u (%s): %s", m->path, i, kind, m->ctx->message);
+    return MPL_REFUSE(model->ctx, "%.150s: operator %u (%s): %s", model->path, i, kind,
+                      model->ctx->message);
 }
 
 /* An operation whose outputs nothing reads and the file does not name keeps its memory. */
-static mpl_status add_outputs(tfl_model *m, mpl_graph *g)
+static mpl_status add_outputs(tfl_model *model, mpl_graph *g)
 {
-    for (uint32_t k = 0; k < m->n_outputs; k++) {
-        tfl_tensor *t = &m->tensor[m->output[k]];
+    for (uint32_t k = 0; k < model->n_outputs; k++) {
+        tfl_tensor *tensor = &model->tensor[model->output[k]];
 
-        if (t->value == MPL_NONE)
-            return MPL_REFUSE(m->ctx, "%.200s: output '%.100s' is made by no operator", m->path,
-                              t->name);
-        MPL_PASS(mpl_graph_add_output(m->ctx, g, t->value));
+        if (tensor->value == MPL_NONE)
+            return MPL_REFUSE(model->ctx, "%.200s: output '%.100s' is made by no operator",
+                              model->path, tensor->name);
+        MPL_PASS(mpl_graph_add_output(model->ctx, g, tensor->value));
     }
     return MPL_OK;
 }
 
-static mpl_status fill(tfl_model *m, mpl_graph *g)
+static mpl_status fill(tfl_model *model, mpl_graph *g)
 {
-    for (uint32_t k = 0; k < m->n_inputs; k++) {
-        tfl_tensor *t = &m->tensor[m->input[k]];
+    for (uint32_t k = 0; k < model->n_inputs; k++) {
+        tfl_tensor *tensor = &model->tensor[model->input[k]];
 
-        if (t->value != MPL_NONE || t->data != NULL)
-            return MPL_REFUSE(m->ctx, "%.200s: input '%.100s' is named twice, or a constant",
-                              m->path, t->name);
-        MPL_PASS(mpl_graph_add_value(m->ctx, g, t->name, MPL_INPUT, t->type, &t->shape, &t->value));
+        if (tensor->value != MPL_NONE || tensor->data != NULL)
+            return MPL_REFUSE(model->ctx, "%.200s: input '%.100s' is named twice, or a constant",
+                              model->path, tensor->name);
+        MPL_PASS(mpl_graph_add_value(model->ctx, g, tensor->name, MPL_INPUT, tensor->type,
+                                     &tensor->shape, &tensor->value));
     }
-    for (uint32_t i = 0; i < m->n_operators; i++)
-        MPL_PASS(add_operator(m, g, i));
-    MPL_PASS(add_outputs(m, g));
-    MPL_PASS(mpl_graph_finish(m->ctx, g));
-    return mpl_graph_check_updates(m->ctx, g);
+    for (uint32_t i = 0; i < model->n_operators; i++)
+        MPL_PASS(add_operator(model, g, i));
+    MPL_PASS(add_outputs(model, g));
+    MPL_PASS(mpl_graph_finish(model->ctx, g));
+    return mpl_graph_check_updates(model->ctx, g);
 }
 
 static const char *base_name(const char *path)

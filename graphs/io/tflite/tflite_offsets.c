@@ -19,71 +19,77 @@ static int32_t word(const uint8_t *data, uint64_t i)
     return x;
 }
 
-mpl_status tfl_offsets(tfl_model *m, int64_t **offset)
+mpl_status tfl_offsets(tfl_model *model, int64_t **offset)
 {
-    flat_vector graphs = tfl_list(&m->root, TFL_Model_subgraphs);
+    flat_vector graphs = tfl_list(&model->root, TFL_Model_subgraphs);
     const uint8_t *data;
     uint64_t bytes;
 
-    MPL_PASS(tfl_metadata(m, "OfflineMemoryAllocation", &data, &bytes));
+    MPL_PASS(tfl_metadata(model, "OfflineMemoryAllocation", &data, &bytes));
     if (bytes == 0)
         return MPL_OK;
     if (bytes < 4 * HEAD || bytes % 4 != 0 || (uint32_t)word(data, 0) > 1 ||
         (uint32_t)word(data, 1) > (graphs.n == 1 ? 1 : 0) ||
-        (uint64_t)word(data, 2) != m->n_tensors || bytes / 4 - HEAD < m->n_tensors)
-        return MPL_REFUSE(m->ctx,
+        (uint64_t)word(data, 2) != model->n_tensors || bytes / 4 - HEAD < model->n_tensors)
+        return MPL_REFUSE(model->ctx,
                           "%.200s: its OfflineMemoryAllocation should hold version 0 or 1, "
                           "subgraph 0, and an offset for each of %u tensors",
-                          m->path, m->n_tensors);
-    MPL_PASS(mpl_new(m->ctx, *offset, m->n_tensors));
-    for (uint32_t i = 0; i < m->n_tensors; i++)
+                          model->path, model->n_tensors);
+    MPL_PASS(mpl_new(model->ctx, *offset, model->n_tensors));
+    for (uint32_t i = 0; i < model->n_tensors; i++)
         if (((*offset)[i] = word(data, HEAD + i)) < -1)
-            return MPL_REFUSE(
-                m->ctx, "%.200s: the offset of tensor %u is %" PRId64 "; -1 or more is possible",
-                m->path, i, (*offset)[i]);
+            return MPL_REFUSE(model->ctx,
+                              "%.200s: the offset of tensor %u is %" PRId64
+                              "; -1 or more is possible",
+                              model->path, i, (*offset)[i]);
     return MPL_OK;
 }
 
-bool tfl_is_planned(const tfl_tensor *t)
+bool tfl_is_planned(const tfl_tensor *tensor)
 {
-    return t->data == NULL && !t->variable && t->bytes > 0 &&
-           (t->birth != MPL_NONE || t->last != MPL_NONE || t->is_input);
+    return tensor->data == NULL && !tensor->variable && tensor->bytes > 0 &&
+           (tensor->birth != MPL_NONE || tensor->last != MPL_NONE || tensor->is_input);
 }
 
-void tfl_set_life(const tfl_model *m, const tfl_tensor *t, mpl_tflite_tensor *out)
+void tfl_set_life(const tfl_model *model, const tfl_tensor *tensor, mpl_tflite_tensor *out)
 {
-    uint32_t end = out->birth = t->birth != MPL_NONE ? t->birth + 1 : t->is_input ? 0 : t->last + 1;
+    uint32_t end = out->birth = tensor->birth != MPL_NONE ? tensor->birth + 1
+                                : tensor->is_input        ? 0
+                                                          : tensor->last + 1;
 
-    if (t->is_output)
-        end = m->n_operators;
-    else if (t->last != MPL_NONE)
-        end = t->last + 1;
+    if (tensor->is_output)
+        end = model->n_operators;
+    else if (tensor->last != MPL_NONE)
+        end = tensor->last + 1;
     out->death = (end > out->birth ? end : out->birth) + 1;
 }
 
 /* Whether operator `op` works in scratch memory, and the file puts the tensor inside it: its place
  * is then the operator's own. Two of one size lie in each other; the first counts. */
-static bool is_part_of(const tfl_model *m, uint32_t op, uint32_t id)
+static bool is_part_of(const tfl_model *model, uint32_t op, uint32_t id)
 {
-    const tfl_tensor *part = &m->tensor[id];
-    const tfl_operator *o = op != MPL_NONE ? &m->op[op] : NULL;
+    const tfl_tensor *part = &model->tensor[id];
+    const tfl_operator *o = op != MPL_NONE ? &model->op[op] : NULL;
 
     for (uint32_t k = 0; o != NULL && k < o->n_in && k < TFL_SCRATCH_INPUTS; k++) {
         uint32_t other = o->in[k];
-        const tfl_tensor *t = &m->tensor[other != MPL_NONE ? other : id];
-        int64_t at = m->offset[other != MPL_NONE ? other : id];
+        const tfl_tensor *tensor = &model->tensor[other != MPL_NONE ? other : id];
+        int64_t at = model->offset[other != MPL_NONE ? other : id];
 
-        if (t != part && tfl_is_planned(t) && t->birth == MPL_NONE && !t->is_input && at >= 0 &&
-            (part->bytes < t->bytes || (part->bytes == t->bytes && other < id)) &&
-            m->offset[id] >= at && (uint64_t)(m->offset[id] - at) + part->bytes <= t->bytes)
+        if (tensor != part && tfl_is_planned(tensor) && tensor->birth == MPL_NONE &&
+            !tensor->is_input && at >= 0 &&
+            (part->bytes < tensor->bytes || (part->bytes == tensor->bytes && other < id)) &&
+            model->offset[id] >= at &&
+            (uint64_t)(model->offset[id] - at) + part->bytes <= tensor->bytes)
             return true;
     }
     return false;
 }
 
-bool tfl_is_part(const tfl_model *m, uint32_t id)
+bool tfl_is_part(const tfl_model *model, uint32_t id)
 {
-    return is_part_of(m, m->tensor[id].birth, id) || is_part_of(m, m->tensor[id].last, id);
+    return is_part_of(model, model->tensor[id].birth, id) ||
+           is_part_of(model, model->tensor[id].last, id);
 }
 
 mpl_status mpl_tflite_offsets(mpl_ctx *ctx, const char *path, const void *data, size_t size,
@@ -100,7 +106,7 @@ mpl_status mpl_tflite_offsets(mpl_ctx *ctx, const char *path, const void *data, 
                  path);
     MPL_TRY(mpl_new(ctx, plan.tensor, m.n_tensors));
     for (uint32_t i = 0; i < m.n_tensors; i++) {
-        mpl_tflite_tensor *t = &plan.tensor[plan.n];
+        mpl_tflite_tensor *tensor = &plan.tensor[plan.n];
 
         if (!tfl_is_planned(&m.tensor[i]))
             continue;
@@ -109,11 +115,11 @@ mpl_status mpl_tflite_offsets(mpl_ctx *ctx, const char *path, const void *data, 
             plan.n_inside += m.offset[i] >= 0;
             continue;
         }
-        t->name = m.tensor[i].name;
+        tensor->name = m.tensor[i].name;
         m.tensor[i].name = NULL;
-        t->bytes = m.tensor[i].bytes;
-        t->offset = (uint64_t)m.offset[i];
-        tfl_set_life(&m, &m.tensor[i], t);
+        tensor->bytes = m.tensor[i].bytes;
+        tensor->offset = (uint64_t)m.offset[i];
+        tfl_set_life(&m, &m.tensor[i], tensor);
         plan.n++;
     }
     *out = plan;

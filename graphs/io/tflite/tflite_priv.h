@@ -18,11 +18,12 @@ typedef enum tfl_field {
     TFL_N_FIELDS
 } tfl_field;
 
-int64_t tfl_int(const flat_table *t, tfl_field field);
-double tfl_float(const flat_table *t, tfl_field field);
-flat_table tfl_table(const flat_table *t, tfl_field field);
-flat_vector tfl_list(const flat_table *t, tfl_field field); /* n bytes at file->data + at for TEXT
-                                                             */
+int64_t tfl_int(const flat_table *table, tfl_field field);
+double tfl_float(const flat_table *table, tfl_field field);
+flat_table tfl_table(const flat_table *table, tfl_field field);
+flat_vector tfl_list(const flat_table *table, tfl_field field); /* n bytes at file->data + at for
+                                                                 * TEXT
+                                                                 */
 
 /* A tensor and where its contents come from. */
 typedef struct tfl_tensor {
@@ -71,9 +72,9 @@ mpl_status tfl_open(mpl_ctx *ctx, const char *path, const void *data, size_t siz
                     tfl_model *model);
 void tfl_close(tfl_model *model);
 /* The contents of buffer `i` of the file. *bytes = 0: it has none. MPL_EINPUT: no such buffer. */
-mpl_status tfl_buffer(tfl_model *m, uint64_t i, const uint8_t **data, uint64_t *bytes);
+mpl_status tfl_buffer(tfl_model *model, uint64_t i, const uint8_t **data, uint64_t *bytes);
 /* The contents of the metadata of that name; *bytes = 0: none. */
-mpl_status tfl_metadata(tfl_model *m, const char *name, const uint8_t **data, uint64_t *bytes);
+mpl_status tfl_metadata(tfl_model *model, const char *name, const uint8_t **data, uint64_t *bytes);
 /* The name of the operator ("CONV_2D", "custom 'x'"); text has 80 bytes. */
 const char *tfl_operator_name(const tfl_operator *op, char *text);
 
@@ -119,40 +120,40 @@ typedef struct tfl_node {
 } tfl_node;
 
 /* Attributes of the operation to come; integers are copied. */
-void tfl_set(tfl_node *n, mpl_attr attr);
-void tfl_set_int(tfl_node *n, mpl_attr_key key, int64_t value);
-void tfl_set_ints(tfl_node *n, mpl_attr_key key, uint32_t count, const int64_t *value);
-void tfl_set_float(tfl_node *n, mpl_attr_key key, double value);
+void tfl_set(tfl_node *node, mpl_attr attr);
+void tfl_set_int(tfl_node *node, mpl_attr_key key, int64_t value);
+void tfl_set_ints(tfl_node *node, mpl_attr_key key, uint32_t count, const int64_t *value);
+void tfl_set_float(tfl_node *node, mpl_attr_key key, double value);
 
 /* Input k or output k of the operator; NULL: omitted. */
-const tfl_tensor *tfl_in(const tfl_node *n, uint32_t k);
-const tfl_tensor *tfl_out(const tfl_node *n, uint32_t k);
+const tfl_tensor *tfl_in(const tfl_node *node, uint32_t k);
+const tfl_tensor *tfl_out(const tfl_node *node, uint32_t k);
 /* At most `most` integers of 32 bits of input k; *count. False: it is no constant, or has other
  * numbers. */
-bool tfl_ints(const tfl_node *n, uint32_t k, uint32_t most, int64_t *to, uint32_t *count);
+bool tfl_ints(const tfl_node *node, uint32_t k, uint32_t most, int64_t *to, uint32_t *count);
 /* Input k as an operand with its scales, if it has some. */
-mpl_status tfl_operand_of(tfl_node *n, uint32_t k, uint32_t order, tfl_operand *out);
+mpl_status tfl_operand_of(tfl_node *node, uint32_t k, uint32_t order, tfl_operand *out);
 /* A constant of one element. */
-mpl_status tfl_scalar(tfl_node *n, mpl_type type, double x, const char *suffix, mpl_value *out);
+mpl_status tfl_scalar(tfl_node *node, mpl_type type, double x, const char *suffix, mpl_value *out);
 
 /* Makes output 0 by that operator, or by as_real of it. MPL_EINPUT: the operands do not fit, or the
  * result has not the dims that the file says. */
-mpl_status tfl_add(tfl_node *n, mpl_op_kind kind, uint32_t n_in, const tfl_operand *in,
+mpl_status tfl_add(tfl_node *node, mpl_op_kind kind, uint32_t n_in, const tfl_operand *in,
                    uint32_t out_order);
 /* Makes all outputs, without scales and fused activation. */
-mpl_status tfl_add_all(tfl_node *n, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+mpl_status tfl_add_all(tfl_node *node, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                        uint32_t n_out, const char *const *out_name, mpl_value *out);
 /* A view of v with other dims, named after a tensor. */
-mpl_status tfl_add_view(tfl_node *n, mpl_value v, const mpl_shape *shape, const char *base,
+mpl_status tfl_add_view(tfl_node *node, mpl_value v, const mpl_shape *shape, const char *base,
                         const char *suffix, mpl_value *out);
 /* Output k is v. */
-mpl_status tfl_define(tfl_node *n, uint32_t k, mpl_value v);
+mpl_status tfl_define(tfl_node *node, uint32_t k, mpl_value v);
 /* The whole operator as an opaque operation. */
-mpl_status tfl_opaque(tfl_node *n);
+mpl_status tfl_opaque(tfl_node *node);
 /* [least, most] of the fused activation of that number. False: none, or one that is not known. */
 bool tfl_activation(int64_t number, double range[2]);
 /* The number of the operator's fused activation; 0: none. */
-int64_t tfl_activation_number(const tfl_node *n);
+int64_t tfl_activation_number(const tfl_node *node);
 
 #define OPERATOR(code, name, kind, rule, ...) mpl_status tfl_lower_##rule(tfl_node *n);
 #include "graphs/io/tflite/operators.def"
@@ -165,11 +166,11 @@ enum { TFL_SCRATCH_INPUTS = 16 };
 
 /* *offset[n_tensors], freed by the caller: bytes from the arena's base, -1: to be planned. NULL:
  * the file has no plan. MPL_EINPUT: it is none of this subgraph. */
-mpl_status tfl_offsets(tfl_model *m, int64_t **offset);
+mpl_status tfl_offsets(tfl_model *model, int64_t **offset);
 /* Whether a tensor's memory is planned: not a constant, nor state, nor left unused. */
-bool tfl_is_planned(const tfl_tensor *t);
+bool tfl_is_planned(const tfl_tensor *tensor);
 /* Writes birth and death. */
-void tfl_set_life(const tfl_model *m, const tfl_tensor *t, mpl_tflite_tensor *out);
+void tfl_set_life(const tfl_model *model, const tfl_tensor *tensor, mpl_tflite_tensor *out);
 /* Whether the file puts the tensor inside the scratch memory of an operator that makes or reads it.
  */
-bool tfl_is_part(const tfl_model *m, uint32_t id);
+bool tfl_is_part(const tfl_model *model, uint32_t id);

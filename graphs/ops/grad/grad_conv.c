@@ -30,44 +30,44 @@ mpl_status mpl_sizes_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_shape *
 }
 
 /* Computes y and the window from x and w. */
-static mpl_status finish_dims(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, conv_dims *d)
+static mpl_status finish_dims(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, conv_dims *dims)
 {
-    if (d->x.rank < 3 || d->x.rank > 5 || d->w.rank != d->x.rank)
+    if (dims->x.rank < 3 || dims->x.rank > 5 || dims->w.rank != dims->x.rank)
         return MPL_REFUSE(ctx,
                           "input and kernel have %u and %u dims; they must have the same 3 to 5",
-                          d->x.rank, d->w.rank);
-    d->group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
-    if (d->group < 1 || d->w.dim[0] % d->group != 0 || d->x.dim[1] % d->group != 0 ||
-        d->x.dim[1] / d->group != d->w.dim[1])
+                          dims->x.rank, dims->w.rank);
+    dims->group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
+    if (dims->group < 1 || dims->w.dim[0] % dims->group != 0 || dims->x.dim[1] % dims->group != 0 ||
+        dims->x.dim[1] / dims->group != dims->w.dim[1])
         return MPL_REFUSE(ctx,
                           "%" PRId64 " input channels, weights for %" PRId64 " to %" PRId64
                           " and %" PRId64 " groups do not go together",
-                          d->x.dim[1], d->w.dim[1], d->w.dim[0], d->group);
-    d->in_channels = d->w.dim[1];
-    d->out_channels = d->w.dim[0] / d->group;
-    MPL_PASS(mpl_window_read(ctx, g, op, &d->x, &d->w, &d->window));
-    MPL_PASS(mpl_window_slide(ctx, g, op, &d->window));
-    mpl_window_shape(&d->window, d->x.dim[0], d->w.dim[0], &d->y);
+                          dims->x.dim[1], dims->w.dim[1], dims->w.dim[0], dims->group);
+    dims->in_channels = dims->w.dim[1];
+    dims->out_channels = dims->w.dim[0] / dims->group;
+    MPL_PASS(mpl_window_read(ctx, g, op, &dims->x, &dims->w, &dims->window));
+    MPL_PASS(mpl_window_slide(ctx, g, op, &dims->window));
+    mpl_window_shape(&dims->window, dims->x.dim[0], dims->w.dim[0], &dims->y);
     return MPL_OK;
 }
 
 static mpl_status dims_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *second,
-                          const mpl_shape *third, conv_dims *d)
+                          const mpl_shape *third, conv_dims *dims)
 {
     if (g->op_kind[op] == MPL_OP_conv_grad) {
-        d->x = *second;
-        d->w = *third;
+        dims->x = *second;
+        dims->w = *third;
     } else if (g->op_kind[op] == MPL_OP_conv_grad_weight) {
-        d->x = *second;
-        MPL_PASS(mpl_sizes_of(ctx, g, op, &d->w));
+        dims->x = *second;
+        MPL_PASS(mpl_sizes_of(ctx, g, op, &dims->w));
     } else {
-        d->w = *second;
-        MPL_PASS(mpl_sizes_of(ctx, g, op, &d->x));
+        dims->w = *second;
+        MPL_PASS(mpl_sizes_of(ctx, g, op, &dims->x));
     }
-    return finish_dims(ctx, g, op, d);
+    return finish_dims(ctx, g, op, dims);
 }
 
-static mpl_status check_dims(mpl_ctx *ctx, const mpl_shape_call *call, conv_dims *d)
+static mpl_status check_dims(mpl_ctx *ctx, const mpl_shape_call *call, conv_dims *dims)
 {
     char want[200], got[200];
 
@@ -75,10 +75,10 @@ static mpl_status check_dims(mpl_ctx *ctx, const mpl_shape_call *call, conv_dims
     for (uint32_t i = 1; i < call->n_in; i++)
         MPL_PASS(mpl_check_same_type(ctx, call, i, 0));
     MPL_PASS(dims_of(ctx, call->graph, call->op, call->in_shape[1],
-                     call->n_in > 2 ? call->in_shape[2] : NULL, d));
-    if (!mpl_shape_equal(&d->y, call->in_shape[0]))
+                     call->n_in > 2 ? call->in_shape[2] : NULL, dims));
+    if (!mpl_shape_equal(&dims->y, call->in_shape[0]))
         return MPL_REFUSE(ctx, "the gradient has dims %s; the convolution's output has %s",
-                          mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&d->y, want));
+                          mpl_shape_text(call->in_shape[0], got), mpl_shape_text(&dims->y, want));
     for (uint32_t i = 0; i < call->n_out; i++)
         call->out_type[i] = call->in_type[0];
     return MPL_OK;
@@ -99,55 +99,57 @@ mpl_status mpl_shape_conv_grad(mpl_ctx *ctx, const mpl_shape_call *call)
 }
 
 /* Output element along axis i that reads input element `at` through tap k; -1: none. */
-static inline int64_t seer(const mpl_window *w, int i, int64_t at, int64_t k)
+static inline int64_t seer(const mpl_window *window, int i, int64_t at, int64_t k)
 {
-    int64_t o = at + w->before[i] - k * w->dilation[i];
+    int64_t o = at + window->before[i] - k * window->dilation[i];
 
-    if (o < 0 || o % w->stride[i] != 0 || o / w->stride[i] >= w->out[i])
+    if (o < 0 || o % window->stride[i] != 0 || o / window->stride[i] >= window->out[i])
         return -1;
-    return o / w->stride[i];
+    return o / window->stride[i];
 }
 
 /* dx at position `at` of channel c in group `g` of item `n`. */
-MPL_INLINE double input_one(mpl_type type, const conv_dims *d, const void *dy, const void *weight,
-                            int64_t n, int64_t g, int64_t c, const int64_t at[3])
+MPL_INLINE double input_one(mpl_type type, const conv_dims *dims, const void *dy,
+                            const void *weight, int64_t n, int64_t g, int64_t c,
+                            const int64_t at[3])
 {
-    const mpl_window *w = &d->window;
-    int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2],
-            plane = w->out[0] * w->out[1] * w->out[2];
+    const mpl_window *window = &dims->window;
+    int64_t taps = window->kernel[0] * window->kernel[1] * window->kernel[2],
+            plane = window->out[0] * window->out[1] * window->out[2];
     double sum = 0;
 
     for (int64_t t = 0; t < taps; t++) {
-        int64_t z = seer(w, 0, at[0], t / w->kernel[2] / w->kernel[1]);
-        int64_t y = seer(w, 1, at[1], t / w->kernel[2] % w->kernel[1]);
-        int64_t x = seer(w, 2, at[2], t % w->kernel[2]);
-        int64_t first = g * d->out_channels;
+        int64_t z = seer(window, 0, at[0], t / window->kernel[2] / window->kernel[1]);
+        int64_t y = seer(window, 1, at[1], t / window->kernel[2] % window->kernel[1]);
+        int64_t x = seer(window, 2, at[2], t % window->kernel[2]);
+        int64_t first = g * dims->out_channels;
 
         if (z < 0 || y < 0 || x < 0)
             continue;
-        for (int64_t m = first; m < first + d->out_channels; m++)
+        for (int64_t m = first; m < first + dims->out_channels; m++)
             sum += mpl_get(type, dy,
-                           (n * d->w.dim[0] + m) * plane + (z * w->out[1] + y) * w->out[2] + x) *
-                   mpl_get(type, weight, (m * d->in_channels + c) * taps + t);
+                           (n * dims->w.dim[0] + m) * plane +
+                               (z * window->out[1] + y) * window->out[2] + x) *
+                   mpl_get(type, weight, (m * dims->in_channels + c) * taps + t);
     }
     return sum;
 }
 
-MPL_INLINE void input_all(mpl_type type, const conv_dims *d, const void *dy, const void *weight,
+MPL_INLINE void input_all(mpl_type type, const conv_dims *dims, const void *dy, const void *weight,
                           void *dx)
 {
-    const int64_t *in = d->window.in;
+    const int64_t *in = dims->window.in;
     int64_t at = 0;
 
-    for (int64_t i = 0; i < d->x.dim[0] * d->x.dim[1]; i++) {
-        int64_t n = i / d->x.dim[1], channel = i % d->x.dim[1];
+    for (int64_t i = 0; i < dims->x.dim[0] * dims->x.dim[1]; i++) {
+        int64_t n = i / dims->x.dim[1], channel = i % dims->x.dim[1];
 
         for (int64_t z = 0; z < in[0]; z++)
             for (int64_t y = 0; y < in[1]; y++)
                 for (int64_t x = 0; x < in[2]; x++)
                     mpl_put(type, dx, at++,
-                            input_one(type, d, dy, weight, n, channel / d->in_channels,
-                                      channel % d->in_channels, (int64_t[]){z, y, x}));
+                            input_one(type, dims, dy, weight, n, channel / dims->in_channels,
+                                      channel % dims->in_channels, (int64_t[]){z, y, x}));
     }
 }
 
@@ -161,68 +163,74 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* Outputs [*from, *to) along axis i whose tap k is inside the input. */
-static void seeing(const mpl_window *w, int i, int64_t k, int64_t *from, int64_t *to)
+static void seeing(const mpl_window *window, int i, int64_t k, int64_t *from, int64_t *to)
 {
-    int64_t shift = k * w->dilation[i] - w->before[i]; /* output o reads o * stride + shift */
+    int64_t shift = k * window->dilation[i] - window->before[i]; /* output o reads o * stride +
+                                                                    shift */
 
-    *from = shift >= 0 ? 0 : (-shift + w->stride[i] - 1) / w->stride[i];
-    *to = largest(
-        *from, least(w->out[i], w->in[i] > shift ? (w->in[i] - shift - 1) / w->stride[i] + 1 : 0));
+    *from = shift >= 0 ? 0 : (-shift + window->stride[i] - 1) / window->stride[i];
+    *to = largest(*from,
+                  least(window->out[i], window->in[i] > shift
+                                            ? (window->in[i] - shift - 1) / window->stride[i] + 1
+                                            : 0));
 }
 
 /* dw of output channel m, input channel c of its group, tap t. */
-MPL_INLINE double weight_one(mpl_type type, const conv_dims *d, const void *dy, const void *x,
+MPL_INLINE double weight_one(mpl_type type, const conv_dims *dims, const void *dy, const void *x,
                              int64_t m, int64_t c, int64_t t)
 {
-    const mpl_window *w = &d->window;
-    int64_t k[3] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1],
-                    t % w->kernel[2]};
-    int64_t in_plane = w->in[0] * w->in[1] * w->in[2],
-            out_plane = w->out[0] * w->out[1] * w->out[2];
-    int64_t channel = m / d->out_channels * d->in_channels + c, from[3], to[3], shift[3];
+    const mpl_window *window = &dims->window;
+    int64_t k[3] = {t / window->kernel[2] / window->kernel[1],
+                    t / window->kernel[2] % window->kernel[1], t % window->kernel[2]};
+    int64_t in_plane = window->in[0] * window->in[1] * window->in[2],
+            out_plane = window->out[0] * window->out[1] * window->out[2];
+    int64_t channel = m / dims->out_channels * dims->in_channels + c, from[3], to[3], shift[3];
     double sum = 0;
 
     for (int i = 0; i < 3; i++) {
-        seeing(w, i, k[i], &from[i], &to[i]);
-        shift[i] = k[i] * w->dilation[i] - w->before[i];
+        seeing(window, i, k[i], &from[i], &to[i]);
+        shift[i] = k[i] * window->dilation[i] - window->before[i];
     }
-    for (int64_t n = 0; n < d->x.dim[0]; n++)
+    for (int64_t n = 0; n < dims->x.dim[0]; n++)
         for (int64_t oz = from[0]; oz < to[0]; oz++)
             for (int64_t oy = from[1]; oy < to[1]; oy++) {
-                int64_t out = (n * d->w.dim[0] + m) * out_plane + (oz * w->out[1] + oy) * w->out[2];
-                int64_t row =
-                    (oz * w->stride[0] + shift[0]) * w->in[1] + oy * w->stride[1] + shift[1];
-                int64_t in = (n * d->x.dim[1] + channel) * in_plane + row * w->in[2] + shift[2];
+                int64_t out = (n * dims->w.dim[0] + m) * out_plane +
+                              (oz * window->out[1] + oy) * window->out[2];
+                int64_t row = (oz * window->stride[0] + shift[0]) * window->in[1] +
+                              oy * window->stride[1] + shift[1];
+                int64_t in =
+                    (n * dims->x.dim[1] + channel) * in_plane + row * window->in[2] + shift[2];
 
                 for (int64_t ox = from[2]; ox < to[2]; ox++)
-                    sum += mpl_get(type, dy, out + ox) * mpl_get(type, x, in + ox * w->stride[2]);
+                    sum +=
+                        mpl_get(type, dy, out + ox) * mpl_get(type, x, in + ox * window->stride[2]);
             }
     return sum;
 }
 
-MPL_INLINE void weight_all(mpl_type type, const conv_dims *d, const void *dy, const void *x,
+MPL_INLINE void weight_all(mpl_type type, const conv_dims *dims, const void *dy, const void *x,
                            void *dw)
 {
-    int64_t taps = d->window.kernel[0] * d->window.kernel[1] * d->window.kernel[2];
+    int64_t taps = dims->window.kernel[0] * dims->window.kernel[1] * dims->window.kernel[2];
 
-    for (int64_t i = 0; i < d->w.dim[0] * d->in_channels * taps; i++)
+    for (int64_t i = 0; i < dims->w.dim[0] * dims->in_channels * taps; i++)
         mpl_put(type, dw, i,
-                weight_one(type, d, dy, x, i / taps / d->in_channels, i / taps % d->in_channels,
-                           i % taps));
+                weight_one(type, dims, dy, x, i / taps / dims->in_channels,
+                           i / taps % dims->in_channels, i % taps));
 }
 
 /* factor times the sum of dy over all axes but the channels (axis 1). */
-MPL_INLINE void channel_sums(mpl_type type, const mpl_shape *y, const void *dy, double factor,
+MPL_INLINE void channel_sums(mpl_type type, const mpl_shape *shape, const void *dy, double factor,
                              void *db)
 {
-    int64_t plane = mpl_count_dims(y, 2, y->rank);
+    int64_t plane = mpl_count_dims(shape, 2, shape->rank);
 
-    for (int64_t c = 0; c < y->dim[1]; c++) {
+    for (int64_t c = 0; c < shape->dim[1]; c++) {
         double sum = 0;
 
-        for (int64_t n = 0; n < y->dim[0]; n++)
+        for (int64_t n = 0; n < shape->dim[0]; n++)
             for (int64_t i = 0; i < plane; i++)
-                sum += mpl_get(type, dy, (n * y->dim[1] + c) * plane + i);
+                sum += mpl_get(type, dy, (n * shape->dim[1] + c) * plane + i);
         mpl_put(type, db, c, factor * sum);
     }
 }
@@ -295,17 +303,17 @@ typedef struct product_map {
     double factor;
 } product_map;
 
-MPL_INLINE void product_all(mpl_type type, const product_map *m, const void *left,
+MPL_INLINE void product_all(mpl_type type, const product_map *map, const void *left,
                             const void *right, void *out)
 {
-    for (int64_t i = 0; i < m->rows; i++)
-        for (int64_t j = 0; j < m->columns; j++) {
+    for (int64_t i = 0; i < map->rows; i++)
+        for (int64_t j = 0; j < map->columns; j++) {
             double sum = 0;
 
-            for (int64_t k = 0; k < m->depth; k++)
-                sum += mpl_get(type, left, i * m->left_row + k * m->left_depth) *
-                       mpl_get(type, right, k * m->right_depth + j * m->right_column);
-            mpl_put(type, out, i * m->out_row + j * m->out_column, m->factor * sum);
+            for (int64_t k = 0; k < map->depth; k++)
+                sum += mpl_get(type, left, i * map->left_row + k * map->left_depth) *
+                       mpl_get(type, right, k * map->right_depth + j * map->right_column);
+            mpl_put(type, out, i * map->out_row + j * map->out_column, map->factor * sum);
         }
 }
 

@@ -65,9 +65,9 @@ typedef struct channel {
     int64_t batch, channels, inner, c;
 } channel;
 
-static channel channel_of(const mpl_shape *x, int64_t c)
+static channel channel_of(const mpl_shape *shape, int64_t c)
 {
-    return (channel){x->dim[0], x->dim[1], mpl_count_dims(x, 2, x->rank), c};
+    return (channel){shape->dim[0], shape->dim[1], mpl_count_dims(shape, 2, shape->rank), c};
 }
 
 #define EACH_OF_CHANNEL(k, at)                                                                     \
@@ -99,13 +99,13 @@ MPL_INLINE void channel_affine(mpl_type type, channel k, const void *x, void *y,
     mpl_put(type, y, at, (mpl_get(type, x, at) - mean) * factor + bias);
 }
 
-static double element(const mpl_tensor *t, int64_t i)
+static double element(const mpl_tensor *tensor, int64_t i)
 {
-    return mpl_get(t->type, t->data, i);
+    return mpl_get(tensor->type, tensor->data, i);
 }
-static void set(const mpl_tensor *t, int64_t i, double x)
+static void set(const mpl_tensor *tensor, int64_t i, double x)
 {
-    mpl_put(t->type, t->data, i, x);
+    mpl_put(tensor->type, tensor->data, i, x);
 }
 
 /* Normalises channel c into output 0; also returns its batch mean and variance. */

@@ -34,9 +34,9 @@ MPL_KERNEL_2(clip_float, float, real, (double)z > s->a && (double)z < s->b ? x :
 MPL_KERNEL_2(clip_double, double, real, z > s->a && z < s->b ? x : 0)
 
 static mpl_status pairs(const mpl_op_call *call, const mpl_kernel kernel[MPL_N_ARITH],
-                        const mpl_scalars *s)
+                        const mpl_scalars *scalars)
 {
-    mpl_elementwise(call, 2, mpl_arith_of(call->in[0].type), kernel, false, s);
+    mpl_elementwise(call, 2, mpl_arith_of(call->in[0].type), kernel, false, scalars);
     return MPL_OK;
 }
 

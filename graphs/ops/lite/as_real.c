@@ -46,24 +46,24 @@ static mpl_op_kind kind_of(const mpl_graph *g, mpl_op op)
 }
 
 /* Whether operand i must be rewritten for the operator. */
-static bool is_converted(const mpl_form *f)
+static bool is_converted(const mpl_form *form)
 {
-    return f->n > 0 || f->order != MPL_FORM_PLAIN;
+    return form->n > 0 || form->order != MPL_FORM_PLAIN;
 }
 
-static void set_inner(inner *x, uint32_t i, mpl_type type, const mpl_shape *outer)
+static void set_inner(inner *self, uint32_t i, mpl_type type, const mpl_shape *outer)
 {
-    const mpl_form *f = &x->form[i];
-    mpl_tensor *t = &x->tensor[i];
+    const mpl_form *form = &self->form[i];
+    mpl_tensor *tensor = &self->tensor[i];
     uint32_t perm[MPL_MAX_RANK];
 
-    mpl_form_perm(f, outer->rank, perm);
-    t->type = is_converted(f) ? MPL_TYPE_f32 : type;
-    t->shape.rank = outer->rank;
+    mpl_form_perm(form, outer->rank, perm);
+    tensor->type = is_converted(form) ? MPL_TYPE_f32 : type;
+    tensor->shape.rank = outer->rank;
     for (uint32_t d = 0; d < outer->rank; d++)
-        t->shape.dim[d] = outer->dim[perm[d]];
-    x->shape[i] = &t->shape;
-    x->type[i] = t->type;
+        tensor->shape.dim[d] = outer->dim[perm[d]];
+    self->shape[i] = &tensor->shape;
+    self->type[i] = tensor->type;
 }
 
 /* Bytes of an element of the operator's result, at most: of the types that it reads, and of indices
@@ -81,28 +81,28 @@ static uint32_t wider(uint32_t bytes, mpl_type type)
 static mpl_status infer(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, inner *x,
                         mpl_shape_rule *shape)
 {
-    mpl_tensor *y = &x->tensor[x->n_in];
-    const mpl_shape_call call = {g, op,   x->n_in,   1,        x->shape, x->type,
-                                 0, NULL, &y->shape, &y->type, 0};
+    mpl_tensor *tensor = &x->tensor[x->n_in];
+    const mpl_shape_call call = {
+        g, op, x->n_in, 1, x->shape, x->type, 0, NULL, &tensor->shape, &tensor->type, 0};
 
     return shape(ctx, x->kind, &call);
 }
 
 /* Whether dims, permuted by the result's form, are those of the operator's result; forms without an
  * order may have other dims of as many elements. */
-static bool fits(const inner *x, const mpl_shape *dims)
+static bool fits(const inner *self, const mpl_shape *dims)
 {
-    const mpl_form *f = &x->form[x->n_in];
-    const mpl_shape *y = &x->tensor[x->n_in].shape;
+    const mpl_form *form = &self->form[self->n_in];
+    const mpl_shape *shape = &self->tensor[self->n_in].shape;
     uint64_t count;
     uint32_t perm[MPL_MAX_RANK];
 
-    if (!mpl_shape_count(dims, &count) || !mpl_shape_count(y, &(uint64_t){0}) ||
-        (int64_t)count != mpl_count(y))
+    if (!mpl_shape_count(dims, &count) || !mpl_shape_count(shape, &(uint64_t){0}) ||
+        (int64_t)count != mpl_count(shape))
         return false;
-    mpl_form_perm(f, dims->rank, perm);
-    for (uint32_t d = 0; f->order != MPL_FORM_PLAIN && d < dims->rank; d++)
-        if (y->rank != dims->rank || y->dim[d] != dims->dim[perm[d]])
+    mpl_form_perm(form, dims->rank, perm);
+    for (uint32_t d = 0; form->order != MPL_FORM_PLAIN && d < dims->rank; d++)
+        if (shape->rank != dims->rank || shape->dim[d] != dims->dim[perm[d]])
             return false;
     return true;
 }
@@ -110,7 +110,7 @@ static bool fits(const inner *x, const mpl_shape *dims)
 static mpl_status check_result(mpl_ctx *ctx, const mpl_shape_call *call, const inner *x)
 {
     const mpl_graph *g = call->graph;
-    const mpl_form *f = &x->form[x->n_in];
+    const mpl_form *form = &x->form[x->n_in];
     uint32_t n;
     const int64_t *dim = mpl_attr_ints(g, call->op, MPL_ATTR_dims, &n);
     const char *to = mpl_attr_text(g, call->op, MPL_ATTR_to, "");
@@ -120,12 +120,12 @@ static mpl_status check_result(mpl_ctx *ctx, const mpl_shape_call *call, const i
 
     if (!mpl_type_find(to, &call->out_type[0]))
         return MPL_REFUSE(ctx, "to='%.40s' is no type", to);
-    if (n > MPL_MAX_RANK || f->n > 1)
-        return MPL_REFUSE(ctx, "the result has %u dims and %u factors", n, f->n);
+    if (n > MPL_MAX_RANK || form->n > 1)
+        return MPL_REFUSE(ctx, "the result has %u dims and %u factors", n, form->n);
     dims->rank = n;
     for (uint32_t d = 0; d < n; d++)
         dims->dim[d] = dim[d];
-    MPL_PASS(mpl_form_check(ctx, f, x->n_in, call->out_type[0], dims));
+    MPL_PASS(mpl_form_check(ctx, form, x->n_in, call->out_type[0], dims));
     if (!fits(x, dims))
         return MPL_REFUSE(ctx, "the operator gives %s, which dims does not fit",
                           mpl_shape_text(&x->tensor[x->n_in].shape, text));
@@ -199,46 +199,46 @@ uint64_t mpl_real_workspace(const mpl_graph *g, mpl_op op)
 
 /* Strides of a stored tensor along the operator's dims, and steps of the index that chooses a
  * factor. */
-static void walk_of(const mpl_form *f, const mpl_shape *stored, int64_t stride[2][MPL_MAX_RANK])
+static void walk_of(const mpl_form *form, const mpl_shape *stored, int64_t stride[2][MPL_MAX_RANK])
 {
     uint32_t perm[MPL_MAX_RANK];
     int64_t plain[MPL_MAX_RANK];
 
     mpl_strides(stored, plain);
-    mpl_form_perm(f, stored->rank, perm);
+    mpl_form_perm(form, stored->rank, perm);
     for (uint32_t d = 0; d < stored->rank; d++) {
         stride[0][d] = plain[perm[d]];
-        stride[1][d] = f->n > 1 && perm[d] == f->axis;
+        stride[1][d] = form->n > 1 && perm[d] == form->axis;
     }
 }
 
-static void load(const mpl_form *f, const mpl_tensor *from, const mpl_tensor *to)
+static void load(const mpl_form *form, const mpl_tensor *from, const mpl_tensor *to)
 {
     int64_t stride[2][MPL_MAX_RANK], index[MPL_MAX_RANK] = {0}, at[2] = {0};
     int64_t n = mpl_count(&to->shape);
     float *x = to->data;
 
-    walk_of(f, &from->shape, stride);
+    walk_of(form, &from->shape, stride);
     for (int64_t i = 0; i < n; i++) {
-        x[i] = (float)mpl_form_get(f, from->type, from->data, at[0], (uint32_t)at[1]);
+        x[i] = (float)mpl_form_get(form, from->type, from->data, at[0], (uint32_t)at[1]);
         mpl_step(to->shape.dim, to->shape.rank, index, 2, (const int64_t(*)[MPL_MAX_RANK])stride,
                  at);
     }
 }
 
 /* The operator's result has other dims than `to` where the form has no order: the same elements. */
-static void store(const mpl_form *f, const double range[2], const mpl_tensor *from,
+static void store(const mpl_form *form, const double range[2], const mpl_tensor *from,
                   const mpl_tensor *to)
 {
-    const mpl_shape *dims = f->order == MPL_FORM_PLAIN ? &to->shape : &from->shape;
+    const mpl_shape *dims = form->order == MPL_FORM_PLAIN ? &to->shape : &from->shape;
     int64_t stride[2][MPL_MAX_RANK], index[MPL_MAX_RANK] = {0}, at[2] = {0};
     int64_t n = mpl_count(&to->shape);
 
-    walk_of(f, &to->shape, stride);
+    walk_of(form, &to->shape, stride);
     for (int64_t i = 0; i < n; i++) {
         double x = mpl_get(from->type, from->data, i);
 
-        mpl_form_put(f, to->type, to->data, at[0],
+        mpl_form_put(form, to->type, to->data, at[0],
                      x < range[0]   ? range[0]
                      : x > range[1] ? range[1]
                                     : x);
@@ -259,7 +259,7 @@ static mpl_status eval(mpl_ctx *ctx, const mpl_op_call *call, mpl_shape_rule *sh
 {
     uint32_t n_in = call->n_in;
     inner x = inner_at(memory, n_in, kind_of(call->graph, call->op));
-    mpl_tensor *y = &x.tensor[n_in];
+    mpl_tensor *tensor = &x.tensor[n_in];
     mpl_op_call work = *call;
     double range[2];
 
@@ -277,13 +277,13 @@ static mpl_status eval(mpl_ctx *ctx, const mpl_op_call *call, mpl_shape_rule *sh
         load(&x.form[i], &call->in[i], &x.tensor[i]);
     }
     MPL_PASS(infer(ctx, call->graph, call->op, &x, shape));
-    y->data = memory;
+    tensor->data = memory;
     work.in = x.tensor;
-    work.out = y;
+    work.out = tensor;
     work.workspace = NULL;
     MPL_PASS(loop(ctx, x.kind, &work));
     mpl_form_clamp(call->graph, call->op, range);
-    store(&x.form[n_in], range, y, &call->out[0]);
+    store(&x.form[n_in], range, tensor, &call->out[0]);
     return MPL_OK;
 }
 

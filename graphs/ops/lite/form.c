@@ -30,52 +30,52 @@ mpl_status mpl_forms_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t 
     return MPL_OK;
 }
 
-mpl_status mpl_form_check(mpl_ctx *ctx, const mpl_form *f, uint32_t operand, mpl_type type,
+mpl_status mpl_form_check(mpl_ctx *ctx, const mpl_form *form, uint32_t operand, mpl_type type,
                           const mpl_shape *shape)
 {
-    uint32_t rank = f->order == MPL_FORM_TURNED ? 2 : f->order == MPL_FORM_PLAIN ? 0 : 4;
+    uint32_t rank = form->order == MPL_FORM_TURNED ? 2 : form->order == MPL_FORM_PLAIN ? 0 : 4;
     uint64_t count;
     char text[200];
 
     if (!mpl_shape_count(shape, &count) || count > INT64_MAX / 64)
         return MPL_REFUSE(ctx, "input %u has more elements than can be rewritten", operand);
     if (shape->rank < rank || (rank == 4 && shape->rank > 4) ||
-        (f->n > 1 && (f->axis >= shape->rank || shape->dim[f->axis] != f->n)))
+        (form->n > 1 && (form->axis >= shape->rank || shape->dim[form->axis] != form->n)))
         return MPL_REFUSE(ctx, "input %u has dims %s, which its form does not fit", operand,
                           mpl_shape_text(shape, text));
-    if (f->n > 0 ? !mpl_type_in(type, MPL_SET_INT)
-                 : f->order != MPL_FORM_PLAIN && type != MPL_TYPE_f32)
+    if (form->n > 0 ? !mpl_type_in(type, MPL_SET_INT)
+                    : form->order != MPL_FORM_PLAIN && type != MPL_TYPE_f32)
         return MPL_REFUSE(ctx, "input %u has type %s, which its form does not fit", operand,
                           mpl_type_name(type));
     return MPL_OK;
 }
 
-void mpl_form_perm(const mpl_form *f, uint32_t rank, uint32_t perm[MPL_MAX_RANK])
+void mpl_form_perm(const mpl_form *form, uint32_t rank, uint32_t perm[MPL_MAX_RANK])
 {
     static const uint32_t last[][4] = {
         [MPL_FORM_CHANNELS_LAST] = {0, 3, 1, 2}, [MPL_FORM_FILTERS_LAST] = {3, 0, 1, 2}};
 
     for (uint32_t i = 0; i < rank; i++)
         perm[i] = i;
-    if (f->order == MPL_FORM_TURNED) {
+    if (form->order == MPL_FORM_TURNED) {
         perm[rank - 2] = rank - 1;
         perm[rank - 1] = rank - 2;
-    } else if (f->order != MPL_FORM_PLAIN) {
-        memcpy(perm, last[f->order], sizeof last[f->order]);
+    } else if (form->order != MPL_FORM_PLAIN) {
+        memcpy(perm, last[form->order], sizeof last[form->order]);
     }
 }
 
-void mpl_form_put(const mpl_form *f, mpl_type type, void *data, int64_t i, double x)
+void mpl_form_put(const mpl_form *form, mpl_type type, void *data, int64_t i, double x)
 {
     int bits = (int)(8 * mpl_type_bytes(type));
     bool is_signed = mpl_type_in(type, MPL_SET_SIGNED);
     double least = is_signed ? -ldexp(1, bits - 1) : 0, most = ldexp(1, bits - is_signed) - 1;
 
-    if (f->n == 0) {
+    if (form->n == 0) {
         mpl_put(type, data, i, x);
         return;
     }
-    x = round(x / f->factor[0]) + (double)f->zero;
+    x = round(x / form->factor[0]) + (double)form->zero;
     mpl_put_int(type, data, i, mpl_to_int(x < least ? least : x > most ? most : x));
 }
 

@@ -27,22 +27,22 @@ typedef struct mpl_form {
  * its operand. */
 mpl_status mpl_forms_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, uint32_t n, mpl_form *form);
 /* MPL_EINPUT: the operand has not the dims or the type that its form wants. */
-mpl_status mpl_form_check(mpl_ctx *ctx, const mpl_form *f, uint32_t operand, mpl_type type,
+mpl_status mpl_form_check(mpl_ctx *ctx, const mpl_form *form, uint32_t operand, mpl_type type,
                           const mpl_shape *shape);
 /* Dims as the operator has them: dim i is stored dim perm[i]. */
-void mpl_form_perm(const mpl_form *f, uint32_t rank, uint32_t perm[MPL_MAX_RANK]);
+void mpl_form_perm(const mpl_form *form, uint32_t rank, uint32_t perm[MPL_MAX_RANK]);
 
 /* What stored element i means. */
-static inline double mpl_form_get(const mpl_form *f, mpl_type type, const void *data, int64_t i,
+static inline double mpl_form_get(const mpl_form *form, mpl_type type, const void *data, int64_t i,
                                   uint32_t channel)
 {
-    return f->n == 0 ? mpl_get(type, data, i)
-                     : (double)(mpl_get_int(type, data, i) - f->zero) *
-                           f->factor[f->n == 1 ? 0 : channel];
+    return form->n == 0 ? mpl_get(type, data, i)
+                        : (double)(mpl_get_int(type, data, i) - form->zero) *
+                              form->factor[form->n == 1 ? 0 : channel];
 }
 /* Stores x as element i: rounded to the nearest number, ties away from zero, and to the type's
  * range. */
-void mpl_form_put(const mpl_form *f, mpl_type type, void *data, int64_t i, double x);
+void mpl_form_put(const mpl_form *form, mpl_type type, void *data, int64_t i, double x);
 
 /* The range of attribute `clamp`; without it all numbers. */
 void mpl_form_clamp(const mpl_graph *g, mpl_op op, double range[2]);

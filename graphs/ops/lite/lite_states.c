@@ -40,12 +40,12 @@ static mpl_status read_forms(mpl_ctx *ctx, const mpl_shape_call *call, mpl_form 
 static mpl_status expect(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t i, uint32_t rank,
                          int64_t first, int64_t second)
 {
-    const mpl_shape *s = call->in_shape[i];
+    const mpl_shape *shape = call->in_shape[i];
     char text[200];
 
-    if (s->rank != rank || s->dim[0] != first || (rank > 1 && s->dim[1] != second))
+    if (shape->rank != rank || shape->dim[0] != first || (rank > 1 && shape->dim[1] != second))
         return MPL_REFUSE(ctx, "input %u has dims %s, which do not fit the others", i,
-                          mpl_shape_text(s, text));
+                          mpl_shape_text(shape, text));
     return MPL_OK;
 }
 
@@ -72,7 +72,7 @@ enum { X, OVER_X, OVER_TIME, BIAS, STATE, N_SVDF };
 
 mpl_status mpl_shape_svdf(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    const mpl_shape *x = call->in_shape[X], *time = call->in_shape[OVER_TIME];
+    const mpl_shape *shape = call->in_shape[X], *time = call->in_shape[OVER_TIME];
     int64_t k = mpl_attr_int(call->graph, call->op, MPL_ATTR_k, 1);
     mpl_form form[MOST_OPERANDS];
 
@@ -82,10 +82,10 @@ mpl_status mpl_shape_svdf(mpl_ctx *ctx, const mpl_shape_call *call)
     if (k < 1 || time->dim[0] % k != 0 || time->dim[1] < 1)
         return MPL_REFUSE(ctx, "%" PRId64 " filters over %" PRId64 " steps, in groups of %" PRId64,
                           time->dim[0], time->dim[1], k);
-    MPL_PASS(expect(ctx, call, OVER_X, 2, time->dim[0], x->dim[1]));
+    MPL_PASS(expect(ctx, call, OVER_X, 2, time->dim[0], shape->dim[1]));
     MPL_PASS(expect(ctx, call, BIAS, 1, time->dim[0] / k, 0));
-    MPL_PASS(expect(ctx, call, STATE, 2, x->dim[0], time->dim[0] * time->dim[1]));
-    call->out_shape[0] = (mpl_shape){2, {x->dim[0], time->dim[0] / k}};
+    MPL_PASS(expect(ctx, call, STATE, 2, shape->dim[0], time->dim[0] * time->dim[1]));
+    call->out_shape[0] = (mpl_shape){2, {shape->dim[0], time->dim[0] / k}};
     call->out_shape[1] = *call->in_shape[STATE];
     call->out_type[1] = call->in_type[STATE];
     return MPL_OK;
@@ -144,7 +144,7 @@ enum { WEIGHT = 1, RECURRENT = 5, GATE_BIAS = 9, HIDDEN = 13, CELL = 14, N_LSTM 
 
 mpl_status mpl_shape_sequence_lstm(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    const mpl_shape *x = call->in_shape[X];
+    const mpl_shape *shape = call->in_shape[X];
     int64_t time_axis = mpl_attr_int(call->graph, call->op, MPL_ATTR_time_axis, 1), units;
     mpl_form form[MOST_OPERANDS];
 
@@ -155,13 +155,13 @@ mpl_status mpl_shape_sequence_lstm(mpl_ctx *ctx, const mpl_shape_call *call)
         return MPL_REFUSE(ctx, "time_axis is %" PRId64 "; it must be 0 or 1", time_axis);
     units = call->in_shape[WEIGHT]->dim[0];
     for (uint32_t gate = 0; gate < 4; gate++) {
-        MPL_PASS(expect(ctx, call, WEIGHT + gate, 2, units, x->dim[2]));
+        MPL_PASS(expect(ctx, call, WEIGHT + gate, 2, units, shape->dim[2]));
         MPL_PASS(expect(ctx, call, RECURRENT + gate, 2, units, units));
         MPL_PASS(expect(ctx, call, GATE_BIAS + gate, 1, units, 0));
     }
-    MPL_PASS(expect(ctx, call, HIDDEN, 2, x->dim[1 - time_axis], units));
-    MPL_PASS(expect(ctx, call, CELL, 2, x->dim[1 - time_axis], units));
-    call->out_shape[0] = *x;
+    MPL_PASS(expect(ctx, call, HIDDEN, 2, shape->dim[1 - time_axis], units));
+    MPL_PASS(expect(ctx, call, CELL, 2, shape->dim[1 - time_axis], units));
+    call->out_shape[0] = *shape;
     call->out_shape[0].dim[2] = units;
     for (uint32_t i = 0; i < 2; i++) {
         call->out_shape[1 + i] = *call->in_shape[HIDDEN + i];
@@ -178,22 +178,24 @@ typedef struct lstm_step {
     double range[2];
 } lstm_step;
 
-static double state_at(const lstm_step *s, uint32_t which, int64_t i)
+static double state_at(const lstm_step *step, uint32_t which, int64_t i)
 {
-    const mpl_tensor *t = &s->call->out[1 + which];
+    const mpl_tensor *tensor = &step->call->out[1 + which];
 
-    return mpl_form_get(&s->form[HIDDEN + which], t->type, t->data, s->state + i, 0);
+    return mpl_form_get(&step->form[HIDDEN + which], tensor->type, tensor->data, step->state + i,
+                        0);
 }
 
-static double gate_at(const lstm_step *s, uint32_t gate, int64_t unit)
+static double gate_at(const lstm_step *step, uint32_t gate, int64_t unit)
 {
-    double sum = real(s->call, s->form, GATE_BIAS + gate, unit);
+    double sum = real(step->call, step->form, GATE_BIAS + gate, unit);
 
-    for (int64_t i = 0; i < s->n; i++)
-        sum += real(s->call, s->form, X, s->x + i) *
-               real(s->call, s->form, WEIGHT + gate, unit * s->n + i);
-    for (int64_t i = 0; i < s->units; i++)
-        sum += state_at(s, 0, i) * real(s->call, s->form, RECURRENT + gate, unit * s->units + i);
+    for (int64_t i = 0; i < step->n; i++)
+        sum += real(step->call, step->form, X, step->x + i) *
+               real(step->call, step->form, WEIGHT + gate, unit * step->n + i);
+    for (int64_t i = 0; i < step->units; i++)
+        sum += state_at(step, 0, i) *
+               real(step->call, step->form, RECURRENT + gate, unit * step->units + i);
     return sum;
 }
 
@@ -202,31 +204,34 @@ static double logistic(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Units read the old output state, so the new one waits in y until all have. */
-static void take_step(const lstm_step *s)
+/* Units read the old output state, so the new one waits in tensor until all have. */
+static void take_step(const lstm_step *step)
 {
-    const mpl_tensor *y = &s->call->out[0], *hidden = &s->call->out[1], *cell = &s->call->out[2];
+    const mpl_tensor *tensor = &step->call->out[0], *hidden = &step->call->out[1],
+                     *cell = &step->call->out[2];
 
-    for (int64_t unit = 0; unit < s->units; unit++) {
-        double c = logistic(gate_at(s, 1, unit)) * state_at(s, 1, unit) +
-                   logistic(gate_at(s, 0, unit)) * tanh(gate_at(s, 2, unit));
+    for (int64_t unit = 0; unit < step->units; unit++) {
+        double c = logistic(gate_at(step, 1, unit)) * state_at(step, 1, unit) +
+                   logistic(gate_at(step, 0, unit)) * tanh(gate_at(step, 2, unit));
 
-        mpl_form_put(&s->form[CELL], cell->type, cell->data, s->state + unit, clamped(c, s->range));
-        mpl_form_put(&s->form[N_LSTM], y->type, y->data, s->y + unit,
-                     logistic(gate_at(s, 3, unit)) * tanh(state_at(s, 1, unit)));
+        mpl_form_put(&step->form[CELL], cell->type, cell->data, step->state + unit,
+                     clamped(c, step->range));
+        mpl_form_put(&step->form[N_LSTM], tensor->type, tensor->data, step->y + unit,
+                     logistic(gate_at(step, 3, unit)) * tanh(state_at(step, 1, unit)));
     }
-    for (int64_t unit = 0; unit < s->units; unit++)
-        mpl_form_put(&s->form[HIDDEN], hidden->type, hidden->data, s->state + unit,
-                     mpl_form_get(&s->form[N_LSTM], y->type, y->data, s->y + unit, 0));
+    for (int64_t unit = 0; unit < step->units; unit++)
+        mpl_form_put(
+            &step->form[HIDDEN], hidden->type, hidden->data, step->state + unit,
+            mpl_form_get(&step->form[N_LSTM], tensor->type, tensor->data, step->y + unit, 0));
 }
 
 mpl_status mpl_eval_sequence_lstm(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    const mpl_shape *x = &call->in[X].shape;
+    const mpl_shape *shape = &call->in[X].shape;
     bool by_time = mpl_attr_int(call->graph, call->op, MPL_ATTR_time_axis, 1) == 0;
-    int64_t batch = x->dim[by_time ? 1 : 0], time = x->dim[by_time ? 0 : 1];
+    int64_t batch = shape->dim[by_time ? 1 : 0], time = shape->dim[by_time ? 0 : 1];
     mpl_form form[MOST_OPERANDS];
-    lstm_step s = {.call = call, .form = form, .n = x->dim[2]};
+    lstm_step s = {.call = call, .form = form, .n = shape->dim[2]};
 
     forms_of(ctx, call, form);
     mpl_form_clamp(call->graph, call->op, s.range);

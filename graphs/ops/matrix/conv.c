@@ -37,21 +37,22 @@ static mpl_status check_bias(mpl_ctx *ctx, const mpl_shape_call *call, int64_t c
 
 mpl_status mpl_shape_conv(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    const mpl_shape *x = call->in_shape[0], *weight = call->in_shape[1];
+    const mpl_shape *shape = call->in_shape[0], *weight = call->in_shape[1];
     int64_t group, channels;
     mpl_window w;
 
     MPL_PASS(check_conv(ctx, call, &group));
     channels = weight->dim[0];
-    if (x->dim[1] % group != 0 || x->dim[1] / group != weight->dim[1] || channels % group != 0)
+    if (shape->dim[1] % group != 0 || shape->dim[1] / group != weight->dim[1] ||
+        channels % group != 0)
         return MPL_REFUSE(ctx,
                           "%" PRId64 " input channels, weights for %" PRId64 " to %" PRId64
                           " and %" PRId64 " groups do not go together",
-                          x->dim[1], weight->dim[1], channels, group);
+                          shape->dim[1], weight->dim[1], channels, group);
     MPL_PASS(check_bias(ctx, call, channels));
-    MPL_PASS(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
+    MPL_PASS(mpl_window_read(ctx, call->graph, call->op, shape, weight, &w));
     MPL_PASS(mpl_window_slide(ctx, call->graph, call->op, &w));
-    mpl_window_shape(&w, x->dim[0], channels, &call->out_shape[0]);
+    mpl_window_shape(&w, shape->dim[0], channels, &call->out_shape[0]);
     call->out_type[0] = call->in_type[0];
     return MPL_OK;
 }
@@ -121,14 +122,16 @@ typedef struct conv_part {
 
 /* Start positions of the windows of outputs [first, first + n) in a plane; remaining columns get
  * positions outside the input. */
-static void place_windows(const mpl_window *w, int64_t first, int64_t n, int64_t at[3][MPL_TILE_N])
+static void place_windows(const mpl_window *window, int64_t first, int64_t n,
+                          int64_t at[3][MPL_TILE_N])
 {
     for (int64_t j = 0; j < MPL_TILE_N; j++) {
-        int64_t o[3] = {(first + j) / w->out[2] / w->out[1], (first + j) / w->out[2] % w->out[1],
-                        (first + j) % w->out[2]};
+        int64_t o[3] = {(first + j) / window->out[2] / window->out[1],
+                        (first + j) / window->out[2] % window->out[1],
+                        (first + j) % window->out[2]};
 
         for (int i = 0; i < 3; i++)
-            at[i][j] = j < n ? o[i] * w->stride[i] - w->before[i] : INT64_MIN / 2;
+            at[i][j] = j < n ? o[i] * window->stride[i] - window->before[i] : INT64_MIN / 2;
     }
 }
 
@@ -136,24 +139,24 @@ static void place_windows(const mpl_window *w, int64_t first, int64_t n, int64_t
 static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64_t n, int64_t k0,
                          int64_t n_k, mpl_tile *tile)
 {
-    const mpl_window *w = part->w;
+    const mpl_window *window = part->w;
 
     for (int64_t k = 0; k < n_k; k++) {
         int64_t tap = (k0 + k) % part->kernel;
         const float *x = part->x + (k0 + k) / part->kernel * part->in_plane;
-        int64_t dz = tap / w->kernel[2] / w->kernel[1] * w->dilation[0];
-        int64_t dy = tap / w->kernel[2] % w->kernel[1] * w->dilation[1],
-                dx = tap % w->kernel[2] * w->dilation[2];
+        int64_t dz = tap / window->kernel[2] / window->kernel[1] * window->dilation[0];
+        int64_t dy = tap / window->kernel[2] % window->kernel[1] * window->dilation[1],
+                dx = tap % window->kernel[2] * window->dilation[2];
 
         for (int64_t j = 0; j < n; j += MPL_TILE_LANES)
             for (int64_t lane = 0; lane < MPL_TILE_LANES; lane++) {
                 int64_t iz = at[0][j + lane] + dz, iy = at[1][j + lane] + dy,
                         ix = at[2][j + lane] + dx;
-                bool seen = mpl_is_inside(iz, w->in[0]) && mpl_is_inside(iy, w->in[1]) &&
-                            mpl_is_inside(ix, w->in[2]);
+                bool seen = mpl_is_inside(iz, window->in[0]) && mpl_is_inside(iy, window->in[1]) &&
+                            mpl_is_inside(ix, window->in[2]);
 
                 tile->b[j / MPL_TILE_LANES][k][lane] =
-                    seen ? x[(iz * w->in[1] + iy) * w->in[2] + ix] : 0;
+                    seen ? x[(iz * window->in[1] + iy) * window->in[2] + ix] : 0;
             }
     }
 }
@@ -177,23 +180,25 @@ static void conv_tiles(const conv_part *part)
     }
 }
 
-static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_window *w,
+static void conv_f32(const mpl_op_call *call, const conv_form *form, const mpl_window *window,
                      int64_t group)
 {
-    const mpl_shape *x = &f->in[0].shape, *y = &call->out[0].shape, *weight = &f->in[1].shape;
-    const float *bias = f->n_in > 2 ? f->in[2].data : NULL, *sum = f->sum;
-    conv_part part = {.w = w, .in_channels = weight->dim[1], .out_channels = y->dim[1] / group};
+    const mpl_shape *shape = &form->in[0].shape, *y = &call->out[0].shape,
+                    *weight = &form->in[1].shape;
+    const float *bias = form->n_in > 2 ? form->in[2].data : NULL, *sum = form->sum;
+    conv_part part = {
+        .w = window, .in_channels = weight->dim[1], .out_channels = y->dim[1] / group};
     int64_t n;
 
-    part.in_plane = mpl_count_dims(x, 2, x->rank);
+    part.in_plane = mpl_count_dims(shape, 2, shape->rank);
     part.out_plane = mpl_count_dims(y, 2, y->rank);
     part.kernel = mpl_count_dims(weight, 2, weight->rank);
     n = part.out_channels * part.out_plane;
     for (int64_t i = 0; i < y->dim[0] * group; i++) {
         int64_t first = i % group * part.out_channels; /* output channel */
 
-        part.x = (const float *)f->in[0].data + i * part.in_channels * part.in_plane;
-        part.weight = (const float *)f->in[1].data + first * part.in_channels * part.kernel;
+        part.x = (const float *)form->in[0].data + i * part.in_channels * part.in_plane;
+        part.weight = (const float *)form->in[1].data + first * part.in_channels * part.kernel;
         part.y = (float *)call->out[0].data + i * n;
         for (int64_t j = 0; j < n; j++) {
             float begin = bias != NULL ? bias[first + j / part.out_plane] : 0;
@@ -201,8 +206,8 @@ static void conv_f32(const mpl_op_call *call, const conv_form *f, const mpl_wind
             part.y[j] = sum != NULL ? begin + sum[i * n + j] : begin;
         }
         conv_tiles(&part);
-        for (int64_t j = 0; j < n && f->activation != MPL_ACT_NONE; j++)
-            part.y[j] = (float)mpl_activate(f->activation, (double)part.y[j]);
+        for (int64_t j = 0; j < n && form->activation != MPL_ACT_NONE; j++)
+            part.y[j] = (float)mpl_activate(form->activation, (double)part.y[j]);
     }
 }
 
@@ -218,50 +223,50 @@ typedef struct conv_sum {
 } conv_sum;
 
 /* Input element along axis i that kernel element k of output o reads; -1: none. */
-static inline int64_t seen_by(const conv_sum *s, int i, int64_t o, int64_t k)
+static inline int64_t seen_by(const conv_sum *sum, int i, int64_t o, int64_t k)
 {
-    const mpl_window *w = s->w;
+    const mpl_window *window = sum->w;
     int64_t at;
 
-    if (!s->transposed) {
-        at = o * w->stride[i] - w->before[i] + k * w->dilation[i];
+    if (!sum->transposed) {
+        at = o * window->stride[i] - window->before[i] + k * window->dilation[i];
     } else {
-        at = o + w->before[i] - k * w->dilation[i];
-        if (at % w->stride[i] != 0)
+        at = o + window->before[i] - k * window->dilation[i];
+        if (at % window->stride[i] != 0)
             return -1;
-        at /= w->stride[i];
+        at /= window->stride[i];
     }
-    return mpl_is_inside(at, w->in[i]) ? at : -1;
+    return mpl_is_inside(at, window->in[i]) ? at : -1;
 }
 
 /* Adds the products of output element o to `sum`; x0 and weight0 are first indices. */
 MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t weight0,
                          const int64_t o[3], double sum)
 {
-    const mpl_window *w = s->w;
+    const mpl_window *window = s->w;
 
     for (int64_t c = 0; c < s->in_channels; c++)
         for (int64_t k = 0; k < s->kernel; k++) {
-            int64_t z = seen_by(s, 0, o[0], k / w->kernel[2] / w->kernel[1]);
-            int64_t y = seen_by(s, 1, o[1], k / w->kernel[2] % w->kernel[1]);
-            int64_t x = seen_by(s, 2, o[2], k % w->kernel[2]);
+            int64_t z = seen_by(s, 0, o[0], k / window->kernel[2] / window->kernel[1]);
+            int64_t y = seen_by(s, 1, o[1], k / window->kernel[2] % window->kernel[1]);
+            int64_t x = seen_by(s, 2, o[2], k % window->kernel[2]);
 
             if (z >= 0 && y >= 0 && x >= 0)
-                sum +=
-                    mpl_get(type, s->x, x0 + c * s->in_plane + (z * w->in[1] + y) * w->in[2] + x) *
-                    mpl_get(type, s->weight, weight0 + c * s->in_step + k);
+                sum += mpl_get(type, s->x,
+                               x0 + c * s->in_plane + (z * window->in[1] + y) * window->in[2] + x) *
+                       mpl_get(type, s->weight, weight0 + c * s->in_step + k);
         }
     return sum;
 }
 
 /* Computes the whole output; out_step as in conv_sum. Weights of group k begin at k *
  * group_step. */
-MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_form *f,
-                           const conv_sum *s, int64_t group, int64_t group_step, int64_t out_step)
+MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_form *form,
+                           const conv_sum *sum, int64_t group, int64_t group_step, int64_t out_step)
 {
-    const void *bias = f->n_in > 2 ? f->in[2].data : NULL;
+    const void *bias = form->n_in > 2 ? form->in[2].data : NULL;
     int64_t channels = call->out[0].shape.dim[1] / group, at = 0;
-    const int64_t *out = s->w->out;
+    const int64_t *out = sum->w->out;
 
     for (int64_t i = 0; i < call->out[0].shape.dim[0] * group * channels; i++) {
         int64_t part = i / channels, c = i % channels, whole = part % group * channels + c;
@@ -269,11 +274,11 @@ MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_fo
 
         for (int64_t j = 0; j < out[0] * out[1] * out[2]; j++) {
             int64_t o[3] = {j / out[2] / out[1], j / out[2] % out[1], j % out[2]};
-            double begin = first + (f->sum != NULL ? mpl_get(type, f->sum, at) : 0);
+            double begin = first + (form->sum != NULL ? mpl_get(type, form->sum, at) : 0);
 
             mpl_put(type, call->out[0].data, at++,
-                    mpl_activate(f->activation,
-                                 sum_of(type, s, part * s->in_channels * s->in_plane,
+                    mpl_activate(form->activation,
+                                 sum_of(type, sum, part * sum->in_channels * sum->in_plane,
                                         part % group * group_step + c * out_step, o, begin)));
         }
     }
@@ -282,12 +287,12 @@ MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_fo
 mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
 {
     const conv_form f = form_of(call);
-    const mpl_shape *x = &f.in[0].shape, *weight = &f.in[1].shape;
+    const mpl_shape *shape = &f.in[0].shape, *weight = &f.in[1].shape;
     int64_t group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1), out_step;
     conv_sum s = {.x = f.in[0].data, .weight = f.in[1].data};
     mpl_window w;
 
-    MPL_PASS(mpl_window_read(ctx, call->graph, call->op, x, weight, &w));
+    MPL_PASS(mpl_window_read(ctx, call->graph, call->op, shape, weight, &w));
     MPL_PASS(mpl_window_slide(ctx, call->graph, call->op, &w));
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
@@ -297,7 +302,7 @@ mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
     }
     s.w = &w;
     s.in_channels = weight->dim[1];
-    s.in_plane = mpl_count_dims(x, 2, x->rank);
+    s.in_plane = mpl_count_dims(shape, 2, shape->rank);
     s.kernel = s.in_step = mpl_count_dims(weight, 2, weight->rank);
     out_step = s.in_channels * s.kernel;
     MPL_FOR_FLOAT(f.in[0].type, conv_plain, call, &f, &s, group, weight->dim[0] / group * out_step,
@@ -310,70 +315,73 @@ mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
 /* Window of a transposed convolution; its outputs are the inputs of the convolution it reverses.
  * output_shape (spatial dims) without pads determines the pads, the larger half first; with pads it
  * only gives the dims. */
-static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *x,
-                                    const mpl_shape *weight, mpl_window *w)
+static mpl_status transposed_window(mpl_ctx *ctx, const mpl_graph *g, mpl_op op,
+                                    const mpl_shape *shape, const mpl_shape *weight,
+                                    mpl_window *window)
 {
     mpl_attr attr;
     int64_t extra[3] = {0}, want[3] = {0};
     uint32_t first;
 
-    MPL_PASS(mpl_window_read(ctx, g, op, x, weight, w));
-    first = 3 - w->n;
-    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_padding, w->n, 0, extra + first));
-    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_shape, w->n, 0, want + first));
+    MPL_PASS(mpl_window_read(ctx, g, op, shape, weight, window));
+    first = 3 - window->n;
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_padding, window->n, 0, extra + first));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_output_shape, window->n, 0, want + first));
     for (uint32_t i = 0; i < 3; i++) {
-        int64_t whole = w->in[i] == 0 ? 0
-                                      : (w->in[i] - 1) * w->stride[i] +
-                                            (w->kernel[i] - 1) * w->dilation[i] + 1 + extra[i];
+        int64_t whole = window->in[i] == 0
+                            ? 0
+                            : (window->in[i] - 1) * window->stride[i] +
+                                  (window->kernel[i] - 1) * window->dilation[i] + 1 + extra[i];
         int64_t cut = whole - want[i];
 
-        w->out[i] = whole - w->before[i] - w->after[i];
+        window->out[i] = whole - window->before[i] - window->after[i];
         if (i >= first && mpl_attr_get(g, op, MPL_ATTR_output_shape, &attr)) {
-            w->out[i] = want[i];
+            window->out[i] = want[i];
             if (!mpl_attr_get(g, op, MPL_ATTR_pads, &attr))
-                w->before[i] = cut > 0 ? cut - cut / 2 : 0;
+                window->before[i] = cut > 0 ? cut - cut / 2 : 0;
         }
-        if (w->out[i] < 0 || w->out[i] > INT64_C(1) << 61)
+        if (window->out[i] < 0 || window->out[i] > INT64_C(1) << 61)
             return MPL_REFUSE(ctx,
                               "the output would have %" PRId64 " elements along spatial dim %u",
-                              w->out[i], i - first);
+                              window->out[i], i - first);
     }
     return MPL_OK;
 }
 
 mpl_status mpl_shape_conv_transpose(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    const mpl_shape *x = call->in_shape[0], *weight = call->in_shape[1];
+    const mpl_shape *shape = call->in_shape[0], *weight = call->in_shape[1];
     int64_t group;
     mpl_window w;
 
     MPL_PASS(check_conv(ctx, call, &group));
-    if (x->dim[1] != weight->dim[0] || x->dim[1] % group != 0 || weight->dim[1] > INT64_MAX / group)
+    if (shape->dim[1] != weight->dim[0] || shape->dim[1] % group != 0 ||
+        weight->dim[1] > INT64_MAX / group)
         return MPL_REFUSE(ctx,
                           "%" PRId64 " input channels, weights for %" PRId64 " and %" PRId64
                           " groups do not go together",
-                          x->dim[1], weight->dim[0], group);
+                          shape->dim[1], weight->dim[0], group);
     MPL_PASS(check_bias(ctx, call, weight->dim[1] * group));
-    MPL_PASS(transposed_window(ctx, call->graph, call->op, x, weight, &w));
-    mpl_window_shape(&w, x->dim[0], weight->dim[1] * group, &call->out_shape[0]);
+    MPL_PASS(transposed_window(ctx, call->graph, call->op, shape, weight, &w));
+    mpl_window_shape(&w, shape->dim[0], weight->dim[1] * group, &call->out_shape[0]);
     call->out_type[0] = call->in_type[0];
     return MPL_OK;
 }
 
 mpl_status mpl_eval_conv_transpose(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    const mpl_shape *x = &call->in[0].shape, *weight = &call->in[1].shape;
+    const mpl_shape *shape = &call->in[0].shape, *weight = &call->in[1].shape;
     int64_t group = mpl_attr_int(call->graph, call->op, MPL_ATTR_group, 1);
     conv_sum s = {.x = call->in[0].data, .weight = call->in[1].data, .transposed = true};
     const conv_form f = form_of(call);
     mpl_window w;
 
-    MPL_PASS(transposed_window(ctx, call->graph, call->op, x, weight, &w));
+    MPL_PASS(transposed_window(ctx, call->graph, call->op, shape, weight, &w));
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
     s.w = &w;
-    s.in_channels = x->dim[1] / group;
-    s.in_plane = mpl_count_dims(x, 2, x->rank);
+    s.in_channels = shape->dim[1] / group;
+    s.in_plane = mpl_count_dims(shape, 2, shape->rank);
     s.kernel = mpl_count_dims(weight, 2, weight->rank);
     s.in_step = weight->dim[1] * s.kernel;
     MPL_FOR_FLOAT(call->in[0].type, conv_plain, call, &f, &s, group, s.in_channels * s.in_step,

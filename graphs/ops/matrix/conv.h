@@ -30,9 +30,9 @@ static inline bool mpl_is_gemm(mpl_op_kind kind)
 }
 
 /* Dims of operand a or the result as one matrix: all dims but the last are rows. */
-static inline mpl_shape mpl_as_matrix(const mpl_shape *s)
+static inline mpl_shape mpl_as_matrix(const mpl_shape *shape)
 {
-    return (mpl_shape){2, {mpl_count_dims(s, 0, s->rank - 1), s->dim[s->rank - 1]}};
+    return (mpl_shape){2, {mpl_count_dims(shape, 0, shape->rank - 1), shape->dim[shape->rank - 1]}};
 }
 
 /* Applies the activation to x. */

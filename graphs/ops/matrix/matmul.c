@@ -37,44 +37,45 @@ MPL_INLINE uint64_t finish_int(mpl_type type, const matrices *m, int64_t i, int6
     return (uint64_t)(int64_t)m->alpha * sum + (uint64_t)(int64_t)m->beta * c;
 }
 
-static void pack_columns(const matrices *m, int64_t j0, int64_t n, int64_t k0, int64_t n_k,
+static void pack_columns(const matrices *self, int64_t j0, int64_t n, int64_t k0, int64_t n_k,
                          mpl_tile *tile)
 {
-    const float *b = (const float *)m->b + m->b0 + k0 * m->b_row + j0 * m->b_column;
+    const float *b = (const float *)self->b + self->b0 + k0 * self->b_row + j0 * self->b_column;
 
     for (int64_t j = 0; j < n; j += MPL_TILE_LANES)
         for (int64_t k = 0; k < n_k; k++)
             for (int64_t lane = 0; lane < MPL_TILE_LANES; lane++)
                 tile->b[j / MPL_TILE_LANES][k][lane] =
-                    j + lane < n ? b[k * m->b_row + (j + lane) * m->b_column] : 0;
+                    j + lane < n ? b[k * self->b_row + (j + lane) * self->b_column] : 0;
 }
 
-static void multiply_f32(const matrices *m)
+static void multiply_f32(const matrices *self)
 {
-    const float *a = (const float *)m->a + m->a0;
-    float *y = (float *)m->y + m->y0;
+    const float *a = (const float *)self->a + self->a0;
+    float *y = (float *)self->y + self->y0;
     mpl_tile tile;
 
-    if (m->sum == NULL)
-        memset(y, 0, (size_t)m->rows * (size_t)m->columns * sizeof *y);
-    else if (m->sum != y)
-        memcpy(y, m->sum, (size_t)m->rows * (size_t)m->columns * sizeof *y);
-    for (int64_t j = 0; j < m->columns; j += MPL_TILE_N) {
-        int64_t n = m->columns - j < MPL_TILE_N ? m->columns - j : MPL_TILE_N;
+    if (self->sum == NULL)
+        memset(y, 0, (size_t)self->rows * (size_t)self->columns * sizeof *y);
+    else if (self->sum != y)
+        memcpy(y, self->sum, (size_t)self->rows * (size_t)self->columns * sizeof *y);
+    for (int64_t j = 0; j < self->columns; j += MPL_TILE_N) {
+        int64_t n = self->columns - j < MPL_TILE_N ? self->columns - j : MPL_TILE_N;
 
-        for (int64_t k = 0; k < m->terms; k += MPL_TILE_K) {
-            int64_t n_k = m->terms - k < MPL_TILE_K ? m->terms - k : MPL_TILE_K;
+        for (int64_t k = 0; k < self->terms; k += MPL_TILE_K) {
+            int64_t n_k = self->terms - k < MPL_TILE_K ? self->terms - k : MPL_TILE_K;
 
-            pack_columns(m, j, n, k, n_k, &tile);
-            mpl_tile_product(a + k * m->a_column, m->a_row, m->a_column, m->rows, n_k, &tile, n,
-                             y + j, m->columns);
+            pack_columns(self, j, n, k, n_k, &tile);
+            mpl_tile_product(a + k * self->a_column, self->a_row, self->a_column, self->rows, n_k,
+                             &tile, n, y + j, self->columns);
         }
     }
-    for (int64_t i = 0;
-         i < m->rows && (m->c != NULL || m->alpha != 1 || m->activation != MPL_ACT_NONE); i++)
-        for (int64_t j = 0; j < m->columns; j++)
-            y[i * m->columns + j] =
-                (float)finish_float(MPL_TYPE_f32, m, i, j, (double)y[i * m->columns + j]);
+    for (int64_t i = 0; i < self->rows &&
+                        (self->c != NULL || self->alpha != 1 || self->activation != MPL_ACT_NONE);
+         i++)
+        for (int64_t j = 0; j < self->columns; j++)
+            y[i * self->columns + j] =
+                (float)finish_float(MPL_TYPE_f32, self, i, j, (double)y[i * self->columns + j]);
 }
 
 MPL_INLINE void multiply_float(mpl_type type, const matrices *m)
@@ -121,12 +122,12 @@ static bool is_turned(const mpl_graph *g, mpl_op op, mpl_attr_key key)
     return mpl_attr_int(g, op, key, 0) != 0;
 }
 
-static void turn(mpl_shape *s)
+static void turn(mpl_shape *shape)
 {
-    int64_t rows = s->dim[s->rank - 2];
+    int64_t rows = shape->dim[shape->rank - 2];
 
-    s->dim[s->rank - 2] = s->dim[s->rank - 1];
-    s->dim[s->rank - 1] = rows;
+    shape->dim[shape->rank - 2] = shape->dim[shape->rank - 1];
+    shape->dim[shape->rank - 1] = rows;
 }
 
 /* Operands as stacks of matrices that can be multiplied: transposed where an attribute says so; a
@@ -156,7 +157,7 @@ static mpl_shape stack_of(const mpl_shape *whole)
 
 mpl_status mpl_shape_matmul(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    const mpl_shape *a = call->in_shape[0], *b = call->in_shape[1];
+    const mpl_shape *shape = call->in_shape[0], *b = call->in_shape[1];
     mpl_shape left, right, stack, stack_a, stack_b, *to = &call->out_shape[0];
     char text[2][200];
 
@@ -164,14 +165,14 @@ mpl_status mpl_shape_matmul(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
     MPL_PASS(mpl_check_rank(ctx, call, 0, 1, MPL_MAX_RANK));
     MPL_PASS(mpl_check_rank(ctx, call, 1, 1, MPL_MAX_RANK));
-    as_matrices(call->graph, call->op, a, b, &left, &right);
+    as_matrices(call->graph, call->op, shape, b, &left, &right);
     if (left.dim[left.rank - 1] != right.dim[right.rank - 2])
         return MPL_REFUSE(ctx, "the matrices of %s and %s cannot be multiplied",
-                          mpl_shape_text(a, text[0]), mpl_shape_text(b, text[1]));
+                          mpl_shape_text(shape, text[0]), mpl_shape_text(b, text[1]));
     stack_a = stack_of(&left), stack_b = stack_of(&right);
     MPL_PASS(mpl_broadcast(ctx, &stack_a, &stack_b, &stack));
     *to = stack;
-    if (a->rank > 1)
+    if (shape->rank > 1)
         to->dim[to->rank++] = left.dim[left.rank - 2];
     if (b->rank > 1)
         to->dim[to->rank++] = right.dim[right.rank - 1];
@@ -223,7 +224,7 @@ mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
     int64_t trans_b = is_turned(call->graph, call->op, MPL_ATTR_trans_b);
     double alpha = mpl_attr_float(call->graph, call->op, MPL_ATTR_alpha, 1);
     double beta = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1);
-    const mpl_shape *a = call->in_shape[0], *b = call->in_shape[1];
+    const mpl_shape *shape = call->in_shape[0], *b = call->in_shape[1];
     bool stacks = call->graph->op_kind[call->op] != MPL_OP_gemm && trans_a == 0;
     char text[2][200], name[32];
 
@@ -231,27 +232,27 @@ mpl_status mpl_shape_gemm(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_check_same_type(ctx, call, 1, 0));
     MPL_PASS(mpl_check_rank(ctx, call, 0, 2, stacks ? MPL_MAX_RANK : 2));
     MPL_PASS(mpl_check_rank(ctx, call, 1, 2, 2));
-    if (a->dim[trans_a ? 0 : a->rank - 1] != b->dim[trans_b])
-        return MPL_REFUSE(ctx, "%s%s times %s%s: the inner dims differ", mpl_shape_text(a, text[0]),
-                          trans_a ? " transposed" : "", mpl_shape_text(b, text[1]),
-                          trans_b ? " transposed" : "");
+    if (shape->dim[trans_a ? 0 : shape->rank - 1] != b->dim[trans_b])
+        return MPL_REFUSE(ctx, "%s%s times %s%s: the inner dims differ",
+                          mpl_shape_text(shape, text[0]), trans_a ? " transposed" : "",
+                          mpl_shape_text(b, text[1]), trans_b ? " transposed" : "");
     if (!mpl_type_in(call->in_type[0], MPL_SET_FLOAT) && !(is_whole(alpha) && is_whole(beta)))
         return MPL_REFUSE(ctx, "alpha %g and beta %g must be whole numbers for integers", alpha,
                           beta);
-    call->out_shape[0] = *a;
-    call->out_shape[0].dim[0] = a->dim[trans_a];
-    call->out_shape[0].dim[a->rank - 1] = b->dim[!trans_b];
+    call->out_shape[0] = *shape;
+    call->out_shape[0].dim[0] = shape->dim[trans_a];
+    call->out_shape[0].dim[shape->rank - 1] = b->dim[!trans_b];
     call->out_type[0] = call->in_type[0];
     if (call->n_in > 2 && call->in_shape[2] != NULL) {
         MPL_PASS(mpl_check_same_type(ctx, call, 2, 0));
         snprintf(name, sizeof name, "input %u", call->first_in + 2);
         MPL_PASS(mpl_check_broadcast_to(ctx, name, call->in_shape[2], &call->out_shape[0]));
-        if (a->rank > 2 && mpl_count_dims(call->in_shape[2], 0, call->in_shape[2]->rank) >
-                               call->out_shape[0].dim[a->rank - 1])
+        if (shape->rank > 2 && mpl_count_dims(call->in_shape[2], 0, call->in_shape[2]->rank) >
+                                   call->out_shape[0].dim[shape->rank - 1])
             return MPL_REFUSE(ctx, "%s has dims %s; it must be a row", name,
                               mpl_shape_text(call->in_shape[2], text[0]));
     }
-    if (a->rank > 2 && !(alpha == 1 && beta == 1))
+    if (shape->rank > 2 && !(alpha == 1 && beta == 1))
         return MPL_REFUSE(ctx, "alpha %g and beta %g must be 1 where a has more than two dims",
                           alpha, beta);
     return MPL_OK;

@@ -70,24 +70,26 @@ MPL_INLINE void pool_take(pool_kind kind, double p, double v, int64_t z, int64_t
 }
 
 /* The window of output element o in the plane starting at element `plane`. */
-MPL_INLINE pool_window pool_one(mpl_type type, pool_kind kind, const mpl_window *w, double p,
+MPL_INLINE pool_window pool_one(mpl_type type, pool_kind kind, const mpl_window *window, double p,
                                 const void *data, int64_t plane, const int64_t o[3])
 {
     pool_window got = {0, 0, {-1, -1, -1}};
-    int64_t z0 = o[0] * w->stride[0] - w->before[0], y0 = o[1] * w->stride[1] - w->before[1];
-    int64_t x0 = o[2] * w->stride[2] - w->before[2];
+    int64_t z0 = o[0] * window->stride[0] - window->before[0],
+            y0 = o[1] * window->stride[1] - window->before[1];
+    int64_t x0 = o[2] * window->stride[2] - window->before[2];
 
-    for (int64_t i = 0; i < w->kernel[0]; i++)
-        for (int64_t j = 0; j < w->kernel[1]; j++)
-            for (int64_t k = 0; k < w->kernel[2]; k++) {
-                int64_t z = z0 + i * w->dilation[0], y = y0 + j * w->dilation[1],
-                        x = x0 + k * w->dilation[2];
+    for (int64_t i = 0; i < window->kernel[0]; i++)
+        for (int64_t j = 0; j < window->kernel[1]; j++)
+            for (int64_t k = 0; k < window->kernel[2]; k++) {
+                int64_t z = z0 + i * window->dilation[0], y = y0 + j * window->dilation[1],
+                        x = x0 + k * window->dilation[2];
 
-                if (mpl_is_inside(z, w->in[0]) && mpl_is_inside(y, w->in[1]) &&
-                    mpl_is_inside(x, w->in[2]))
-                    pool_take(kind, p,
-                              mpl_get(type, data, plane + (z * w->in[1] + y) * w->in[2] + x), z, y,
-                              x, &got);
+                if (mpl_is_inside(z, window->in[0]) && mpl_is_inside(y, window->in[1]) &&
+                    mpl_is_inside(x, window->in[2]))
+                    pool_take(
+                        kind, p,
+                        mpl_get(type, data, plane + (z * window->in[1] + y) * window->in[2] + x), z,
+                        y, x, &got);
             }
     return got;
 }
@@ -106,18 +108,19 @@ MPL_INLINE double pool_result(mpl_type type, pool_kind kind, double p, const poo
 }
 
 /* Tensor index of the window's maximum; row-major (order 0) or column-major within the plane. */
-static int64_t index_of(const mpl_window *w, int64_t plane, int64_t order, const pool_window *got)
+static int64_t index_of(const mpl_window *window, int64_t plane, int64_t order,
+                        const pool_window *got)
 {
     const int64_t *at = got->place;
 
     if (got->count == 0)
         return -1;
-    return plane + (order == 0 ? (at[0] * w->in[1] + at[1]) * w->in[2] + at[2]
-                               : (at[2] * w->in[1] + at[1]) * w->in[0] + at[0]);
+    return plane + (order == 0 ? (at[0] * window->in[1] + at[1]) * window->in[2] + at[2]
+                               : (at[2] * window->in[1] + at[1]) * window->in[0] + at[0]);
 }
 
 MPL_INLINE void pool_all(mpl_type type, pool_kind kind, const mpl_op_call *call,
-                         const mpl_window *w)
+                         const mpl_window *window)
 {
     double p = (double)mpl_attr_int(call->graph, call->op, MPL_ATTR_p, 2);
     bool padded = mpl_attr_int(call->graph, call->op, MPL_ATTR_count_include_pad, 0) != 0;
@@ -126,15 +129,15 @@ MPL_INLINE void pool_all(mpl_type type, pool_kind kind, const mpl_op_call *call,
     int64_t *index = call->n_out > 1 ? call->out[1].data : NULL;
 
     for (int64_t at = 0; at < n; at++) {
-        pool_window got = pool_one(type, kind, w, p, call->in[0].data, plane, o);
+        pool_window got = pool_one(type, kind, window, p, call->in[0].data, plane, o);
 
-        mpl_put(
-            type, call->out[0].data, at,
-            pool_result(type, kind, p, &got, padded ? mpl_window_padded_count(w, o) : got.count));
+        mpl_put(type, call->out[0].data, at,
+                pool_result(type, kind, p, &got,
+                            padded ? mpl_window_padded_count(window, o) : got.count));
         if (index != NULL)
-            index[at] = index_of(w, plane, order, &got);
-        if (mpl_window_next(w, o))
-            plane += w->in[0] * w->in[1] * w->in[2];
+            index[at] = index_of(window, plane, order, &got);
+        if (mpl_window_next(window, o))
+            plane += window->in[0] * window->in[1] * window->in[2];
     }
 }
 

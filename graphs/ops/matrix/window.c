@@ -22,7 +22,7 @@ mpl_status mpl_window_numbers(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_a
 }
 
 mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
-                           const mpl_shape *weight, mpl_window *w)
+                           const mpl_shape *weight, mpl_window *window)
 {
     uint32_t n = in->rank - 2, first;
     int64_t kernel[3] = {0}, pads[6] = {0};
@@ -31,18 +31,18 @@ mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mp
         return MPL_REFUSE(
             ctx, "the input has %u dims%s; there must be 1 to 3 spatial ones behind two others",
             in->rank, weight != NULL ? ", the kernel another number or as many" : "");
-    *w = (mpl_window){n, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}};
+    *window = (mpl_window){n, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}};
     first = 3 - n;
     for (uint32_t i = 0; i < n; i++) {
         kernel[i] = weight != NULL ? weight->dim[2 + i] : 0;
-        w->in[first + i] = in->dim[2 + i];
+        window->in[first + i] = in->dim[2 + i];
         if (in->dim[2 + i] > most)
             return MPL_REFUSE(ctx, "spatial dim %u of %" PRId64 " elements is more than 2^30", i,
                               in->dim[2 + i]);
     }
     MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_kernel_shape, n, 1, kernel));
-    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_strides, n, 1, w->stride + first));
-    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_dilations, n, 1, w->dilation + first));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_strides, n, 1, window->stride + first));
+    MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_dilations, n, 1, window->dilation + first));
     MPL_PASS(mpl_window_numbers(ctx, g, op, MPL_ATTR_pads, 2 * n, 0, pads));
     for (uint32_t i = 0; i < n; i++) {
         if (kernel[i] < 1 || kernel[i] > most ||
@@ -50,57 +50,60 @@ mpl_status mpl_window_read(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mp
             return MPL_REFUSE(
                 ctx, "kernel dim %u is %" PRId64 ": missing, not the weight's, or outside [1,2^30]",
                 i, kernel[i]);
-        w->kernel[first + i] = kernel[i];
-        w->before[first + i] = pads[i];
-        w->after[first + i] = pads[n + i];
+        window->kernel[first + i] = kernel[i];
+        window->before[first + i] = pads[i];
+        window->after[first + i] = pads[n + i];
     }
     return MPL_OK;
 }
 
-mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_window *w)
+mpl_status mpl_window_slide(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_window *window)
 {
     bool up = mpl_attr_int(g, op, MPL_ATTR_ceil_mode, 0) != 0;
 
     for (int i = 0; i < 3; i++) {
-        int64_t span = (w->kernel[i] - 1) * w->dilation[i] + 1;
-        int64_t room = w->in[i] + w->before[i] + w->after[i] - span + (up ? w->stride[i] - 1 : 0);
+        int64_t span = (window->kernel[i] - 1) * window->dilation[i] + 1;
+        int64_t room = window->in[i] + window->before[i] + window->after[i] - span +
+                       (up ? window->stride[i] - 1 : 0);
 
-        w->out[i] = room < 0 ? 0 : room / w->stride[i] + 1;
-        if (up && w->out[i] > 0 && (w->out[i] - 1) * w->stride[i] >= w->in[i] + w->before[i])
-            w->out[i]--;
-        if (w->out[i] == 0 && w->in[i] > 0)
+        window->out[i] = room < 0 ? 0 : room / window->stride[i] + 1;
+        if (up && window->out[i] > 0 &&
+            (window->out[i] - 1) * window->stride[i] >= window->in[i] + window->before[i])
+            window->out[i]--;
+        if (window->out[i] == 0 && window->in[i] > 0)
             return MPL_REFUSE(
                 ctx, "a window of %" PRId64 " elements is larger than the padded input of %" PRId64,
-                span, w->in[i] + w->before[i] + w->after[i]);
+                span, window->in[i] + window->before[i] + window->after[i]);
     }
     return MPL_OK;
 }
 
 mpl_status mpl_window_pool(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *in,
-                           mpl_window *w)
+                           mpl_window *window)
 {
-    MPL_PASS(mpl_window_read(ctx, g, op, in, NULL, w));
-    return mpl_window_slide(ctx, g, op, w);
+    MPL_PASS(mpl_window_read(ctx, g, op, in, NULL, window));
+    return mpl_window_slide(ctx, g, op, window);
 }
 
-void mpl_window_shape(const mpl_window *w, int64_t batch, int64_t channels, mpl_shape *out)
+void mpl_window_shape(const mpl_window *window, int64_t batch, int64_t channels, mpl_shape *out)
 {
-    out->rank = 2 + w->n;
+    out->rank = 2 + window->n;
     out->dim[0] = batch;
     out->dim[1] = channels;
-    for (uint32_t i = 0; i < w->n; i++)
-        out->dim[2 + i] = w->out[3 - w->n + i];
+    for (uint32_t i = 0; i < window->n; i++)
+        out->dim[2 + i] = window->out[3 - window->n + i];
 }
 
-int64_t mpl_window_padded_count(const mpl_window *w, const int64_t o[3])
+int64_t mpl_window_padded_count(const mpl_window *window, const int64_t o[3])
 {
     int64_t count = 1;
 
     for (int i = 0; i < 3; i++) {
-        int64_t left = w->in[i] + w->before[i] + w->after[i] - o[i] * w->stride[i];
-        int64_t most_left = left <= 0 ? 0 : (left - 1) / w->dilation[i] + 1;
+        int64_t left =
+            window->in[i] + window->before[i] + window->after[i] - o[i] * window->stride[i];
+        int64_t most_left = left <= 0 ? 0 : (left - 1) / window->dilation[i] + 1;
 
-        count *= most_left < w->kernel[i] ? most_left : w->kernel[i];
+        count *= most_left < window->kernel[i] ? most_left : window->kernel[i];
     }
     return count;
 }

@@ -40,7 +40,7 @@ uint32_t mpl_fused_arity(mpl_op_kind kind)
 
 /* Parses the next word as a step; false if there is none, or it is neither a load nor an
  * operator. */
-static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
+static bool take_step(const char **at, mpl_fused *fused, uint32_t *depth)
 {
     char word[24] = "", *end;
     uint32_t arity;
@@ -48,22 +48,22 @@ static bool take_step(const char **at, mpl_fused *f, uint32_t *depth)
     mpl_op_kind kind;
     size_t n = strcspn(*at, ",");
 
-    if (n == 0 || n >= sizeof word || f->n_steps == MPL_FUSED_STEPS)
+    if (n == 0 || n >= sizeof word || fused->n_steps == MPL_FUSED_STEPS)
         return false;
     memcpy(word, *at, n);
     if (word[0] >= '0' && word[0] <= '9') {
         load = strtoul(word, &end, 10);
-        if (*end != '\0' || load >= f->n_loads || *depth == MPL_FUSED_DEPTH)
+        if (*end != '\0' || load >= fused->n_loads || *depth == MPL_FUSED_DEPTH)
             return false;
         kind = MPL_STEP_LOAD;
         ++*depth;
-        f->step[f->n_steps].of = (uint32_t)load;
+        fused->step[fused->n_steps].of = (uint32_t)load;
     } else {
         if (!mpl_op_find(word, &kind) || (arity = mpl_fused_arity(kind)) == 0 || arity > *depth)
             return false;
         *depth -= arity - 1;
     }
-    f->step[f->n_steps++].kind = kind;
+    fused->step[fused->n_steps++].kind = kind;
     *at += n + ((*at)[n] == ',');
     return true;
 }
@@ -152,14 +152,14 @@ mpl_status mpl_shape_fused(mpl_ctx *ctx, const mpl_shape_call *call)
 /* ---- running it ---- */
 
 /* Merges dims, leaving at least one; element k in row-major order stays the same. */
-static void join(mpl_strided *v)
+static void join(mpl_strided *view)
 {
     mpl_strided joined;
 
-    mpl_strided_join(v, &joined);
+    mpl_strided_join(view, &joined);
     if (joined.shape.rank == 0)
         joined = (mpl_strided){.shape = {1, {1}}, .stride = {1}, .offset = joined.offset};
-    *v = joined;
+    *view = joined;
 }
 
 /* Copies rows of n elements; row and element strides in elements. */
@@ -196,25 +196,25 @@ static void move_rows(char *piece, char *memory, int64_t row, int64_t stride, in
 }
 
 /* Copies elements [at, at + n) of a joined view to or from a piece; whole rows at once. */
-static void move_run(const mpl_strided *v, int64_t at, int64_t n, char *piece, char *data,
+static void move_run(const mpl_strided *view, int64_t at, int64_t n, char *piece, char *data,
                      uint32_t bytes, bool out)
 {
-    const int64_t *dim = v->shape.dim;
-    uint32_t last = v->shape.rank - 1;
+    const int64_t *dim = view->shape.dim;
+    uint32_t last = view->shape.rank - 1;
 
     while (n > 0) {
-        int64_t offset = v->offset, rest = at, within = at % dim[last], n_rows = 1, run;
+        int64_t offset = view->offset, rest = at, within = at % dim[last], n_rows = 1, run;
 
         for (uint32_t i = last + 1; i-- > 0; rest /= dim[i])
-            offset += rest % dim[i] * v->stride[i];
+            offset += rest % dim[i] * view->stride[i];
         run = dim[last] - within < n ? dim[last] - within : n;
         if (within == 0 && last > 0 && n >= dim[last]) {
             int64_t left = dim[last - 1] - at / dim[last] % dim[last - 1];
 
             n_rows = n / dim[last] < left ? n / dim[last] : left;
         }
-        move_rows(piece, data + offset * bytes, last > 0 ? v->stride[last - 1] : 0, v->stride[last],
-                  n_rows, run, bytes, out);
+        move_rows(piece, data + offset * bytes, last > 0 ? view->stride[last - 1] : 0,
+                  view->stride[last], n_rows, run, bytes, out);
         piece += n_rows * run * bytes;
         at += n_rows * run;
         n -= n_rows * run;
@@ -222,12 +222,12 @@ static void move_run(const mpl_strided *v, int64_t at, int64_t n, char *piece, c
 }
 
 /* Elements [at, at + n) of a joined view: in place if contiguous, else copied to buffer. */
-static void *fetch(const mpl_strided *v, void *data, uint32_t bytes, int64_t at, int64_t n,
+static void *fetch(const mpl_strided *view, void *data, uint32_t bytes, int64_t at, int64_t n,
                    void *buffer)
 {
-    if (v->shape.rank == 1 && v->stride[0] == 1)
-        return (char *)data + (v->offset + at) * bytes; /* read-only */
-    move_run(v, at, n, buffer, data, bytes, false);
+    if (view->shape.rank == 1 && view->stride[0] == 1)
+        return (char *)data + (view->offset + at) * bytes; /* read-only */
+    move_run(view, at, n, buffer, data, bytes, false);
     return buffer;
 }
 
@@ -265,8 +265,8 @@ static bool do_whole(mpl_op_kind kind, float *y, const float *a, const float *b)
 }
 
 /* Computes and writes elements [at, at + n) of the box, n <= PIECE. */
-static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fused *f, int64_t at,
-                           int64_t n)
+static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fused *fused,
+                           int64_t at, int64_t n)
 {
     mpl_piece room[MPL_FUSED_DEPTH + 1];
     void *buffer[MPL_FUSED_DEPTH + 1]; /* one for each stack entry, and a spare */
@@ -276,31 +276,31 @@ static mpl_status do_piece(mpl_ctx *ctx, const mpl_op_call *call, const mpl_fuse
 
     for (uint32_t i = 0; i <= MPL_FUSED_DEPTH; i++)
         buffer[i] = &room[i];
-    for (uint32_t i = 0; i < f->n_steps; i++) {
-        const mpl_fused_load *load = &f->load[f->step[i].of];
+    for (uint32_t i = 0; i < fused->n_steps; i++) {
+        const mpl_fused_load *load = &fused->load[fused->step[i].of];
         mpl_tensor *top = &stack[depth];
         mpl_tensor made = {type, {.rank = 1, .dim = {n}}, NULL};
 
-        if (f->step[i].kind == MPL_STEP_LOAD) {
+        if (fused->step[i].kind == MPL_STEP_LOAD) {
             made.data = fetch(&load->from, call->in[load->input].data, bytes, at, n, buffer[depth]);
             stack[depth++] = made;
             continue;
         }
-        depth -= mpl_fused_arity(f->step[i].kind);
+        depth -= mpl_fused_arity(fused->step[i].kind);
         made.data = buffer[MPL_FUSED_DEPTH];
         buffer[MPL_FUSED_DEPTH] = buffer[depth];
         buffer[depth] = made.data;
         if (type == MPL_TYPE_f32 && n == PIECE && top - &stack[depth] == 2 &&
-            do_whole(f->step[i].kind, made.data, stack[depth].data, stack[depth + 1].data)) {
+            do_whole(fused->step[i].kind, made.data, stack[depth].data, stack[depth + 1].data)) {
             stack[depth++] = made;
             continue;
         }
-        MPL_PASS(step_kinds[f->step[i].kind].eval(
+        MPL_PASS(step_kinds[fused->step[i].kind].eval(
             ctx, &(mpl_op_call){call->graph, call->op, (uint32_t)(top - &stack[depth]), 1,
                                 &stack[depth], &made, NULL}));
         stack[depth++] = made;
     }
-    move_run(&f->to, at, n, stack[0].data, call->out[0].data, bytes, true);
+    move_run(&fused->to, at, n, stack[0].data, call->out[0].data, bytes, true);
     return MPL_OK;
 }
 

@@ -69,12 +69,12 @@ static bool around(int64_t dim, double x, int64_t at[2], double weight[2])
     return true;
 }
 
-bool mpl_region_around(const mpl_region *r, int k, int64_t dim, int64_t cell, int64_t point,
+bool mpl_region_around(const mpl_region *self, int k, int64_t dim, int64_t cell, int64_t point,
                        int64_t at[2], double weight[2])
 {
     return around(dim,
-                  r->start[k] + (double)cell * r->cell[k] +
-                      ((double)point + 0.5) * r->cell[k] / (double)r->points[k],
+                  self->start[k] + (double)cell * self->cell[k] +
+                      ((double)point + 0.5) * self->cell[k] / (double)self->points[k],
                   at, weight);
 }
 
@@ -88,16 +88,16 @@ typedef struct region {
 
 /* The four elements around point i of a cell in a plane, and their weights; false: it lies outside.
  */
-static bool around_point(const region *r, const int64_t cell[2], int64_t i, int64_t offset[4],
+static bool around_point(const region *self, const int64_t cell[2], int64_t i, int64_t offset[4],
                          double factor[4])
 {
-    const int64_t *dim = r->in->shape.dim + 2;
-    const int64_t point[2] = {i / r->at.points[1], i % r->at.points[1]};
+    const int64_t *dim = self->in->shape.dim + 2;
+    const int64_t point[2] = {i / self->at.points[1], i % self->at.points[1]};
     int64_t at[2][2];
     double weight[2][2];
 
     for (int k = 0; k < 2; k++)
-        if (!mpl_region_around(&r->at, k, dim[k], cell[k], point[k], at[k], weight[k]))
+        if (!mpl_region_around(&self->at, k, dim[k], cell[k], point[k], at[k], weight[k]))
             return false;
     for (int k = 0; k < 4; k++) {
         offset[k] = at[0][k / 2] * dim[1] + at[1][k % 2];

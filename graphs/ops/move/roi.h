@@ -17,7 +17,7 @@ mpl_status mpl_region_image(mpl_ctx *ctx, const mpl_op_call *call, int64_t i, in
 
 /* Elements and weights around a point of a cell along axis k, 0: y, 1: x, of `dim` elements; false:
  * it lies outside. */
-bool mpl_region_around(const mpl_region *r, int k, int64_t dim, int64_t cell, int64_t point,
+bool mpl_region_around(const mpl_region *self, int k, int64_t dim, int64_t cell, int64_t point,
                        int64_t at[2], double weight[2]);
 
 /* Whether a roi_align takes maxima; else means. */

@@ -189,11 +189,11 @@ static bool meets(double a[2][2], const double *side)
 }
 
 /* Whether a box shares no more than `most` with each box selected. */
-static bool is_free(const selection *s, double a[2][2], double most)
+static bool is_free(const selection *self, double a[2][2], double most)
 {
-    for (int64_t k = 0; k < s->n; k += AT_ONCE) {
-        double(*side)[AT_ONCE] = s->side[k / AT_ONCE];
-        int64_t n = s->n - k < AT_ONCE ? s->n - k : AT_ONCE;
+    for (int64_t k = 0; k < self->n; k += AT_ONCE) {
+        double(*side)[AT_ONCE] = self->side[k / AT_ONCE];
+        int64_t n = self->n - k < AT_ONCE ? self->n - k : AT_ONCE;
 
         if (most >= 0 && n == AT_ONCE && !meets(a, (const double *)side))
             continue;
@@ -207,11 +207,11 @@ static bool is_free(const selection *s, double a[2][2], double most)
     return true;
 }
 
-static void keep(selection *s, double a[2][2])
+static void keep(selection *self, double a[2][2])
 {
     for (int k = 0; k < 4; k++)
-        s->side[s->n / AT_ONCE][k][s->n % AT_ONCE] = a[k / 2][k % 2];
-    s->n++;
+        self->side[self->n / AT_ONCE][k][self->n % AT_ONCE] = a[k / 2][k % 2];
+    self->n++;
 }
 
 typedef struct candidate {

@@ -31,27 +31,27 @@ static grams grams_of(const mpl_graph *g, mpl_op op)
 }
 
 /* The n-grams of the pool with n items. */
-static int64_t grams_with(const grams *s, uint32_t n)
+static int64_t grams_with(const grams *self, uint32_t n)
 {
-    return ((n < s->n_begin ? s->begin[n] : s->n_pool) - s->begin[n - 1]) / n;
+    return ((n < self->n_begin ? self->begin[n] : self->n_pool) - self->begin[n - 1]) / n;
 }
 
 /* Whether the pool is in order, and each n-gram has a column. */
-static bool is_valid(const grams *s)
+static bool is_valid(const grams *self)
 {
     int64_t count = 0, at = 0;
 
-    for (uint32_t i = 0; i < s->n_begin; i++) {
-        if (s->begin[i] < at || s->begin[i] > s->n_pool)
+    for (uint32_t i = 0; i < self->n_begin; i++) {
+        if (self->begin[i] < at || self->begin[i] > self->n_pool)
             return false;
-        at = s->begin[i];
+        at = self->begin[i];
     }
-    for (uint32_t n = 1; n <= s->n_begin; n++)
-        count += grams_with(s, n);
-    for (uint32_t i = 0; i < s->n_column; i++)
-        if (s->column[i] < 0 || s->column[i] == INT64_MAX)
+    for (uint32_t n = 1; n <= self->n_begin; n++)
+        count += grams_with(self, n);
+    for (uint32_t i = 0; i < self->n_column; i++)
+        if (self->column[i] < 0 || self->column[i] == INT64_MAX)
             return false;
-    return s->n_pool > 0 && count <= s->n_column;
+    return self->n_pool > 0 && count <= self->n_column;
 }
 
 mpl_status mpl_shape_tf_idf(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -89,27 +89,28 @@ static bool is_there(const mpl_tensor *in, int64_t at, int64_t apart, const int6
 }
 
 /* Counts the n-gram that begins at column `at`, if the pool has it. */
-static void count_gram(const grams *s, const mpl_tensor *in, int64_t at, int64_t apart, uint32_t n,
-                       float *out)
+static void count_gram(const grams *self, const mpl_tensor *in, int64_t at, int64_t apart,
+                       uint32_t n, float *out)
 {
     int64_t before = 0;
 
     for (uint32_t k = 1; k < n; k++)
-        before += grams_with(s, k);
-    for (int64_t i = grams_with(s, n); i-- > 0;)
-        if (is_there(in, at, apart, s->pool + s->begin[n - 1] + i * n, n)) {
-            out[s->column[before + i]]++;
+        before += grams_with(self, k);
+    for (int64_t i = grams_with(self, n); i-- > 0;)
+        if (is_there(in, at, apart, self->pool + self->begin[n - 1] + i * n, n)) {
+            out[self->column[before + i]]++;
             return;
         }
 }
 
-static void count_row(const grams *s, const mpl_tensor *in, int64_t begin, int64_t end, float *out)
+static void count_row(const grams *self, const mpl_tensor *in, int64_t begin, int64_t end,
+                      float *out)
 {
-    for (int64_t n = s->least; n <= s->most && n <= s->n_begin; n++)
+    for (int64_t n = self->least; n <= self->most && n <= self->n_begin; n++)
         for (int64_t apart = 1; apart <= (n > 1 ? end - begin : 1); apart++) {
             for (int64_t at = begin; at < end && n - 1 <= (end - 1 - at) / apart; at++)
-                count_gram(s, in, at, apart, (uint32_t)n, out);
-            if (apart > s->skip)
+                count_gram(self, in, at, apart, (uint32_t)n, out);
+            if (apart > self->skip)
                 break;
         }
 }

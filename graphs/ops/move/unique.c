@@ -28,22 +28,24 @@ typedef struct slices {
 
 /* Below 0, 0 or above, as slice i comes before, is or comes after slice j. A NaN comes last, and is
  * no other's equal. */
-static int compare(const slices *s, int64_t i, int64_t j)
+static int compare(const slices *self, int64_t i, int64_t j)
 {
-    mpl_type type = s->in->type;
+    mpl_type type = self->in->type;
 
-    for (int64_t o = 0; o < s->outer && i != j; o++)
-        for (int64_t k = 0; k < s->inner; k++) {
-            int64_t at[2] = {(o * s->n + i) * s->inner + k, (o * s->n + j) * s->inner + k};
+    for (int64_t o = 0; o < self->outer && i != j; o++)
+        for (int64_t k = 0; k < self->inner; k++) {
+            int64_t at[2] = {(o * self->n + i) * self->inner + k,
+                             (o * self->n + j) * self->inner + k};
 
             if (mpl_type_in(type, MPL_SET_FLOAT)) {
-                double a = mpl_get(type, s->in->data, at[0]), b = mpl_get(type, s->in->data, at[1]);
+                double a = mpl_get(type, self->in->data, at[0]),
+                       b = mpl_get(type, self->in->data, at[1]);
 
                 if (a != b)
                     return a < b || (a == a && b != b) || (a != a && b != b && i < j) ? -1 : 1;
             } else {
-                int64_t a = mpl_get_int(type, s->in->data, at[0]),
-                        b = mpl_get_int(type, s->in->data, at[1]);
+                int64_t a = mpl_get_int(type, self->in->data, at[0]),
+                        b = mpl_get_int(type, self->in->data, at[1]);
 
                 if (a != b)
                     return (type == MPL_TYPE_u64 ? (uint64_t)a < (uint64_t)b : a < b) ? -1 : 1;
@@ -63,15 +65,15 @@ static void put_slice(const mpl_op_call *call, const slices *s, int64_t from, in
 }
 
 /* Before: inverse[i] is the first place of slice i's equals. */
-static int64_t number_them(const slices *s, bool sorted, int64_t *inverse, int64_t *first)
+static int64_t number_them(const slices *self, bool sorted, int64_t *inverse, int64_t *first)
 {
     int64_t found = 0;
 
-    for (int64_t i = 0; i < s->n; i++)
+    for (int64_t i = 0; i < self->n; i++)
         if (inverse[i] == i) {
             int64_t at = found++;
 
-            for (; sorted && at > 0 && compare(s, i, first[at - 1]) < 0; at--)
+            for (; sorted && at > 0 && compare(self, i, first[at - 1]) < 0; at--)
                 first[at] = first[at - 1];
             first[at] = i;
         }

@@ -7,27 +7,27 @@ typedef struct layout {
     int64_t batch, channel, space[3];
 } layout;
 
-static layout layout_of(const mpl_shape *s, bool last)
+static layout layout_of(const mpl_shape *shape, bool last)
 {
     layout l = {0};
     int64_t stride[MPL_MAX_RANK];
-    uint32_t n = s->rank - 2;
+    uint32_t n = shape->rank - 2;
 
-    mpl_strides(s, stride);
+    mpl_strides(shape, stride);
     l.batch = stride[0];
-    l.channel = stride[last ? s->rank - 1 : 1];
+    l.channel = stride[last ? shape->rank - 1 : 1];
     for (uint32_t i = 0; i < n; i++)
         l.space[3 - n + i] = stride[(last ? 1 : 2) + i];
     return l;
 }
 
 /* The shape with its channels before its spatial dims. */
-static mpl_shape first(const mpl_shape *s, bool last)
+static mpl_shape first(const mpl_shape *shape, bool last)
 {
-    mpl_shape plain = *s;
+    mpl_shape plain = *shape;
 
-    for (uint32_t i = 1; last && i < s->rank; i++)
-        plain.dim[i] = s->dim[i == 1 ? s->rank - 1 : i - 1];
+    for (uint32_t i = 1; last && i < shape->rank; i++)
+        plain.dim[i] = shape->dim[i == 1 ? shape->rank - 1 : i - 1];
     return plain;
 }
 
@@ -82,71 +82,73 @@ typedef struct work {
 } work;
 
 /* Adds one tap (input channel c, kernel position k) to the sums of n outputs from o on. */
-static void add_tap(work *k, int64_t from, int64_t c, int64_t oc, int64_t n_oc, const int64_t o[3],
-                    int64_t n, const int64_t at[3])
+static void add_tap(work *self, int64_t from, int64_t c, int64_t oc, int64_t n_oc,
+                    const int64_t o[3], int64_t n, const int64_t at[3])
 {
-    const mpl_window *w = &k->w;
-    int64_t z = o[0] * w->stride[0] - w->before[0] + at[0] * w->dilation[0];
-    int64_t y = o[1] * w->stride[1] - w->before[1] + at[1] * w->dilation[1];
-    int64_t x = o[2] * w->stride[2] - w->before[2] + at[2] * w->dilation[2], low = 0, high = n;
+    const mpl_window *window = &self->w;
+    int64_t z = o[0] * window->stride[0] - window->before[0] + at[0] * window->dilation[0];
+    int64_t y = o[1] * window->stride[1] - window->before[1] + at[1] * window->dilation[1];
+    int64_t x = o[2] * window->stride[2] - window->before[2] + at[2] * window->dilation[2], low = 0,
+            high = n;
 
-    if (!mpl_is_inside(z, w->in[0]) || !mpl_is_inside(y, w->in[1]))
+    if (!mpl_is_inside(z, window->in[0]) || !mpl_is_inside(y, window->in[1]))
         return;
-    while (low < high && x + low * w->stride[2] < 0)
+    while (low < high && x + low * window->stride[2] < 0)
         low++;
-    while (high > low && x + (high - 1) * w->stride[2] >= w->in[2])
+    while (high > low && x + (high - 1) * window->stride[2] >= window->in[2])
         high--;
-    mpl_q_load(&k->call->in[Q_X],
-               from + z * k->x.space[0] + y * k->x.space[1] +
-                   (x + low * w->stride[2]) * k->x.space[2],
-               w->stride[2] * k->x.space[2], high - low, (int32_t)mpl_q_at(k->call, Q_X_ZERO, 0, 0),
-               k->row);
+    mpl_q_load(&self->call->in[Q_X],
+               from + z * self->x.space[0] + y * self->x.space[1] +
+                   (x + low * window->stride[2]) * self->x.space[2],
+               window->stride[2] * self->x.space[2], high - low,
+               (int32_t)mpl_q_at(self->call, Q_X_ZERO, 0, 0), self->row);
     for (int64_t i = 0; i < n_oc; i++) {
         int32_t v;
 
-        mpl_q_load(&k->call->in[Q_W],
-                   (oc + i) * k->weight.batch + c * k->weight.channel + at[0] * k->weight.space[0] +
-                       at[1] * k->weight.space[1] + at[2] * k->weight.space[2],
-                   1, 1, (int32_t)mpl_q_at(k->call, Q_W_ZERO, oc + i, 0), &v);
+        mpl_q_load(&self->call->in[Q_W],
+                   (oc + i) * self->weight.batch + c * self->weight.channel +
+                       at[0] * self->weight.space[0] + at[1] * self->weight.space[1] +
+                       at[2] * self->weight.space[2],
+                   1, 1, (int32_t)mpl_q_at(self->call, Q_W_ZERO, oc + i, 0), &v);
         for (int64_t j = low; j < high; j++)
-            k->sum[i][j] += (int64_t)v * k->row[j - low];
+            self->sum[i][j] += (int64_t)v * self->row[j - low];
     }
 }
 
 /* Outputs [o, o + n) of a row, of n_oc channels from oc on. */
-static void compute_row(work *k, int64_t batch, int64_t oc, int64_t n_oc, int64_t first_channel,
+static void compute_row(work *self, int64_t batch, int64_t oc, int64_t n_oc, int64_t first_channel,
                         const int64_t o[3], int64_t n)
 {
-    const mpl_op_call *call = k->call;
+    const mpl_op_call *call = self->call;
     bool scaled = call->out[0].type != MPL_TYPE_i32;
     int64_t at[3];
 
-    memset(k->sum, 0, sizeof k->sum);
-    for (int64_t c = 0; c < k->channels; c++) {
-        int64_t from = batch * k->x.batch + (first_channel + c) * k->x.channel;
+    memset(self->sum, 0, sizeof self->sum);
+    for (int64_t c = 0; c < self->channels; c++) {
+        int64_t from = batch * self->x.batch + (first_channel + c) * self->x.channel;
 
-        for (at[0] = 0; at[0] < k->w.kernel[0]; at[0]++)
-            for (at[1] = 0; at[1] < k->w.kernel[1]; at[1]++)
-                for (at[2] = 0; at[2] < k->w.kernel[2]; at[2]++)
-                    add_tap(k, from, c, oc, n_oc, o, n, at);
+        for (at[0] = 0; at[0] < self->w.kernel[0]; at[0]++)
+            for (at[1] = 0; at[1] < self->w.kernel[1]; at[1]++)
+                for (at[2] = 0; at[2] < self->w.kernel[2]; at[2]++)
+                    add_tap(self, from, c, oc, n_oc, o, n, at);
     }
     for (int64_t i = 0; i < n_oc; i++) {
         float scale = (float)mpl_q_at(call, Q_X_SCALE, 0, 1) *
                       (float)mpl_q_at(call, Q_W_SCALE, oc + i, 1) /
                       (float)mpl_q_at(call, Q_Y_SCALE, 0, 1);
         double bias = mpl_q_at(call, Q_BIAS, oc + i, 0), zero = mpl_q_at(call, Q_Y_ZERO, 0, 0);
-        int64_t to = batch * k->y.batch + (oc + i) * k->y.channel + o[0] * k->y.space[0] +
-                     o[1] * k->y.space[1] + o[2] * k->y.space[2];
+        int64_t to = batch * self->y.batch + (oc + i) * self->y.channel + o[0] * self->y.space[0] +
+                     o[1] * self->y.space[1] + o[2] * self->y.space[2];
 
-        for (int64_t j = 0; j < n; j++, to += k->y.space[2])
+        for (int64_t j = 0; j < n; j++, to += self->y.space[2])
             if (!scaled)
-                mpl_put_int(MPL_TYPE_i32, call->out[0].data, to, k->sum[i][j] + (int64_t)bias);
-            else if (k->how.whole)
-                mpl_requant_put(&k->how, call->out[0].data, to,
-                                (float)((double)k->sum[i][j] + bias) * scale, zero);
+                mpl_put_int(MPL_TYPE_i32, call->out[0].data, to, self->sum[i][j] + (int64_t)bias);
+            else if (self->how.whole)
+                mpl_requant_put(&self->how, call->out[0].data, to,
+                                (float)((double)self->sum[i][j] + bias) * scale, zero);
             else
-                mpl_put(k->how.type, call->out[0].data, to,
-                        (double)((float)k->sum[i][j] * scale) + bias);
+                mpl_put(self->how.type, call->out[0].data, to,
+                        (double)((float)self->sum[i][j] * scale) + bias);
     }
 }
 

@@ -82,10 +82,10 @@ static void load(const mpl_op_call *call, uint32_t operand, uint32_t scale, uint
                  int64_t at, bool repeated, int64_t n, float *to)
 {
     float by = (float)mpl_q_at(call, scale, 0, 1), less = (float)mpl_q_at(call, zero, 0, 0);
-    const mpl_tensor *t = &call->in[operand];
+    const mpl_tensor *tensor = &call->in[operand];
     mpl_piece piece;
 
-    mpl_piece_load(MPL_IN_FLOAT, t->type, t->data, at, repeated, n, &piece);
+    mpl_piece_load(MPL_IN_FLOAT, tensor->type, tensor->data, at, repeated, n, &piece);
     for (int64_t i = 0; i < n; i++)
         to[i] = (piece.f[i] - less) * by;
 }
@@ -94,7 +94,7 @@ mpl_status mpl_eval_qelementwise(mpl_ctx *ctx, const mpl_op_call *call)
 {
     static const uint32_t operand[2][3] = {{X, X_SCALE, X_ZERO}, {Z, Z_SCALE, Z_ZERO}};
     const struct inner *f = inner_of(call->graph, call->op);
-    const mpl_shape *y = &call->out[0].shape;
+    const mpl_shape *shape = &call->out[0].shape;
     int64_t index[MPL_MAX_RANK] = {0}, stride[2][MPL_MAX_RANK], offset[2] = {0}, at = 0, row;
     mpl_requant how = mpl_requant_of(call);
     double zero = mpl_q_at(call, Y_ZERO, 0, 0);
@@ -102,14 +102,14 @@ mpl_status mpl_eval_qelementwise(mpl_ctx *ctx, const mpl_op_call *call)
     uint32_t begin = 0;
 
     for (uint32_t k = 0; k < f->n_in; k++) {
-        uint32_t own = mpl_row_begin(&call->in[operand[k][0]].shape, y);
+        uint32_t own = mpl_row_begin(&call->in[operand[k][0]].shape, shape);
 
         begin = own > begin ? own : begin;
-        mpl_broadcast_strides(&call->in[operand[k][0]].shape, y, stride[k]);
+        mpl_broadcast_strides(&call->in[operand[k][0]].shape, shape, stride[k]);
     }
-    row = mpl_count_dims(y, begin, y->rank);
+    row = mpl_count_dims(shape, begin, shape->rank);
     mpl_clear_tail(&call->out[0]);
-    while (at < mpl_count(y)) {
+    while (at < mpl_count(shape)) {
         for (int64_t from = 0, n; from < row; from += n, at += n) {
             mpl_tensor t[3];
 
@@ -117,7 +117,7 @@ mpl_status mpl_eval_qelementwise(mpl_ctx *ctx, const mpl_op_call *call)
             for (uint32_t k = 0; k < 3; k++)
                 t[k] = (mpl_tensor){MPL_TYPE_f32, {1, {n}}, value[k]};
             for (uint32_t k = 0; k < f->n_in; k++) {
-                bool repeated = mpl_row_repeated(&call->in[operand[k][0]].shape, y, begin);
+                bool repeated = mpl_row_repeated(&call->in[operand[k][0]].shape, shape, begin);
 
                 load(call, operand[k][0], operand[k][1], operand[k][2],
                      offset[k] + (repeated ? 0 : from), repeated, n, value[k]);
@@ -131,7 +131,7 @@ mpl_status mpl_eval_qelementwise(mpl_ctx *ctx, const mpl_op_call *call)
             for (int64_t i = 0; i < n; i++)
                 mpl_requant_put(&how, call->out[0].data, at + i, value[2][i] / scale, zero);
         }
-        mpl_step(y->dim, begin, index, f->n_in, (const int64_t(*)[MPL_MAX_RANK])stride, offset);
+        mpl_step(shape->dim, begin, index, f->n_in, (const int64_t(*)[MPL_MAX_RANK])stride, offset);
     }
     return MPL_OK;
 }
@@ -139,12 +139,12 @@ mpl_status mpl_eval_qelementwise(mpl_ctx *ctx, const mpl_op_call *call)
 /* ---- qavg_pool ---- */
 
 /* The dims of input 0 with its channels before its spatial dims. */
-static mpl_shape plain_of(const mpl_shape *s, bool last)
+static mpl_shape plain_of(const mpl_shape *shape, bool last)
 {
-    mpl_shape plain = *s;
+    mpl_shape plain = *shape;
 
-    for (uint32_t i = 1; last && i < s->rank; i++)
-        plain.dim[i] = s->dim[i == 1 ? s->rank - 1 : i - 1];
+    for (uint32_t i = 1; last && i < shape->rank; i++)
+        plain.dim[i] = shape->dim[i == 1 ? shape->rank - 1 : i - 1];
     return plain;
 }
 
@@ -168,25 +168,27 @@ mpl_status mpl_shape_qavg_pool(mpl_ctx *ctx, const mpl_shape_call *call)
 }
 
 /* The sum of a window, less the zero of each element; *count: elements inside. */
-static int64_t sum_of(const mpl_tensor *x, const mpl_window *w, int64_t from, int64_t step,
-                      const int64_t o[3], int64_t zero, int64_t *count)
+static int64_t sum_of(const mpl_tensor *tensor, const mpl_window *window, int64_t from,
+                      int64_t step, const int64_t o[3], int64_t zero, int64_t *count)
 {
     int64_t sum = 0, at[3], i[3];
 
     *count = 0;
-    for (at[0] = 0; at[0] < w->kernel[0]; at[0]++)
-        for (at[1] = 0; at[1] < w->kernel[1]; at[1]++)
-            for (at[2] = 0; at[2] < w->kernel[2]; at[2]++) {
+    for (at[0] = 0; at[0] < window->kernel[0]; at[0]++)
+        for (at[1] = 0; at[1] < window->kernel[1]; at[1]++)
+            for (at[2] = 0; at[2] < window->kernel[2]; at[2]++) {
                 bool inside = true;
 
                 for (int k = 0; k < 3; k++) {
-                    i[k] = o[k] * w->stride[k] - w->before[k] + at[k] * w->dilation[k];
-                    inside = inside && mpl_is_inside(i[k], w->in[k]);
+                    i[k] =
+                        o[k] * window->stride[k] - window->before[k] + at[k] * window->dilation[k];
+                    inside = inside && mpl_is_inside(i[k], window->in[k]);
                 }
                 if (!inside)
                     continue;
-                sum += mpl_get_int(x->type, x->data,
-                                   from + ((i[0] * w->in[1] + i[1]) * w->in[2] + i[2]) * step) -
+                sum += mpl_get_int(tensor->type, tensor->data,
+                                   from + ((i[0] * window->in[1] + i[1]) * window->in[2] + i[2]) *
+                                              step) -
                        zero;
                 ++*count;
             }

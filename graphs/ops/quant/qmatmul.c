@@ -29,7 +29,7 @@ static mpl_status sides_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mp
 
 mpl_status mpl_shape_qmatmul(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    mpl_shape *y = &call->out_shape[0];
+    mpl_shape *shape = &call->out_shape[0];
     sides s;
 
     for (uint32_t i = Q_X; i <= Q_W; i++) {
@@ -45,9 +45,9 @@ mpl_status mpl_shape_qmatmul(mpl_ctx *ctx, const mpl_shape_call *call)
         !mpl_q_single(call, Q_BIAS))
         return MPL_REFUSE(ctx, "bias has %" PRId64 " elements for %" PRId64 " columns",
                           mpl_count(call->in_shape[Q_BIAS]), s.columns);
-    *y = s.stack;
-    y->dim[y->rank++] = s.rows;
-    y->dim[y->rank++] = s.columns;
+    *shape = s.stack;
+    shape->dim[shape->rank++] = s.rows;
+    shape->dim[shape->rank++] = s.columns;
     return MPL_OK;
 }
 
@@ -121,7 +121,7 @@ mpl_status mpl_eval_qmatmul(mpl_ctx *ctx, const mpl_op_call *call)
 
 mpl_status mpl_shape_matmul_blocked(mpl_ctx *ctx, const mpl_shape_call *call)
 {
-    const mpl_shape *a = call->in_shape[0], *b = call->in_shape[1], *scale = call->in_shape[2];
+    const mpl_shape *shape = call->in_shape[0], *b = call->in_shape[1], *scale = call->in_shape[2];
     int64_t block = mpl_attr_int(call->graph, call->op, MPL_ATTR_block_size, 0);
     char text[2][200];
 
@@ -130,7 +130,7 @@ mpl_status mpl_shape_matmul_blocked(mpl_ctx *ctx, const mpl_shape_call *call)
     MPL_PASS(mpl_check_type(ctx, call, 1, MPL_SET(u2) | MPL_SET(u4) | MPL_SET(u8)));
     MPL_PASS(mpl_check_rank(ctx, call, 1, 2, 2));
     MPL_PASS(mpl_check_type(ctx, call, 2, MPL_SET_FLOAT));
-    if (block < 1 || b->dim[1] % block != 0 || b->dim[1] < a->dim[a->rank - 1] ||
+    if (block < 1 || b->dim[1] % block != 0 || b->dim[1] < shape->dim[shape->rank - 1] ||
         mpl_count(scale) != b->dim[0] * (b->dim[1] / block))
         return MPL_REFUSE(ctx,
                           "b has dims %s and scale %s; with block_size %" PRId64
@@ -146,18 +146,18 @@ mpl_status mpl_shape_matmul_blocked(mpl_ctx *ctx, const mpl_shape_call *call)
                               b->dim[1] / block);
     }
     mpl_like_input(call, 0, call->in_type[0]);
-    call->out_shape[0].dim[a->rank - 1] = b->dim[0];
+    call->out_shape[0].dim[shape->rank - 1] = b->dim[0];
     return MPL_OK;
 }
 
 mpl_status mpl_eval_matmul_blocked(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    const mpl_tensor *a = &call->in[0], *b = &call->in[1], *scale = &call->in[2];
+    const mpl_tensor *tensor = &call->in[0], *b = &call->in[1], *scale = &call->in[2];
     const mpl_tensor *zero = call->n_in > 3 && call->in[3].data != NULL ? &call->in[3] : NULL;
     int64_t block = mpl_attr_int(call->graph, call->op, MPL_ATTR_block_size, 0);
-    int64_t terms = a->shape.dim[a->shape.rank - 1], columns = b->shape.dim[0];
+    int64_t terms = tensor->shape.dim[tensor->shape.rank - 1], columns = b->shape.dim[0];
     int64_t blocks = b->shape.dim[1] / block, row = b->shape.dim[1];
-    int64_t rows = mpl_count_dims(&a->shape, 0, a->shape.rank - 1);
+    int64_t rows = mpl_count_dims(&tensor->shape, 0, tensor->shape.rank - 1);
     double middle = ldexp(1, (int)mpl_type_bits(b->type) - 1), w[64];
 
     (void)ctx;
@@ -173,11 +173,11 @@ mpl_status mpl_eval_matmul_blocked(mpl_ctx *ctx, const mpl_op_call *call)
             for (int64_t m = 0; m < n; m++)
                 w[m] = (mpl_get(b->type, b->data, j * row + k + m) - z) * s;
             for (int64_t i = 0; i < rows; i++) {
-                double sum = k == 0 ? 0 : mpl_get(a->type, call->out[0].data, i * columns + j);
+                double sum = k == 0 ? 0 : mpl_get(tensor->type, call->out[0].data, i * columns + j);
 
                 for (int64_t m = 0; m < n; m++)
-                    sum += mpl_get(a->type, a->data, i * terms + k + m) * w[m];
-                mpl_put(a->type, call->out[0].data, i * columns + j, sum);
+                    sum += mpl_get(tensor->type, tensor->data, i * terms + k + m) * w[m];
+                mpl_put(tensor->type, call->out[0].data, i * columns + j, sum);
             }
         }
     return MPL_OK;

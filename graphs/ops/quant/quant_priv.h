@@ -23,11 +23,11 @@ typedef struct mpl_requant {
 static inline double mpl_q_at(const mpl_op_call *call, uint32_t operand, int64_t i,
                               double otherwise)
 {
-    const mpl_tensor *t = &call->in[operand];
+    const mpl_tensor *tensor = &call->in[operand];
 
-    if (operand >= call->n_in || t->data == NULL)
+    if (operand >= call->n_in || tensor->data == NULL)
         return otherwise;
-    return mpl_get(t->type, t->data, mpl_count(&t->shape) == 1 ? 0 : i);
+    return mpl_get(tensor->type, tensor->data, mpl_count(&tensor->shape) == 1 ? 0 : i);
 }
 
 static inline bool mpl_q_given(const mpl_shape_call *call, uint32_t operand)
@@ -45,14 +45,14 @@ static inline bool mpl_q_single(const mpl_shape_call *call, uint32_t operand)
 mpl_requant mpl_requant_of(const mpl_op_call *call);
 
 /* Stores a sum, scaled, moved by `zero`, rounded half to even and clamped; floats as they are. */
-static inline void mpl_requant_put(const mpl_requant *r, void *data, int64_t i, float x,
+static inline void mpl_requant_put(const mpl_requant *requant, void *data, int64_t i, float x,
                                    double zero)
 {
-    double y = r->whole ? (double)rintf(x) + zero : (double)x;
+    double y = requant->whole ? (double)rintf(x) + zero : (double)x;
 
-    if (r->whole)
-        y = y < r->low ? r->low : y > r->high ? r->high : y;
-    mpl_put(r->type, data, i, y);
+    if (requant->whole)
+        y = y < requant->low ? requant->low : y > requant->high ? requant->high : y;
+    mpl_put(requant->type, data, i, y);
 }
 
 /* MPL_EINPUT unless operand `scale` is missing or float, and `zero` missing, or of the type of `of`
@@ -65,7 +65,7 @@ mpl_status mpl_q_check(mpl_ctx *ctx, const mpl_shape_call *call, uint32_t scale,
 mpl_status mpl_q_out_type(mpl_ctx *ctx, const mpl_shape_call *call);
 
 /* Loads n integers from `at` on, `step` apart, less `zero`. */
-void mpl_q_load(const mpl_tensor *t, int64_t at, int64_t step, int64_t n, int32_t zero,
+void mpl_q_load(const mpl_tensor *tensor, int64_t at, int64_t step, int64_t n, int32_t zero,
                 int32_t *to);
 
 /* Whether qelementwise has that operator, of so many operands. */

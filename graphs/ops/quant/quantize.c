@@ -85,16 +85,17 @@ MPL_INLINE void load_ints(mpl_type type, const void *data, int64_t at, int64_t s
         to[i] = (int32_t)mpl_get_int(type, data, at + i * step) - zero;
 }
 
-void mpl_q_load(const mpl_tensor *t, int64_t at, int64_t step, int64_t n, int32_t zero, int32_t *to)
+void mpl_q_load(const mpl_tensor *tensor, int64_t at, int64_t step, int64_t n, int32_t zero,
+                int32_t *to)
 {
-    if (t->type == MPL_TYPE_u8 && step == 1)
-        load_ints(MPL_TYPE_u8, t->data, at, 1, n, zero, to);
-    else if (t->type == MPL_TYPE_i8 && step == 1)
-        load_ints(MPL_TYPE_i8, t->data, at, 1, n, zero, to);
-    else if (mpl_type_in(t->type, MPL_SET_SMALL_INT))
-        load_ints(t->type, t->data, at, step, n, zero, to);
+    if (tensor->type == MPL_TYPE_u8 && step == 1)
+        load_ints(MPL_TYPE_u8, tensor->data, at, 1, n, zero, to);
+    else if (tensor->type == MPL_TYPE_i8 && step == 1)
+        load_ints(MPL_TYPE_i8, tensor->data, at, 1, n, zero, to);
+    else if (mpl_type_in(tensor->type, MPL_SET_SMALL_INT))
+        load_ints(tensor->type, tensor->data, at, step, n, zero, to);
     else
-        MPL_FOR_INT(t->type, load_ints, t->data, at, step, n, zero, to)
+        MPL_FOR_INT(tensor->type, load_ints, tensor->data, at, step, n, zero, to)
 }
 
 /* ---- scales of one tensor ---- */
@@ -106,27 +107,27 @@ typedef struct scales {
 } scales;
 
 /* MPL_EINPUT: scale and zero, inputs 1 and 2, do not fit input 0. */
-static mpl_status scales_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *x,
+static mpl_status scales_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_shape *shape,
                             const mpl_shape *scale, scales *s)
 {
     int64_t axis = mpl_attr_int(g, op, MPL_ATTR_axis, 1);
-    mpl_shape want = *x;
+    mpl_shape want = *shape;
     uint32_t at = 0;
     char text[2][200];
 
-    *s = (scales){.lanes = {1, mpl_count(x), 1}};
+    *s = (scales){.lanes = {1, mpl_count(shape), 1}};
     s->block = mpl_attr_int(g, op, MPL_ATTR_block_size, 0);
     s->single = s->block == 0 && mpl_count(scale) == 1 && scale->rank <= 1;
     if (s->block < 0)
         return MPL_REFUSE(ctx, "block_size %" PRId64 " is negative", s->block);
     if (s->single)
         return MPL_OK;
-    MPL_PASS(mpl_axis(ctx, axis, x->rank, &at));
-    s->lanes = mpl_lanes_of(x, at);
+    MPL_PASS(mpl_axis(ctx, axis, shape->rank, &at));
+    s->lanes = mpl_lanes_of(shape, at);
     if (s->block == 0)
-        want = (mpl_shape){1, {x->dim[at]}};
+        want = (mpl_shape){1, {shape->dim[at]}};
     else
-        want.dim[at] = s->n_blocks = x->dim[at] / s->block + (x->dim[at] % s->block != 0);
+        want.dim[at] = s->n_blocks = shape->dim[at] / s->block + (shape->dim[at] % s->block != 0);
     if (!mpl_shape_equal(&want, scale))
         return MPL_REFUSE(ctx, "scale has dims %s; it must be one element%s %s",
                           mpl_shape_text(scale, text[0]), s->block == 0 ? ", or" : " a block,",
@@ -135,11 +136,11 @@ static mpl_status scales_of(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const m
 }
 
 /* Index of the scale of element i of lane (o, j). */
-static int64_t scale_at(const scales *s, int64_t o, int64_t i, int64_t j)
+static int64_t scale_at(const scales *self, int64_t o, int64_t i, int64_t j)
 {
-    return s->single       ? 0
-           : s->block == 0 ? i
-                           : (o * s->n_blocks + i / s->block) * s->lanes.inner + j;
+    return self->single       ? 0
+           : self->block == 0 ? i
+                              : (o * self->n_blocks + i / self->block) * self->lanes.inner + j;
 }
 
 static mpl_status check_scales(mpl_ctx *ctx, const mpl_shape_call *call)
@@ -173,19 +174,20 @@ mpl_status mpl_shape_quantize(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_eval_quantize(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    const mpl_tensor *x = &call->in[0], *y = &call->out[0];
+    const mpl_tensor *tensor = &call->in[0], *y = &call->out[0];
     bool saturate = mpl_attr_int(call->graph, call->op, MPL_ATTR_saturate, 1) != 0;
     mpl_requant r = mpl_requant_of(call);
     int64_t at = 0;
     scales s;
 
-    MPL_PASS(scales_of(ctx, call->graph, call->op, &x->shape, &call->in[1].shape, &s));
+    MPL_PASS(scales_of(ctx, call->graph, call->op, &tensor->shape, &call->in[1].shape, &s));
     mpl_clear_tail(y);
     for (int64_t o = 0; o < s.lanes.outer; o++)
         for (int64_t i = 0; i < s.lanes.n; i++)
             for (int64_t j = 0; j < s.lanes.inner; j++, at++) {
                 int64_t k = scale_at(&s, o, i, j);
-                float q = (float)mpl_get(x->type, x->data, at) / (float)mpl_q_at(call, 1, k, 1);
+                float q =
+                    (float)mpl_get(tensor->type, tensor->data, at) / (float)mpl_q_at(call, 1, k, 1);
 
                 if (r.whole)
                     mpl_requant_put(&r, y->data, at, q, mpl_q_at(call, 2, k, 0));
@@ -214,16 +216,17 @@ mpl_status mpl_shape_dequantize(mpl_ctx *ctx, const mpl_shape_call *call)
 
 mpl_status mpl_eval_dequantize(mpl_ctx *ctx, const mpl_op_call *call)
 {
-    const mpl_tensor *x = &call->in[0], *y = &call->out[0];
+    const mpl_tensor *tensor = &call->in[0], *y = &call->out[0];
     int64_t at = 0;
     scales s;
 
-    MPL_PASS(scales_of(ctx, call->graph, call->op, &x->shape, &call->in[1].shape, &s));
+    MPL_PASS(scales_of(ctx, call->graph, call->op, &tensor->shape, &call->in[1].shape, &s));
     for (int64_t o = 0; o < s.lanes.outer; o++)
         for (int64_t i = 0; i < s.lanes.n; i++)
             for (int64_t j = 0; j < s.lanes.inner; j++, at++) {
                 int64_t k = scale_at(&s, o, i, j);
-                float steps = (float)(mpl_get(x->type, x->data, at) - mpl_q_at(call, 2, k, 0));
+                float steps =
+                    (float)(mpl_get(tensor->type, tensor->data, at) - mpl_q_at(call, 2, k, 0));
 
                 mpl_put(y->type, y->data, at, (double)(steps * (float)mpl_q_at(call, 1, k, 1)));
             }

@@ -83,22 +83,23 @@ static const char *get_text(const memplan_operation *op, const char *name, char 
 }
 
 /* Whether the value is one of the attribute's kind. */
-static bool holds(const mpl_user_param *p)
+static bool holds(const mpl_user_param *param)
 {
-    bool list = p->kind == 'I' || p->kind == 'R', whole = p->kind == 'i' || p->kind == 'I';
+    bool list = param->kind == 'I' || param->kind == 'R',
+         whole = param->kind == 'i' || param->kind == 'I';
     uint32_t commas = 0, n = 0;
     int64_t number;
     double real;
 
-    if (p->kind == 't')
-        return p->value[0] != '[';
-    if (list != (p->value[0] == '['))
+    if (param->kind == 't')
+        return param->value[0] != '[';
+    if (list != (param->value[0] == '['))
         return false;
-    for (size_t i = 0; i < p->n_value; i++)
-        commas += p->value[i] == ',';
-    while (whole ? mpl_user_param_int(p, n, &number) : mpl_user_param_real(p, n, &real))
+    for (size_t i = 0; i < param->n_value; i++)
+        commas += param->value[i] == ',';
+    while (whole ? mpl_user_param_int(param, n, &number) : mpl_user_param_real(param, n, &real))
         n++;
-    return n == (!list ? 1 : p->n_value == 2 ? 0 : commas + 1);
+    return n == (!list ? 1 : param->n_value == 2 ? 0 : commas + 1);
 }
 
 static mpl_status check_params(mpl_ctx *ctx, const memplan_operator *u, const char *params)
@@ -158,20 +159,20 @@ static void begin(frame *f, const memplan_operator *u, const mpl_graph *g, mpl_o
 }
 
 /* An operation of a graph, without memory; NULL: its operator is not loaded. */
-static const memplan_operator *begin_of(frame *f, const mpl_graph *g, mpl_op op)
+static const memplan_operator *begin_of(frame *self, const mpl_graph *g, mpl_op op)
 {
     const memplan_operator *u = mpl_user_of(g, op);
 
     if (u == NULL)
         return NULL;
-    begin(f, u, g, op, mpl_op_n_in(g, op), mpl_op_n_out(g, op));
-    for (uint32_t i = 0; i < f->op.n_in + f->op.n_out; i++) {
+    begin(self, u, g, op, mpl_op_n_in(g, op), mpl_op_n_out(g, op));
+    for (uint32_t i = 0; i < self->op.n_in + self->op.n_out; i++) {
         mpl_value v =
-            i < f->op.n_in ? mpl_op_input(g, op, i) : mpl_op_output(g, op, i - f->op.n_in);
+            i < self->op.n_in ? mpl_op_input(g, op, i) : mpl_op_output(g, op, i - self->op.n_in);
 
         if (v != MPL_NONE)
-            fill(i < f->op.n_in ? &f->in[i] : &f->out[i - f->op.n_in], (mpl_type)g->value_type[v],
-                 &g->value_shape[v], NULL);
+            fill(i < self->op.n_in ? &self->in[i] : &self->out[i - self->op.n_in],
+                 (mpl_type)g->value_type[v], &g->value_shape[v], NULL);
     }
     return u;
 }
@@ -189,17 +190,17 @@ static mpl_status refuse(mpl_ctx *ctx, frame *f, const char *what)
 static mpl_status take_output(mpl_ctx *ctx, const frame *f, uint32_t i, mpl_type *type,
                               mpl_shape *shape)
 {
-    const memplan_tensor *t = &f->out[i];
+    const memplan_tensor *tensor = &f->out[i];
     uint64_t count;
 
-    if (t->type == NULL || !mpl_type_find(t->type, type) || mpl_type_bits(*type) < 8)
+    if (tensor->type == NULL || !mpl_type_find(tensor->type, type) || mpl_type_bits(*type) < 8)
         return MPL_REFUSE(ctx, "the shape rule of %s gives output %u no element type that there is",
                           f->u->name, i);
-    if (t->rank > MPL_MAX_RANK)
+    if (tensor->rank > MPL_MAX_RANK)
         return MPL_REFUSE(ctx, "the shape rule of %s gives output %u %u dims; %d are the most",
-                          f->u->name, i, t->rank, MPL_MAX_RANK);
-    *shape = (mpl_shape){.rank = t->rank};
-    memcpy(shape->dim, t->dim, t->rank * sizeof *t->dim);
+                          f->u->name, i, tensor->rank, MPL_MAX_RANK);
+    *shape = (mpl_shape){.rank = tensor->rank};
+    memcpy(shape->dim, tensor->dim, tensor->rank * sizeof *tensor->dim);
     if (!mpl_shape_count(shape, &count) || count > INT64_MAX / 16)
         return MPL_REFUSE(ctx,
                           "the shape rule of %s gives output %u a dim below 0, or more than 2^59 "
@@ -224,14 +225,14 @@ static mpl_status run_shape(mpl_ctx *ctx, frame *f, mpl_type *type, mpl_shape *s
     return MPL_OK;
 }
 
-static uint64_t workspace_of(const frame *f)
+static uint64_t workspace_of(const frame *self)
 {
     uint64_t bytes;
 
-    if (f->u->workspace == NULL)
+    if (self->u->workspace == NULL)
         return 0;
-    mpl_user_inside = f->u;
-    bytes = f->u->workspace(&f->op);
+    mpl_user_inside = self->u;
+    bytes = self->u->workspace(&self->op);
     mpl_user_inside = NULL;
     return bytes;
 }

@@ -38,10 +38,10 @@ typedef struct mpl_user_param {
 /* Reads the attribute at *at and moves on; false: none is left, or what is there is none. */
 bool mpl_user_next_param(const memplan_operator *u, const char **at, mpl_user_param *out);
 /* Item i of a number or list; false: there are no more. */
-bool mpl_user_param_int(const mpl_user_param *p, uint32_t i, int64_t *out);
-bool mpl_user_param_real(const mpl_user_param *p, uint32_t i, double *out);
+bool mpl_user_param_int(const mpl_user_param *param, uint32_t i, int64_t *out);
+bool mpl_user_param_real(const mpl_user_param *param, uint32_t i, double *out);
 /* Writes a text without quotes, cut to `room` bytes with its zero. Returns its full length. */
-size_t mpl_user_param_text(const mpl_user_param *p, char *to, size_t room);
+size_t mpl_user_param_text(const mpl_user_param *param, char *to, size_t room);
 
 /* The operator whose function is running in this thread; NULL: none. For reports of crashes. */
 extern _Thread_local const memplan_operator *mpl_user_inside;

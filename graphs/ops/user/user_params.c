@@ -49,12 +49,12 @@ bool mpl_user_next_param(const memplan_operator *u, const char **at, mpl_user_pa
 }
 
 /* Copies the digits of item i; false: there is no such item, or it is too long for a number. */
-static bool take_item(const mpl_user_param *p, uint32_t i, char digits[MOST_DIGITS + 1])
+static bool take_item(const mpl_user_param *param, uint32_t i, char digits[MOST_DIGITS + 1])
 {
-    const char *at = p->value, *end = at + p->n_value;
+    const char *at = param->value, *end = at + param->n_value;
     size_t n;
 
-    if (p->kind == 'I' || p->kind == 'R') {
+    if (param->kind == 'I' || param->kind == 'R') {
         at++, end--;
         for (; i > 0 && at < end; i--)
             at += strcspn(at, ",]") + 1;
@@ -67,12 +67,12 @@ static bool take_item(const mpl_user_param *p, uint32_t i, char digits[MOST_DIGI
     return true;
 }
 
-bool mpl_user_param_int(const mpl_user_param *p, uint32_t i, int64_t *out)
+bool mpl_user_param_int(const mpl_user_param *param, uint32_t i, int64_t *out)
 {
     char digits[MOST_DIGITS + 1], *end;
     int64_t number;
 
-    if ((p->kind != 'i' && p->kind != 'I') || !take_item(p, i, digits))
+    if ((param->kind != 'i' && param->kind != 'I') || !take_item(param, i, digits))
         return false;
     errno = 0;
     number = strtoll(digits, &end, 10);
@@ -82,12 +82,12 @@ bool mpl_user_param_int(const mpl_user_param *p, uint32_t i, int64_t *out)
     return true;
 }
 
-bool mpl_user_param_real(const mpl_user_param *p, uint32_t i, double *out)
+bool mpl_user_param_real(const mpl_user_param *param, uint32_t i, double *out)
 {
     char digits[MOST_DIGITS + 1], *end;
     double number;
 
-    if ((p->kind != 'r' && p->kind != 'R') || !take_item(p, i, digits))
+    if ((param->kind != 'r' && param->kind != 'R') || !take_item(param, i, digits))
         return false;
     number = strtod(digits, &end);
     if (*end != '\0' || end == digits)
@@ -101,10 +101,10 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 87 : -1;
 }
 
-size_t mpl_user_param_text(const mpl_user_param *p, char *to, size_t room)
+size_t mpl_user_param_text(const mpl_user_param *param, char *to, size_t room)
 {
-    bool quoted = p->value[0] == '"';
-    const char *at = p->value + quoted, *end = p->value + p->n_value - quoted;
+    bool quoted = param->value[0] == '"';
+    const char *at = param->value + quoted, *end = param->value + param->n_value - quoted;
     size_t n = 0;
 
     for (; at < end; n++) {

@@ -14,13 +14,13 @@ typedef struct mpl_dominators {
     uint32_t *at;    /* [n + 1] vertices by place */
 } mpl_dominators;
 
-/* From the start, over m->before; or from the end, over m->after. O(size log n). */
-mpl_status mpl_dominators_new(mpl_ctx *ctx, const mpl_order_model *m, bool from_end,
-                              mpl_dominators *d);
+/* From the start, over model->before; or from the end, over model->after. O(size log n). */
+mpl_status mpl_dominators_new(mpl_ctx *ctx, const mpl_order_model *model, bool from_end,
+                              mpl_dominators *dominators);
 void mpl_dominators_fini(mpl_ctx *ctx, mpl_dominators *d);
 
 /* Whether u is v or an ancestor of it. */
-static inline bool mpl_dominates(const mpl_dominators *d, uint32_t u, uint32_t v)
+static inline bool mpl_dominates(const mpl_dominators *dominators, uint32_t u, uint32_t v)
 {
-    return d->place[v] - d->place[u] < d->size[u];
+    return dominators->place[v] - dominators->place[u] < dominators->size[u];
 }

@@ -46,9 +46,9 @@ static mpl_status make_lists(mpl_ctx *ctx, uint32_t n, pairs *list, mpl_lists *o
     return MPL_OK;
 }
 
-static void lists_fini(mpl_ctx *ctx, mpl_lists *l)
+static void lists_fini(mpl_ctx *ctx, mpl_lists *lists)
 {
-    mpl_free_each(ctx, l->begin, l->item);
+    mpl_free_each(ctx, lists->begin, lists->item);
 }
 
 /* ---- models ---- */
@@ -56,32 +56,32 @@ static void lists_fini(mpl_ctx *ctx, mpl_lists *l)
 mpl_status mpl_order_model_alloc(mpl_ctx *ctx, uint32_t n, uint32_t k, mpl_order_model **out)
 {
     mpl_status st = MPL_OK;
-    mpl_order_model *m = NULL;
+    mpl_order_model *model = NULL;
 
-    MPL_TRY(mpl_new(ctx, m, 1));
-    m->n = n;
-    m->n_buffers = k;
-    MPL_TRY(mpl_new_each(ctx, n, m->op, m->extra, m->saves, m->extra_rest));
-    MPL_TRY(mpl_new_each(ctx, k, m->rest, m->bytes, m->from_start, m->kept));
-    *out = m, m = NULL;
+    MPL_TRY(mpl_new(ctx, model, 1));
+    model->n = n;
+    model->n_buffers = k;
+    MPL_TRY(mpl_new_each(ctx, n, model->op, model->extra, model->saves, model->extra_rest));
+    MPL_TRY(mpl_new_each(ctx, k, model->rest, model->bytes, model->from_start, model->kept));
+    *out = model, model = NULL;
 out:
-    mpl_order_model_free(ctx, m);
+    mpl_order_model_free(ctx, model);
     return st;
 }
 
-void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m)
+void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *model)
 {
-    if (m == NULL)
+    if (model == NULL)
         return;
-    mpl_lists *const lists[] = {&m->before, &m->after, &m->makes, &m->reads,
-                                &m->makers, &m->users, &m->ways,  &m->under};
-    void *const arrays[] = {m->op,    m->extra, m->rest,       m->extra_rest,
-                            m->saves, m->bytes, m->from_start, m->kept};
+    mpl_lists *const lists[] = {&model->before, &model->after, &model->makes, &model->reads,
+                                &model->makers, &model->users, &model->ways,  &model->under};
+    void *const arrays[] = {model->op,    model->extra, model->rest,       model->extra_rest,
+                            model->saves, model->bytes, model->from_start, model->kept};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         lists_fini(ctx, lists[i]);
     MPL_FREE_ALL(ctx, arrays);
-    mpl_free(ctx, m);
+    mpl_free(ctx, model);
 }
 
 void mpl_order_arcs_fini(mpl_ctx *ctx, arcs *a)
@@ -96,29 +96,29 @@ static mpl_status turn(mpl_ctx *ctx, uint32_t n, const mpl_lists *in, uint32_t n
 }
 
 /* Checks that ids are a valid order, and that a buffer has makers or exists from the start. */
-static bool model_ok(const mpl_order_model *m)
+static bool model_ok(const mpl_order_model *model)
 {
-    for (uint32_t v = 0; v < m->n; v++)
-        for (uint32_t i = m->before.begin[v]; i < m->before.begin[v + 1]; i++)
-            if (m->before.item[i] >= v)
+    for (uint32_t v = 0; v < model->n; v++)
+        for (uint32_t i = model->before.begin[v]; i < model->before.begin[v + 1]; i++)
+            if (model->before.item[i] >= v)
                 return false;
-    for (uint32_t b = 0; b < m->n_buffers && !m->backward; b++)
-        if ((m->makers.begin[b + 1] > m->makers.begin[b]) == m->from_start[b])
+    for (uint32_t b = 0; b < model->n_buffers && !model->backward; b++)
+        if ((model->makers.begin[b + 1] > model->makers.begin[b]) == model->from_start[b])
             return false;
     return true;
 }
 
-mpl_status mpl_order_model_finish(mpl_ctx *ctx, mpl_order_model *m, arcs *a)
+mpl_status mpl_order_model_finish(mpl_ctx *ctx, mpl_order_model *model, arcs *a)
 {
-    MPL_PASS(make_lists(ctx, m->n, &a->before, &m->before));
-    MPL_PASS(make_lists(ctx, m->n_buffers, &a->makers, &m->makers));
-    MPL_PASS(make_lists(ctx, m->n_buffers, &a->users, &m->users));
-    MPL_PASS(make_lists(ctx, m->n, &a->ways, &m->ways));
-    MPL_PASS(make_lists(ctx, m->n_ways, &a->under, &m->under));
-    MPL_PASS(turn(ctx, m->n, &m->before, m->n, &m->after));
-    MPL_PASS(turn(ctx, m->n_buffers, &m->makers, m->n, &m->makes));
-    MPL_PASS(turn(ctx, m->n_buffers, &m->users, m->n, &m->reads));
-    mpl_assert_ok(model_ok(m));
+    MPL_PASS(make_lists(ctx, model->n, &a->before, &model->before));
+    MPL_PASS(make_lists(ctx, model->n_buffers, &a->makers, &model->makers));
+    MPL_PASS(make_lists(ctx, model->n_buffers, &a->users, &model->users));
+    MPL_PASS(make_lists(ctx, model->n, &a->ways, &model->ways));
+    MPL_PASS(make_lists(ctx, model->n_ways, &a->under, &model->under));
+    MPL_PASS(turn(ctx, model->n, &model->before, model->n, &model->after));
+    MPL_PASS(turn(ctx, model->n_buffers, &model->makers, model->n, &model->makes));
+    MPL_PASS(turn(ctx, model->n_buffers, &model->users, model->n, &model->reads));
+    mpl_assert_ok(model_ok(model));
     return MPL_OK;
 }
 
@@ -133,101 +133,102 @@ typedef struct part {
     arcs arcs;
 } part;
 
-static bool inside(const part *x, uint32_t v)
+static bool inside(const part *self, uint32_t v)
 {
-    return x->place[v] >= x->from && x->place[v] < x->to;
+    return self->place[v] >= self->from && self->place[v] < self->to;
 }
 
 /* Buffer b in the part: absent, live throughout, or made or freed by the part's operations. */
-static mpl_status part_buffer(part *x, uint32_t b)
+static mpl_status part_buffer(part *self, uint32_t b)
 {
-    const mpl_order_model *m = x->m;
-    bool first = m->from_start[b], kept = m->kept[b], touched = false;
+    const mpl_order_model *model = self->m;
+    bool first = model->from_start[b], kept = model->kept[b], touched = false;
 
-    for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++) {
-        first = first || x->place[m->makers.item[i]] < x->from;
-        touched = touched || inside(x, m->makers.item[i]);
+    for (uint32_t i = model->makers.begin[b]; i < model->makers.begin[b + 1]; i++) {
+        first = first || self->place[model->makers.item[i]] < self->from;
+        touched = touched || inside(self, model->makers.item[i]);
     }
-    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++) {
-        kept = kept || x->place[m->users.item[i]] >= x->to;
-        touched = touched || inside(x, m->users.item[i]);
+    for (uint32_t i = model->users.begin[b]; i < model->users.begin[b + 1]; i++) {
+        kept = kept || self->place[model->users.item[i]] >= self->to;
+        touched = touched || inside(self, model->users.item[i]);
     }
     if (first && kept)
-        x->sub->base += m->bytes[b];
+        self->sub->base += model->bytes[b];
     if (!touched || (first && kept))
         return MPL_OK;
-    x->id[b] = x->sub->n_buffers;
-    x->sub->bytes[x->sub->n_buffers] = m->bytes[b];
-    x->sub->from_start[x->sub->n_buffers] = first;
-    x->sub->kept[x->sub->n_buffers] = kept;
-    for (uint32_t i = m->makers.begin[b]; !first && i < m->makers.begin[b + 1]; i++)
-        if (inside(x, m->makers.item[i]))
-            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.makers, x->sub->n_buffers,
-                                   x->place[m->makers.item[i]] - x->from));
-    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++)
-        if (inside(x, m->users.item[i]))
-            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.users, x->sub->n_buffers,
-                                   x->place[m->users.item[i]] - x->from));
-    x->sub->n_buffers++;
+    self->id[b] = self->sub->n_buffers;
+    self->sub->bytes[self->sub->n_buffers] = model->bytes[b];
+    self->sub->from_start[self->sub->n_buffers] = first;
+    self->sub->kept[self->sub->n_buffers] = kept;
+    for (uint32_t i = model->makers.begin[b]; !first && i < model->makers.begin[b + 1]; i++)
+        if (inside(self, model->makers.item[i]))
+            MPL_PASS(mpl_order_add(self->ctx, &self->arcs.makers, self->sub->n_buffers,
+                                   self->place[model->makers.item[i]] - self->from));
+    for (uint32_t i = model->users.begin[b]; i < model->users.begin[b + 1]; i++)
+        if (inside(self, model->users.item[i]))
+            MPL_PASS(mpl_order_add(self->ctx, &self->arcs.users, self->sub->n_buffers,
+                                   self->place[model->users.item[i]] - self->from));
+    self->sub->n_buffers++;
     return MPL_OK;
 }
 
 /* Adds way `way` of operation `id` of the part, with those of its buffers that the part has. */
-static mpl_status part_way(part *x, uint32_t id, uint32_t way)
+static mpl_status part_way(part *self, uint32_t id, uint32_t way)
 {
-    const mpl_order_model *m = x->m;
-    uint32_t mine = x->sub->n_ways;
+    const mpl_order_model *model = self->m;
+    uint32_t mine = self->sub->n_ways;
 
-    for (uint32_t i = m->under.begin[way]; i < m->under.begin[way + 1]; i++)
-        if (x->id[m->under.item[i]] != MPL_NONE) {
-            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.under, mine, x->id[m->under.item[i]]));
-            x->sub->n_ways = mine + 1;
+    for (uint32_t i = model->under.begin[way]; i < model->under.begin[way + 1]; i++)
+        if (self->id[model->under.item[i]] != MPL_NONE) {
+            MPL_PASS(
+                mpl_order_add(self->ctx, &self->arcs.under, mine, self->id[model->under.item[i]]));
+            self->sub->n_ways = mine + 1;
         }
-    if (x->sub->n_ways > mine)
-        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.ways, id, mine));
+    if (self->sub->n_ways > mine)
+        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.ways, id, mine));
     return MPL_OK;
 }
 
-/* Buffers outside the model's lists that live throughout are in m->base already. No operation of
- * the part may overwrite an operand that dies after the part, or one that counts as base. */
-static mpl_status part_fill(part *x, const uint32_t *order)
+/* Buffers outside the model's lists that live throughout are in model->base already. No operation
+ * of the part may overwrite an operand that dies after the part, or one that counts as base. */
+static mpl_status part_fill(part *self, const uint32_t *order)
 {
-    const mpl_order_model *m = x->m;
-    mpl_order_model *sub = x->sub;
+    const mpl_order_model *model = self->m;
+    mpl_order_model *sub = self->sub;
 
     sub->n_buffers = 0;
-    sub->base = m->base;
-    sub->backward = m->backward;
-    for (uint32_t b = 0; b < m->n_buffers; b++)
-        MPL_PASS(part_buffer(x, b));
-    for (uint32_t i = x->from; i < x->to; i++) {
-        uint32_t v = order[i], id = i - x->from;
+    sub->base = model->base;
+    sub->backward = model->backward;
+    for (uint32_t b = 0; b < model->n_buffers; b++)
+        MPL_PASS(part_buffer(self, b));
+    for (uint32_t i = self->from; i < self->to; i++) {
+        uint32_t v = order[i], id = i - self->from;
 
-        sub->op[id] = m->op[v];
-        sub->extra[id] = m->extra[v];
-        sub->saves[id] = m->saves[v];
-        for (uint32_t j = m->before.begin[v]; j < m->before.begin[v + 1]; j++)
-            if (inside(x, m->before.item[j]))
-                MPL_PASS(mpl_order_add(x->ctx, &x->arcs.before, id,
-                                       x->place[m->before.item[j]] - x->from));
-        for (uint32_t j = m->ways.begin[v]; j < m->ways.begin[v + 1]; j++)
-            MPL_PASS(part_way(x, id, m->ways.item[j]));
+        sub->op[id] = model->op[v];
+        sub->extra[id] = model->extra[v];
+        sub->saves[id] = model->saves[v];
+        for (uint32_t j = model->before.begin[v]; j < model->before.begin[v + 1]; j++)
+            if (inside(self, model->before.item[j]))
+                MPL_PASS(mpl_order_add(self->ctx, &self->arcs.before, id,
+                                       self->place[model->before.item[j]] - self->from));
+        for (uint32_t j = model->ways.begin[v]; j < model->ways.begin[v + 1]; j++)
+            MPL_PASS(part_way(self, id, model->ways.item[j]));
     }
-    return mpl_order_model_finish(x->ctx, sub, &x->arcs);
+    return mpl_order_model_finish(self->ctx, sub, &self->arcs);
 }
 
-mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *model, const uint32_t *order,
                                 uint32_t from, uint32_t to, mpl_order_model **out)
 {
     mpl_status st = MPL_OK;
-    part x = {.ctx = ctx, .m = m, .from = from, .to = to};
+    part x = {.ctx = ctx, .m = model, .from = from, .to = to};
 
-    MPL_TRY(mpl_new(ctx, x.place, m->n));
-    MPL_TRY(mpl_new(ctx, x.id, m->n_buffers));
-    memset(x.id, 0xff, m->n_buffers * sizeof *x.id);
-    for (uint32_t i = 0; i < m->n; i++)
+    MPL_TRY(mpl_new(ctx, x.place, model->n));
+    MPL_TRY(mpl_new(ctx, x.id, model->n_buffers));
+    memset(x.id, 0xff, model->n_buffers * sizeof *x.id);
+    for (uint32_t i = 0; i < model->n; i++)
         x.place[order[i]] = i;
-    MPL_TRY(mpl_order_model_alloc(ctx, to - from, m->n_buffers, &x.sub));
+    MPL_TRY(mpl_order_model_alloc(ctx, to - from, model->n_buffers, &x.sub));
     MPL_TRY(part_fill(&x, order));
     *out = x.sub, x.sub = NULL;
 out:
@@ -279,18 +280,18 @@ out:
 
 /* ---- walks ---- */
 
-mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *m, mpl_order_walk *w)
+mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *model, mpl_order_walk *walk)
 {
     mpl_status st = MPL_OK;
 
-    *w = (mpl_order_walk){.m = m};
-    MPL_TRY(mpl_new_each(ctx, m->n, w->ready, w->waits));
-    MPL_TRY(mpl_new_each(ctx, m->n_buffers, w->born, w->left));
-    MPL_TRY(mpl_new(ctx, w->done, m->n));
-    mpl_order_walk_reset(w);
+    *walk = (mpl_order_walk){.m = model};
+    MPL_TRY(mpl_new_each(ctx, model->n, walk->ready, walk->waits));
+    MPL_TRY(mpl_new_each(ctx, model->n_buffers, walk->born, walk->left));
+    MPL_TRY(mpl_new(ctx, walk->done, model->n));
+    mpl_order_walk_reset(walk);
 out:
     if (st != MPL_OK)
-        mpl_order_walk_fini(ctx, w);
+        mpl_order_walk_fini(ctx, walk);
     return st;
 }
 
@@ -300,128 +301,128 @@ void mpl_order_walk_fini(mpl_ctx *ctx, mpl_order_walk *w)
     memset(w, 0, sizeof *w);
 }
 
-void mpl_order_walk_reset(mpl_order_walk *w)
+void mpl_order_walk_reset(mpl_order_walk *walk)
 {
-    const mpl_order_model *m = w->m;
+    const mpl_order_model *model = walk->m;
 
-    w->live = m->base;
-    w->n_done = w->n_ready = 0;
-    for (uint32_t v = 0; v < m->n; v++) {
-        w->waits[v] = m->before.begin[v + 1] - m->before.begin[v];
-        w->done[v] = 0;
-        if (w->waits[v] == 0)
-            w->ready[w->n_ready++] = v;
+    walk->live = model->base;
+    walk->n_done = walk->n_ready = 0;
+    for (uint32_t v = 0; v < model->n; v++) {
+        walk->waits[v] = model->before.begin[v + 1] - model->before.begin[v];
+        walk->done[v] = 0;
+        if (walk->waits[v] == 0)
+            walk->ready[walk->n_ready++] = v;
     }
-    for (uint32_t b = 0; b < m->n_buffers; b++) {
-        w->born[b] = m->from_start[b];
-        w->left[b] = m->users.begin[b + 1] - m->users.begin[b] + m->kept[b];
-        if (m->from_start[b])
-            w->live += m->bytes[b];
+    for (uint32_t b = 0; b < model->n_buffers; b++) {
+        walk->born[b] = model->from_start[b];
+        walk->left[b] = model->users.begin[b + 1] - model->users.begin[b] + model->kept[b];
+        if (model->from_start[b])
+            walk->live += model->bytes[b];
     }
 }
 
 void mpl_order_walk_copy(mpl_order_walk *to, const mpl_order_walk *from)
 {
-    const mpl_order_model *m = to->m;
+    const mpl_order_model *model = to->m;
 
     to->live = from->live;
     to->n_done = from->n_done;
     to->n_ready = from->n_ready;
-    if (m->n == 0)
+    if (model->n == 0)
         return;
     memcpy(to->ready, from->ready, from->n_ready * sizeof *to->ready);
-    memcpy(to->waits, from->waits, m->n * sizeof *to->waits);
-    memcpy(to->done, from->done, m->n);
-    if (m->n_buffers > 0) {
-        memcpy(to->born, from->born, m->n_buffers * sizeof *to->born);
-        memcpy(to->left, from->left, m->n_buffers * sizeof *to->left);
+    memcpy(to->waits, from->waits, model->n * sizeof *to->waits);
+    memcpy(to->done, from->done, model->n);
+    if (model->n_buffers > 0) {
+        memcpy(to->born, from->born, model->n_buffers * sizeof *to->born);
+        memcpy(to->left, from->left, model->n_buffers * sizeof *to->left);
     }
 }
 
 /* Bytes of a way that end with the next step; backwards, that begin with it. */
-static uint64_t saving(const mpl_order_walk *w, uint32_t way)
+static uint64_t saving(const mpl_order_walk *walk, uint32_t way)
 {
-    const mpl_order_model *m = w->m;
+    const mpl_order_model *model = walk->m;
     uint64_t sum = 0;
 
-    for (uint32_t i = m->under.begin[way]; i < m->under.begin[way + 1]; i++) {
-        uint32_t b = m->under.item[i];
+    for (uint32_t i = model->under.begin[way]; i < model->under.begin[way + 1]; i++) {
+        uint32_t b = model->under.item[i];
 
-        if (m->backward ? w->born[b] == 0 : w->left[b] == 1)
-            sum += m->bytes[b];
+        if (model->backward ? walk->born[b] == 0 : walk->left[b] == 1)
+            sum += model->bytes[b];
     }
     return sum;
 }
 
-uint64_t mpl_order_walk_cost(const mpl_order_walk *w, uint32_t v)
+uint64_t mpl_order_walk_cost(const mpl_order_walk *walk, uint32_t v)
 {
-    const mpl_order_model *m = w->m;
-    uint64_t cost = w->live + m->extra[v], most = 0;
+    const mpl_order_model *model = walk->m;
+    uint64_t cost = walk->live + model->extra[v], most = 0;
 
-    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
-        if (w->born[m->makes.item[i]] == 0)
-            cost += m->bytes[m->makes.item[i]];
-    for (uint32_t i = m->ways.begin[v]; i < m->ways.begin[v + 1]; i++)
-        most = mpl_max_u64(most, saving(w, m->ways.item[i]));
-    return cost - mpl_min_u64(most, m->saves[v]);
+    for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++)
+        if (walk->born[model->makes.item[i]] == 0)
+            cost += model->bytes[model->makes.item[i]];
+    for (uint32_t i = model->ways.begin[v]; i < model->ways.begin[v + 1]; i++)
+        most = mpl_max_u64(most, saving(walk, model->ways.item[i]));
+    return cost - mpl_min_u64(most, model->saves[v]);
 }
 
-uint64_t mpl_order_walk_after(const mpl_order_walk *w, uint32_t v)
+uint64_t mpl_order_walk_after(const mpl_order_walk *walk, uint32_t v)
 {
-    const mpl_order_model *m = w->m;
-    uint64_t live = w->live;
+    const mpl_order_model *model = walk->m;
+    uint64_t live = walk->live;
 
-    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
-        if (w->born[m->makes.item[i]] == 0)
-            live += m->bytes[m->makes.item[i]];
-    for (uint32_t i = m->reads.begin[v]; i < m->reads.begin[v + 1]; i++)
-        if (w->left[m->reads.item[i]] == 1)
-            live -= m->bytes[m->reads.item[i]];
+    for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++)
+        if (walk->born[model->makes.item[i]] == 0)
+            live += model->bytes[model->makes.item[i]];
+    for (uint32_t i = model->reads.begin[v]; i < model->reads.begin[v + 1]; i++)
+        if (walk->left[model->reads.item[i]] == 1)
+            live -= model->bytes[model->reads.item[i]];
     return live;
 }
 
-void mpl_order_walk_run(mpl_order_walk *w, uint32_t v)
+void mpl_order_walk_run(mpl_order_walk *walk, uint32_t v)
 {
-    const mpl_order_model *m = w->m;
+    const mpl_order_model *model = walk->m;
 
-    mpl_assert(w->waits[v] == 0 && !w->done[v]);
-    w->done[v] = 1;
-    w->n_done++;
-    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
-        if (w->born[m->makes.item[i]]++ == 0)
-            w->live += m->bytes[m->makes.item[i]];
-    for (uint32_t i = m->reads.begin[v]; i < m->reads.begin[v + 1]; i++)
-        if (--w->left[m->reads.item[i]] == 0)
-            w->live -= m->bytes[m->reads.item[i]];
-    for (uint32_t i = m->after.begin[v]; i < m->after.begin[v + 1]; i++)
-        if (--w->waits[m->after.item[i]] == 0)
-            w->ready[w->n_ready++] = m->after.item[i];
+    mpl_assert(walk->waits[v] == 0 && !walk->done[v]);
+    walk->done[v] = 1;
+    walk->n_done++;
+    for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++)
+        if (walk->born[model->makes.item[i]]++ == 0)
+            walk->live += model->bytes[model->makes.item[i]];
+    for (uint32_t i = model->reads.begin[v]; i < model->reads.begin[v + 1]; i++)
+        if (--walk->left[model->reads.item[i]] == 0)
+            walk->live -= model->bytes[model->reads.item[i]];
+    for (uint32_t i = model->after.begin[v]; i < model->after.begin[v + 1]; i++)
+        if (--walk->waits[model->after.item[i]] == 0)
+            walk->ready[walk->n_ready++] = model->after.item[i];
 }
 
-void mpl_order_walk_undo(mpl_order_walk *w, uint32_t v, uint64_t live, uint32_t n_ready)
+void mpl_order_walk_undo(mpl_order_walk *walk, uint32_t v, uint64_t live, uint32_t n_ready)
 {
-    const mpl_order_model *m = w->m;
+    const mpl_order_model *model = walk->m;
 
-    w->done[v] = 0;
-    w->n_done--;
-    for (uint32_t i = m->makes.begin[v]; i < m->makes.begin[v + 1]; i++)
-        w->born[m->makes.item[i]]--;
-    for (uint32_t i = m->reads.begin[v]; i < m->reads.begin[v + 1]; i++)
-        w->left[m->reads.item[i]]++;
-    for (uint32_t i = m->after.begin[v]; i < m->after.begin[v + 1]; i++)
-        w->waits[m->after.item[i]]++;
-    w->live = live;
-    w->n_ready = n_ready;
+    walk->done[v] = 0;
+    walk->n_done--;
+    for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++)
+        walk->born[model->makes.item[i]]--;
+    for (uint32_t i = model->reads.begin[v]; i < model->reads.begin[v + 1]; i++)
+        walk->left[model->reads.item[i]]++;
+    for (uint32_t i = model->after.begin[v]; i < model->after.begin[v + 1]; i++)
+        walk->waits[model->after.item[i]]++;
+    walk->live = live;
+    walk->n_ready = n_ready;
 }
 
-uint64_t mpl_order_model_peak(mpl_order_walk *w, const uint32_t *order)
+uint64_t mpl_order_model_peak(mpl_order_walk *walk, const uint32_t *order)
 {
     uint64_t peak = 0;
 
-    mpl_order_walk_reset(w);
-    for (uint32_t i = 0; i < w->m->n; i++) {
-        peak = mpl_max_u64(peak, mpl_order_walk_cost(w, order[i]));
-        mpl_order_walk_run(w, order[i]);
+    mpl_order_walk_reset(walk);
+    for (uint32_t i = 0; i < walk->m->n; i++) {
+        peak = mpl_max_u64(peak, mpl_order_walk_cost(walk, order[i]));
+        mpl_order_walk_run(walk, order[i]);
     }
     return peak;
 }

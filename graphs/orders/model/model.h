@@ -50,13 +50,13 @@ mpl_status mpl_order_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
  * may have to be there; its bytes are there once, as long as a value that contains them is read. */
 mpl_status mpl_order_model_relaxed(mpl_ctx *ctx, const mpl_graph *g,
                                    const mpl_problem_options *options, mpl_order_model **out);
-/* Operations [from, to) of an order of m, with those before done and those after not done. */
-mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *m, const uint32_t *order,
+/* Operations [from, to) of an order of model, with those before done and those after not done. */
+mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *model, const uint32_t *order,
                                 uint32_t from, uint32_t to, mpl_order_model **out);
 /* The model with time reversed: ids count from the end. An order of the result, read backwards with
  * id replaced by n - 1 - id, is an order of m with the same peak. */
 mpl_status mpl_order_model_reverse(mpl_ctx *ctx, const mpl_order_model *m, mpl_order_model **out);
-void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *m);
+void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *model);
 
 /* ---- running operations in sequence ---- */
 
@@ -72,7 +72,7 @@ typedef struct mpl_order_walk {
     uint8_t *done;    /* [n] */
 } mpl_order_walk;
 
-mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *m, mpl_order_walk *walk);
+mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *model, mpl_order_walk *walk);
 void mpl_order_walk_fini(mpl_ctx *ctx, mpl_order_walk *walk);
 /* Back to the start, with nothing done. O(size). */
 void mpl_order_walk_reset(mpl_order_walk *walk);

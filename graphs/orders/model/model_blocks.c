@@ -33,9 +33,9 @@ typedef struct maker {
     mpl_order_arcs arcs;
 } maker;
 
-static uint64_t slots(const mpl_block_models *f, uint64_t bytes)
+static uint64_t slots(const mpl_block_models *models, uint64_t bytes)
 {
-    return (bytes + f->options.align - 1) & ~(uint64_t)(f->options.align - 1);
+    return (bytes + models->options.align - 1) & ~(uint64_t)(models->options.align - 1);
 }
 
 /* ---- facts of all blocks ---- */
@@ -51,61 +51,61 @@ static bool owns(const mpl_graph *g, mpl_op op)
 }
 
 /* The root that holds the value's contents, if it has planned storage of its own. */
-static mpl_value lies(const mpl_block_models *f, mpl_value v)
+static mpl_value lies(const mpl_block_models *models, mpl_value v)
 {
-    return v != MPL_NONE ? f->facts.lies[v] : MPL_NONE;
+    return v != MPL_NONE ? models->facts.lies[v] : MPL_NONE;
 }
 
-static mpl_value result_root(const mpl_block_models *f, uint32_t b, uint32_t i)
+static mpl_value result_root(const mpl_block_models *models, uint32_t b, uint32_t i)
 {
-    mpl_value v = mpl_result(f->g, b, i);
+    mpl_value v = mpl_result(models->g, b, i);
 
-    return v != MPL_NONE ? f->alias.root[v] : MPL_NONE;
+    return v != MPL_NONE ? models->alias.root[v] : MPL_NONE;
 }
 
 /* Whether result `i` also provides another live output of the block's owner. */
-static bool is_twice(const mpl_block_models *f, uint32_t b, uint32_t i)
+static bool is_twice(const mpl_block_models *models, uint32_t b, uint32_t i)
 {
-    const mpl_graph *g = f->g;
+    const mpl_graph *g = models->g;
     mpl_op op = g->block_owner[b];
     uint32_t first = is_body(g, b), n = first ? mpl_n_carried(g, op) : mpl_op_n_out(g, op);
 
     for (uint32_t k = first; k < n + first; k++) {
         mpl_value out = mpl_op_output(g, op, k - first);
 
-        if (k != i && out != MPL_NONE && f->facts.out_live[out] &&
-            result_root(f, b, k) == result_root(f, b, i))
+        if (k != i && out != MPL_NONE && models->facts.out_live[out] &&
+            result_root(models, b, k) == result_root(models, b, i))
             return true;
     }
     return false;
 }
 
-static bool has_storage(const mpl_block_models *f, mpl_value v);
+static bool has_storage(const mpl_block_models *models, mpl_value v);
 
 /* Whether an operation of block b makes its result i, and only one output takes it. */
-static bool makes_result(const mpl_block_models *f, uint32_t b, uint32_t i)
+static bool makes_result(const mpl_block_models *models, uint32_t b, uint32_t i)
 {
-    mpl_value v = result_root(f, b, i);
+    mpl_value v = result_root(models, b, i);
 
-    return v != MPL_NONE && f->g->value_op[v] != MPL_NONE && f->g->value_block[v] == b &&
-           has_storage(f, v) && !is_twice(f, b, i);
+    return v != MPL_NONE && models->g->value_op[v] != MPL_NONE && models->g->value_block[v] == b &&
+           has_storage(models, v) && !is_twice(models, b, i);
 }
 
 /* Whether no other value can be in the place of root v while v is needed. An output of a loop or
  * branch has a place of its own only if a block makes it there. */
-static bool has_storage(const mpl_block_models *f, mpl_value v)
+static bool has_storage(const mpl_block_models *models, mpl_value v)
 {
-    const mpl_graph *g = f->g;
+    const mpl_graph *g = models->g;
     mpl_op op = g->value_op[v];
 
-    if (lies(f, v) != v)
+    if (lies(models, v) != v)
         return false;
     if (!mpl_is_chosen(g, v))
         return true;
     for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++)
         for (uint32_t k = g->op_body_begin[op];
              mpl_op_output(g, op, i) == v && k < g->op_body_begin[op + 1]; k++)
-            if (makes_result(f, g->op_body[k], i + is_body(g, g->op_body[k])))
+            if (makes_result(models, g->op_body[k], i + is_body(g, g->op_body[k])))
                 return true;
     return false;
 }
@@ -113,80 +113,80 @@ static bool has_storage(const mpl_block_models *f, mpl_value v)
 /* The value made in a loop's body that carried value i receives *age rounds later. MPL_NONE: it
  * comes from outside, circulates among carried values only, or shares its place with another
  * value. */
-static mpl_value source_of(const mpl_block_models *f, uint32_t b, uint32_t i, uint32_t *age)
+static mpl_value source_of(const mpl_block_models *models, uint32_t b, uint32_t i, uint32_t *age)
 {
-    const mpl_graph *g = f->g;
+    const mpl_graph *g = models->g;
     uint32_t n = mpl_n_carried(g, g->block_owner[b]);
 
     for (*age = 1; *age <= n; ++*age) {
-        mpl_value v = result_root(f, b, 1 + i);
+        mpl_value v = result_root(models, b, 1 + i);
         uint32_t k = 0;
 
         while (k < n && mpl_param(g, b, 1 + k) != v)
             k++;
         if (k == n)
-            return g->value_block[v] == b && has_storage(f, v) ? v : MPL_NONE;
+            return g->value_block[v] == b && has_storage(models, v) ? v : MPL_NONE;
         i = k;
     }
     return MPL_NONE;
 }
 
 /* Whether loops or branches inside block b use v as an operand or a result. */
-static bool is_taken_over(const mpl_block_models *f, uint32_t b, mpl_value v)
+static bool is_taken_over(const mpl_block_models *models, uint32_t b, mpl_value v)
 {
-    const mpl_graph *g = f->g;
+    const mpl_graph *g = models->g;
 
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         for (uint32_t i = g->op_in_begin[op]; owns(g, op) && i < g->op_in_begin[op + 1]; i++)
-            if (g->op_in[i] != MPL_NONE && f->alias.root[g->op_in[i]] == v)
+            if (g->op_in[i] != MPL_NONE && models->alias.root[g->op_in[i]] == v)
                 return true;
     for (uint32_t k = b + 1; k < g->n_blocks && mpl_block_within(g, k, b); k++)
         for (uint32_t i = 0; i < g->block_n_results[k]; i++)
-            if (result_root(f, k, i) == v)
+            if (result_root(models, k, i) == v)
                 return true;
     return false;
 }
 
 /* Whether a loop's body that makes v needs the cells of v when a round begins: a parameter still
  * holds v from an earlier round, without a copy. */
-static bool is_needed_before(const mpl_block_models *f, uint32_t b, mpl_value v)
+static bool is_needed_before(const mpl_block_models *models, uint32_t b, mpl_value v)
 {
-    const mpl_graph *g = f->g;
+    const mpl_graph *g = models->g;
     uint32_t age;
     bool found = false;
 
-    if (!is_body(g, b) || f->options.loop_copy || is_taken_over(f, b, v))
+    if (!is_body(g, b) || models->options.loop_copy || is_taken_over(models, b, v))
         return false;
     for (uint32_t i = 0; i < mpl_n_carried(g, g->block_owner[b]); i++) {
         mpl_value p = mpl_param(g, b, 1 + i);
 
-        if (source_of(f, b, i, &age) != v)
+        if (source_of(models, b, i, &age) != v)
             continue;
-        if (is_taken_over(f, b, p))
+        if (is_taken_over(models, b, p))
             return false;
-        found = found || lies(f, p) == p;
+        found = found || lies(models, p) == p;
     }
     return found;
 }
 
 /* Whether `out` may overwrite the operand `in` in block b. The place of a carried value is needed
  * throughout the round, so only the value that it receives next may lie there. */
-static bool may_pair(const mpl_block_models *f, uint32_t b, mpl_value in, mpl_value out)
+static bool may_pair(const mpl_block_models *models, uint32_t b, mpl_value in, mpl_value out)
 {
-    const mpl_graph *g = f->g;
+    const mpl_graph *g = models->g;
     uint32_t i = 0, age, n = is_body(g, b) ? mpl_n_carried(g, g->block_owner[b]) : 0;
 
     while (i < n && mpl_param(g, b, 1 + i) != in)
         i++;
-    return i < n ? source_of(f, b, i, &age) == out : !is_needed_before(f, b, out);
+    return i < n ? source_of(models, b, i, &age) == out : !is_needed_before(models, b, out);
 }
 
-static mpl_status find_facts(mpl_block_models *f)
+static mpl_status find_facts(mpl_block_models *models)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = f->ctx;
-    const mpl_graph *g = f->g;
-    const mpl_problem_options *o = &f->options;
+    mpl_ctx *ctx = models->ctx;
+    const mpl_graph *g = models->g;
+    const mpl_problem_options *options = &models->options;
     mpl_program *program = NULL;
     mpl_op *order = NULL;
     uint8_t *pinned = NULL, *kept = NULL;
@@ -196,26 +196,27 @@ static mpl_status find_facts(mpl_block_models *f)
     for (mpl_op op = 0; op < g->n_ops; op++)
         order[op] = op;
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        kept[f->alias.root[g->output[i]]] = 1;
+        kept[models->alias.root[g->output[i]]] = 1;
     for (mpl_value v = 0; v < g->n_values; v++) {
-        pinned[v] = (kept[v] && o->pin_outputs && !mpl_is_chosen(g, v)) ||
-                    (g->value_role[v] == MPL_INPUT && o->pin_inputs) ||
-                    (g->value_role[v] == MPL_WEIGHT && o->pin_weights);
+        pinned[v] = (kept[v] && options->pin_outputs && !mpl_is_chosen(g, v)) ||
+                    (g->value_role[v] == MPL_INPUT && options->pin_inputs) ||
+                    (g->value_role[v] == MPL_WEIGHT && options->pin_weights);
         kept[v] = kept[v] || g->value_role[v] == MPL_WEIGHT;
     }
     MPL_TRY(mpl_program_new(ctx, g, order, &program));
     MPL_TRY(mpl_storage_facts_new(
-        ctx, &(mpl_storage_spec){g, program, o, f->alias.root, pinned, kept}, &f->facts));
+        ctx, &(mpl_storage_spec){g, program, options, models->alias.root, pinned, kept},
+        &models->facts));
 out:
     mpl_program_free(ctx, program);
     mpl_free_each(ctx, order, pinned, kept);
     return st;
 }
 
-static mpl_status check_sizes(const mpl_block_models *f)
+static mpl_status check_sizes(const mpl_block_models *models)
 {
-    const mpl_graph *g = f->g;
-    const uint64_t *extra = f->options.op_workspace_bytes;
+    const mpl_graph *g = models->g;
+    const uint64_t *extra = models->options.op_workspace_bytes;
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < g->n_values + g->n_ops; i++) {
@@ -223,8 +224,9 @@ static mpl_status check_sizes(const mpl_block_models *f)
                          : extra != NULL ? extra[i - g->n_values]
                                          : 0;
 
-        if (bytes > MOST || !mpl_add_bytes(sum, slots(f, bytes), &sum) || sum > MOST)
-            return MPL_REFUSE(f->ctx, "the values of '%.100s' together pass 2^61 bytes", g->name);
+        if (bytes > MOST || !mpl_add_bytes(sum, slots(models, bytes), &sum) || sum > MOST)
+            return MPL_REFUSE(models->ctx, "the values of '%.100s' together pass 2^61 bytes",
+                              g->name);
     }
     return MPL_OK;
 }
@@ -233,52 +235,53 @@ mpl_status mpl_block_models_new(mpl_ctx *ctx, const mpl_graph *g,
                                 const mpl_problem_options *options, mpl_block_models **out)
 {
     mpl_status st = MPL_OK;
-    mpl_block_models *f = NULL;
+    mpl_block_models *models = NULL;
 
-    MPL_TRY(mpl_new(ctx, f, 1));
-    f->ctx = ctx, f->g = g;
-    f->options = options != NULL ? *options : mpl_problem_options_default();
-    f->options.parallel = false;
-    MPL_TRY(check_sizes(f));
-    MPL_TRY(mpl_new(ctx, f->need, g->n_blocks));
+    MPL_TRY(mpl_new(ctx, models, 1));
+    models->ctx = ctx, models->g = g;
+    models->options = options != NULL ? *options : mpl_problem_options_default();
+    models->options.parallel = false;
+    MPL_TRY(check_sizes(models));
+    MPL_TRY(mpl_new(ctx, models->need, g->n_blocks));
     MPL_TRY(mpl_alias_new(
-        ctx, g, &(mpl_alias_options){.views = f->options.views, .align = f->options.align},
-        &f->alias));
-    MPL_TRY(find_facts(f));
-    *out = f, f = NULL;
+        ctx, g,
+        &(mpl_alias_options){.views = models->options.views, .align = models->options.align},
+        &models->alias));
+    MPL_TRY(find_facts(models));
+    *out = models, models = NULL;
 out:
-    mpl_block_models_free(f);
+    mpl_block_models_free(models);
     return st;
 }
 
-void mpl_block_models_free(mpl_block_models *f)
+void mpl_block_models_free(mpl_block_models *models)
 {
-    if (f == NULL)
+    if (models == NULL)
         return;
-    mpl_alias_free(f->ctx, &f->alias);
-    mpl_storage_facts_free(f->ctx, &f->facts);
-    mpl_free(f->ctx, f->need);
-    mpl_free(f->ctx, f);
+    mpl_alias_free(models->ctx, &models->alias);
+    mpl_storage_facts_free(models->ctx, &models->facts);
+    mpl_free(models->ctx, models->need);
+    mpl_free(models->ctx, models);
 }
 
 /* ---- what an operation reads ---- */
 
-static void touch(maker *x, mpl_value v, uint8_t how)
+static void touch(maker *self, mpl_value v, uint8_t how)
 {
-    mpl_value root = lies(x->f, v);
+    mpl_value root = lies(self->f, v);
 
     if (root == MPL_NONE)
         return;
-    if (x->touched[root] == 0)
-        x->touch[x->n_touch++] = root;
-    x->touched[root] |= how;
+    if (self->touched[root] == 0)
+        self->touch[self->n_touch++] = root;
+    self->touched[root] |= how;
 }
 
 /* Operands of a loop or case. An initial value counts as read if the loop's body or a later
  * operation reads it. */
-static void touch_operands(maker *x, mpl_op op, uint8_t on_entry)
+static void touch_operands(maker *self, mpl_op op, uint8_t on_entry)
 {
-    const mpl_graph *g = x->g;
+    const mpl_graph *g = self->g;
     bool loop = g->op_kind[op] == MPL_OP_while;
     uint32_t n = mpl_op_n_in(g, op), carried = loop ? mpl_n_carried(g, op) : 0;
 
@@ -288,55 +291,55 @@ static void touch_operands(maker *x, mpl_op op, uint8_t on_entry)
         if (loop && i >= 2 && i < 2 + carried) {
             out = mpl_op_output(g, op, i - 2);
             param = mpl_param(g, mpl_op_first_body(g, op), i - 1);
-            if (lies(x->f, param) != param && (out == MPL_NONE || !x->f->facts.out_live[out]))
+            if (lies(self->f, param) != param && (out == MPL_NONE || !self->f->facts.out_live[out]))
                 continue;
         }
-        touch(x, in, loop && i >= 2 + carried ? WITHIN : on_entry);
+        touch(self, in, loop && i >= 2 + carried ? WITHIN : on_entry);
     }
 }
 
 /* Values that the blocks of `owner` read; their steps directly precede its own. */
-static void touch_within(maker *x, mpl_op owner)
+static void touch_within(maker *self, mpl_op owner)
 {
-    const mpl_graph *g = x->g;
+    const mpl_graph *g = self->g;
     uint32_t first = g->op_body[g->op_body_begin[owner]];
 
     for (mpl_op op = g->block_op_begin[first]; op < owner; op++)
         if (owns(g, op))
-            touch_operands(x, op, WITHIN);
+            touch_operands(self, op, WITHIN);
         else
             for (uint32_t i = 0; i < mpl_n_read(g, op); i++)
-                touch(x, mpl_op_input(g, op, i), WITHIN);
+                touch(self, mpl_op_input(g, op, i), WITHIN);
     for (uint32_t b = first;
          b < g->n_blocks && g->block_op_begin[b] <= owner && g->block_owner[b] <= owner; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            if (x->f->facts.result_read[g->block_result_begin[b] + i])
-                touch(x, mpl_result(g, b, i), WITHIN);
+            if (self->f->facts.result_read[g->block_result_begin[b] + i])
+                touch(self, mpl_result(g, b, i), WITHIN);
 }
 
 /* Lists in touch[n_touch], with touched[] for each, the values that `op` reads. An exit test reads
  * the values that the loop would return. */
-static void list_reads(maker *x, mpl_op op)
+static void list_reads(maker *self, mpl_op op)
 {
-    const mpl_graph *g = x->g;
+    const mpl_graph *g = self->g;
 
-    while (x->n_touch > 0)
-        x->touched[x->touch[--x->n_touch]] = 0;
+    while (self->n_touch > 0)
+        self->touched[self->touch[--self->n_touch]] = 0;
     if (owns(g, op)) {
-        touch_operands(x, op, ON_ENTRY);
-        touch_within(x, op);
+        touch_operands(self, op, ON_ENTRY);
+        touch_within(self, op);
         return;
     }
     for (uint32_t i = 0; i < mpl_n_read(g, op); i++)
-        touch(x, mpl_op_input(g, op, i), ON_ENTRY);
+        touch(self, mpl_op_input(g, op, i), ON_ENTRY);
     if (g->op_kind[op] == MPL_OP_exit_unless) {
-        mpl_op owner = g->block_owner[x->block];
+        mpl_op owner = g->block_owner[self->block];
 
         for (uint32_t i = 0; i < mpl_n_carried(g, owner); i++) {
             mpl_value out = mpl_op_output(g, owner, i);
 
-            if (out != MPL_NONE && x->f->facts.out_live[out])
-                touch(x, mpl_param(g, x->block, 1 + i), ON_ENTRY);
+            if (out != MPL_NONE && self->f->facts.out_live[out])
+                touch(self, mpl_param(g, self->block, 1 + i), ON_ENTRY);
         }
     }
 }
@@ -344,111 +347,112 @@ static void list_reads(maker *x, mpl_op op)
 /* ---- buffers ---- */
 
 /* Whether a parameter of a loop's body has a buffer there. */
-static bool param_counts(const mpl_block_models *f, mpl_value v)
+static bool param_counts(const mpl_block_models *models, mpl_value v)
 {
-    const mpl_graph *g = f->g;
+    const mpl_graph *g = models->g;
     uint32_t b = g->value_block[v], i = 0, age;
 
     while (mpl_param(g, b, i) != v)
         i++;
     return !is_body(g, b) || i == 0 || i > mpl_n_carried(g, g->block_owner[b]) ||
-           source_of(f, b, i - 1, &age) != MPL_NONE;
+           source_of(models, b, i - 1, &age) != MPL_NONE;
 }
 
-/* Whether v, of a block around x->block, may be needed for the last time in x->block: no loop lies
- * between the two. */
-static bool may_end(const maker *x, mpl_value v)
+/* Whether v, of a block around self->block, may be needed for the last time in self->block: no loop
+ * lies between the two. */
+static bool may_end(const maker *self, mpl_value v)
 {
-    const mpl_graph *g = x->g;
-    uint32_t b = x->block;
+    const mpl_graph *g = self->g;
+    uint32_t b = self->block;
 
-    if (g->value_role[v] == MPL_PARAMETER && !param_counts(x->f, v))
+    if (g->value_role[v] == MPL_PARAMETER && !param_counts(self->f, v))
         return false;
 
     while (b != g->value_block[v] && !is_body(g, b) && b != 0)
         b = g->block_parent[b];
-    return b == g->value_block[v] && has_storage(x->f, v);
+    return b == g->value_block[v] && has_storage(self->f, v);
 }
 
 /* Marks the values that the block's operations read and those that its results keep. */
-static void mark_values(maker *x)
+static void mark_values(maker *self)
 {
-    const mpl_graph *g = x->g;
-    uint32_t b = x->block, n = b == 0 ? g->n_outputs : g->block_n_results[b];
+    const mpl_graph *g = self->g;
+    uint32_t b = self->block, n = b == 0 ? g->n_outputs : g->block_n_results[b];
 
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         if (g->op_block[op] == b) {
-            list_reads(x, op);
-            for (uint32_t i = 0; i < x->n_touch; i++)
-                x->how[x->touch[i]] |= READ;
+            list_reads(self, op);
+            for (uint32_t i = 0; i < self->n_touch; i++)
+                self->how[self->touch[i]] |= READ;
         }
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value v = lies(x->f, b == 0 ? g->output[i] : mpl_result(g, b, i));
+        mpl_value v = lies(self->f, b == 0 ? g->output[i] : mpl_result(g, b, i));
 
-        if (v != MPL_NONE && (b == 0 || x->f->facts.result_read[g->block_result_begin[b] + i]))
-            x->how[v] |= KEPT;
+        if (v != MPL_NONE && (b == 0 || self->f->facts.result_read[g->block_result_begin[b] + i]))
+            self->how[v] |= KEPT;
     }
 }
 
-static void add_buffer(maker *x, mpl_value v, bool from_start)
+static void add_buffer(maker *self, mpl_value v, bool from_start)
 {
-    mpl_order_model *m = x->m;
+    mpl_order_model *model = self->m;
 
-    x->id[v] = m->n_buffers;
-    m->bytes[m->n_buffers] = slots(x->f, x->g->value_bytes[v]);
-    m->kept[m->n_buffers] = (x->how[v] & KEPT) != 0;
-    m->from_start[m->n_buffers++] = from_start;
+    self->id[v] = model->n_buffers;
+    model->bytes[model->n_buffers] = slots(self->f, self->g->value_bytes[v]);
+    model->kept[model->n_buffers] = (self->how[v] & KEPT) != 0;
+    model->from_start[model->n_buffers++] = from_start;
 }
 
 /* Adds the parameters of a loop's body. Those that hold the same value in the same round are one
  * buffer. */
-static void add_params(maker *x)
+static void add_params(maker *self)
 {
-    const mpl_graph *g = x->g;
-    uint32_t b = x->block, n = mpl_n_carried(g, g->block_owner[b]);
+    const mpl_graph *g = self->g;
+    uint32_t b = self->block, n = mpl_n_carried(g, g->block_owner[b]);
 
     for (uint32_t i = 0; i < g->block_n_params[b]; i++) {
         mpl_value p = mpl_param(g, b, i), source = p;
         uint32_t age = 0, other;
 
-        if (lies(x->f, p) != p || x->how[p] == 0)
+        if (lies(self->f, p) != p || self->how[p] == 0)
             continue;
         if (i > 0 && i <= n)
-            source = source_of(x->f, b, i - 1, &age);
+            source = source_of(self->f, b, i - 1, &age);
         if (source == MPL_NONE)
             continue;
         for (uint32_t k = 1; k < i && age > 0; k++)
-            if (x->id[mpl_param(g, b, k)] != MPL_NONE &&
-                source_of(x->f, b, k - 1, &other) == source && other == age) {
-                x->id[p] = x->id[mpl_param(g, b, k)];
-                x->m->kept[x->id[p]] |= (x->how[p] & KEPT) != 0;
+            if (self->id[mpl_param(g, b, k)] != MPL_NONE &&
+                source_of(self->f, b, k - 1, &other) == source && other == age) {
+                self->id[p] = self->id[mpl_param(g, b, k)];
+                self->m->kept[self->id[p]] |= (self->how[p] & KEPT) != 0;
                 break;
             }
-        if (x->id[p] == MPL_NONE)
-            add_buffer(x, p, true);
+        if (self->id[p] == MPL_NONE)
+            add_buffer(self, p, true);
     }
 }
 
-static void add_buffers(maker *x)
+static void add_buffers(maker *self)
 {
-    const mpl_graph *g = x->g;
-    uint32_t b = x->block;
+    const mpl_graph *g = self->g;
+    uint32_t b = self->block;
 
     if (is_body(g, b))
-        add_params(x);
+        add_params(self);
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_op op = g->value_op[v];
 
-        if (lies(x->f, v) != v || (g->value_role[v] == MPL_PARAMETER && g->value_block[v] == b))
+        if (lies(self->f, v) != v || (g->value_role[v] == MPL_PARAMETER && g->value_block[v] == b))
             continue;
         if (g->value_role[v] == MPL_WEIGHT)
-            x->m->base += b == 0 ? slots(x->f, g->value_bytes[v]) : 0;
-        else if (x->how[v] != 0 && g->value_block[v] != b)
-            may_end(x, v) ? add_buffer(x, v, true) : (void)0;
-        else if (x->how[v] != 0 && op == MPL_NONE && b == 0)
-            add_buffer(x, v, true);
-        else if (x->how[v] != 0 && op != MPL_NONE && g->op_block[op] == b && has_storage(x->f, v))
-            add_buffer(x, v, false);
+            self->m->base += b == 0 ? slots(self->f, g->value_bytes[v]) : 0;
+        else if (self->how[v] != 0 && g->value_block[v] != b)
+            may_end(self, v) ? add_buffer(self, v, true) : (void)0;
+        else if (self->how[v] != 0 && op == MPL_NONE && b == 0)
+            add_buffer(self, v, true);
+        else if (self->how[v] != 0 && op != MPL_NONE && g->op_block[op] == b &&
+                 has_storage(self->f, v))
+            add_buffer(self, v, false);
     }
 }
 
@@ -456,73 +460,73 @@ static void add_buffers(maker *x)
 
 /* Adds `op` as a maker, with the bytes needed at its step alone: its workspace and unread
  * outputs. */
-static mpl_status add_outputs(maker *x, mpl_op op, uint32_t mine, uint64_t *carried)
+static mpl_status add_outputs(maker *self, mpl_op op, uint32_t mine, uint64_t *carried)
 {
-    const mpl_graph *g = x->g;
-    const uint64_t *extra = x->f->options.op_workspace_bytes;
+    const mpl_graph *g = self->g;
+    const uint64_t *extra = self->f->options.op_workspace_bytes;
 
-    if (x->f->options.plan_workspaces && extra != NULL && !owns(g, op))
-        x->m->extra[mine] = slots(x->f, extra[op]);
+    if (self->f->options.plan_workspaces && extra != NULL && !owns(g, op))
+        self->m->extra[mine] = slots(self->f, extra[op]);
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
-        if (v == MPL_NONE || lies(x->f, v) != v)
+        if (v == MPL_NONE || lies(self->f, v) != v)
             continue;
-        if (x->id[v] != MPL_NONE)
-            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.makers, x->id[v], mine));
-        if (x->id[v] != MPL_NONE && mpl_is_chosen(g, v))
-            *carried += slots(x->f, g->value_bytes[v]);
-        else if (x->how[v] == 0 && !mpl_is_chosen(g, v))
-            x->m->extra[mine] += slots(x->f, g->value_bytes[v]);
+        if (self->id[v] != MPL_NONE)
+            MPL_PASS(mpl_order_add(self->ctx, &self->arcs.makers, self->id[v], mine));
+        if (self->id[v] != MPL_NONE && mpl_is_chosen(g, v))
+            *carried += slots(self->f, g->value_bytes[v]);
+        else if (self->how[v] == 0 && !mpl_is_chosen(g, v))
+            self->m->extra[mine] += slots(self->f, g->value_bytes[v]);
     }
     return MPL_OK;
 }
 
 /* Adds the arc from the operation of this block that makes v, itself or in its blocks, to
  * `mine`. */
-static mpl_status add_before(maker *x, uint32_t mine, mpl_value v, const uint32_t *local)
+static mpl_status add_before(maker *self, uint32_t mine, mpl_value v, const uint32_t *local)
 {
-    mpl_op op = v != MPL_NONE ? x->g->value_op[v] : MPL_NONE;
+    mpl_op op = v != MPL_NONE ? self->g->value_op[v] : MPL_NONE;
 
-    if (op == MPL_NONE || x->g->op_block[op] != x->block)
+    if (op == MPL_NONE || self->g->op_block[op] != self->block)
         return MPL_OK;
-    return mpl_order_add(x->ctx, &x->arcs.before, mine, local[op]);
+    return mpl_order_add(self->ctx, &self->arcs.before, mine, local[op]);
 }
 
-static mpl_status add_all_before(maker *x, mpl_op op, uint32_t mine, const uint32_t *local)
+static mpl_status add_all_before(maker *self, mpl_op op, uint32_t mine, const uint32_t *local)
 {
-    const mpl_graph *g = x->g;
+    const mpl_graph *g = self->g;
     uint32_t first = owns(g, op) ? g->op_body[g->op_body_begin[op]] : MPL_NONE;
     mpl_op from = first != MPL_NONE ? g->block_op_begin[first] : op;
 
     for (mpl_op at = from; at <= op; at++)
         for (uint32_t i = g->op_in_begin[at]; i < g->op_in_begin[at + 1]; i++)
-            MPL_PASS(add_before(x, mine, g->op_in[i], local));
+            MPL_PASS(add_before(self, mine, g->op_in[i], local));
     for (uint32_t b = first;
          b < g->n_blocks && g->block_op_begin[b] <= op && g->block_owner[b] <= op; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            MPL_PASS(add_before(x, mine, mpl_result(g, b, i), local));
+            MPL_PASS(add_before(self, mine, mpl_result(g, b, i), local));
     return MPL_OK;
 }
 
 /* Adds the ways of an operation without blocks to write output 0 over an operand. */
-static mpl_status add_ways(maker *x, mpl_op op, uint32_t mine)
+static mpl_status add_ways(maker *self, mpl_op op, uint32_t mine)
 {
-    const mpl_graph *g = x->g;
+    const mpl_graph *g = self->g;
     mpl_value out = mpl_op_n_out(g, op) > 0 ? mpl_op_output(g, op, 0) : MPL_NONE;
 
-    if (!x->f->options.in_place || lies(x->f, out) != out || out == MPL_NONE)
+    if (!self->f->options.in_place || lies(self->f, out) != out || out == MPL_NONE)
         return MPL_OK;
-    x->m->saves[mine] = slots(x->f, g->value_bytes[out]);
+    self->m->saves[mine] = slots(self->f, g->value_bytes[out]);
     for (uint32_t i = 0; i < mpl_n_read(g, op); i++) {
-        mpl_value in = lies(x->f, mpl_op_input(g, op, i));
+        mpl_value in = lies(self->f, mpl_op_input(g, op, i));
 
-        if (in == MPL_NONE || x->id[in] == MPL_NONE || x->m->kept[x->id[in]] ||
-            !may_pair(x->f, x->block, in, out) ||
-            !mpl_in_place_operand(g, x->f->alias.root, NULL, op, i))
+        if (in == MPL_NONE || self->id[in] == MPL_NONE || self->m->kept[self->id[in]] ||
+            !may_pair(self->f, self->block, in, out) ||
+            !mpl_in_place_operand(g, self->f->alias.root, NULL, op, i))
             continue;
-        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.under, x->m->n_ways, x->id[in]));
-        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.ways, mine, x->m->n_ways++));
+        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.under, self->m->n_ways, self->id[in]));
+        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.ways, mine, self->m->n_ways++));
     }
     return MPL_OK;
 }
@@ -530,75 +534,76 @@ static mpl_status add_ways(maker *x, mpl_op op, uint32_t mine)
 /* A loop or case needs the bytes that its blocks need. Values read only on entry may end there;
  * values that a case reads may end at its own step. carried: bytes of results that lie in places of
  * their own. */
-static mpl_status add_need(maker *x, mpl_op op, uint32_t mine, uint64_t carried)
+static mpl_status add_need(maker *self, mpl_op op, uint32_t mine, uint64_t carried)
 {
-    const mpl_graph *g = x->g;
+    const mpl_graph *g = self->g;
     uint64_t need = 0, within = 0;
-    uint32_t way = x->m->n_ways;
+    uint32_t way = self->m->n_ways;
     bool at_end;
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        need = mpl_max_u64(need, x->f->need[g->op_body[k]]);
-    for (uint32_t i = 0; i < x->n_touch && g->op_kind[op] != MPL_OP_while; i++)
-        if ((x->touched[x->touch[i]] & WITHIN) != 0 && x->id[x->touch[i]] != MPL_NONE)
-            within += x->m->bytes[x->id[x->touch[i]]];
+        need = mpl_max_u64(need, self->f->need[g->op_body[k]]);
+    for (uint32_t i = 0; i < self->n_touch && g->op_kind[op] != MPL_OP_while; i++)
+        if ((self->touched[self->touch[i]] & WITHIN) != 0 && self->id[self->touch[i]] != MPL_NONE)
+            within += self->m->bytes[self->id[self->touch[i]]];
     at_end = need < within + carried;
-    x->m->extra[mine] += at_end ? 0 : need - within - carried;
-    for (uint32_t i = 0; i < x->n_touch; i++) {
-        uint32_t b = x->id[x->touch[i]];
+    self->m->extra[mine] += at_end ? 0 : need - within - carried;
+    for (uint32_t i = 0; i < self->n_touch; i++) {
+        uint32_t b = self->id[self->touch[i]];
 
-        if (b == MPL_NONE || x->m->kept[b] || (x->touched[x->touch[i]] != ON_ENTRY && !at_end))
+        if (b == MPL_NONE || self->m->kept[b] ||
+            (self->touched[self->touch[i]] != ON_ENTRY && !at_end))
             continue;
-        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.under, way, b));
-        x->m->saves[mine] += x->m->bytes[b];
-        x->m->n_ways = way + 1;
+        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.under, way, b));
+        self->m->saves[mine] += self->m->bytes[b];
+        self->m->n_ways = way + 1;
     }
-    if (x->m->n_ways > way)
-        MPL_PASS(mpl_order_add(x->ctx, &x->arcs.ways, mine, way));
+    if (self->m->n_ways > way)
+        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.ways, mine, way));
     return MPL_OK;
 }
 
-static mpl_status add_op(maker *x, mpl_op op, uint32_t mine, const uint32_t *local)
+static mpl_status add_op(maker *self, mpl_op op, uint32_t mine, const uint32_t *local)
 {
     uint64_t carried = 0;
 
-    x->m->op[mine] = op;
-    list_reads(x, op);
-    MPL_PASS(add_all_before(x, op, mine, local));
-    MPL_PASS(add_outputs(x, op, mine, &carried));
-    for (uint32_t i = 0; i < x->n_touch; i++)
-        if (x->id[x->touch[i]] != MPL_NONE)
-            MPL_PASS(mpl_order_add(x->ctx, &x->arcs.users, x->id[x->touch[i]], mine));
-    return owns(x->g, op) ? add_need(x, op, mine, carried) : add_ways(x, op, mine);
+    self->m->op[mine] = op;
+    list_reads(self, op);
+    MPL_PASS(add_all_before(self, op, mine, local));
+    MPL_PASS(add_outputs(self, op, mine, &carried));
+    for (uint32_t i = 0; i < self->n_touch; i++)
+        if (self->id[self->touch[i]] != MPL_NONE)
+            MPL_PASS(mpl_order_add(self->ctx, &self->arcs.users, self->id[self->touch[i]], mine));
+    return owns(self->g, op) ? add_need(self, op, mine, carried) : add_ways(self, op, mine);
 }
 
-static mpl_status fill(maker *x)
+static mpl_status fill(maker *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = x->g;
-    uint32_t n = 0, b = x->block, *local = NULL;
+    const mpl_graph *g = self->g;
+    uint32_t n = 0, b = self->block, *local = NULL;
 
-    MPL_TRY(mpl_new(x->ctx, local, g->n_ops));
+    MPL_TRY(mpl_new(self->ctx, local, g->n_ops));
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         if (g->op_block[op] == b)
             local[op] = n++;
-    MPL_TRY(mpl_order_model_alloc(x->ctx, n, g->n_values, &x->m));
-    x->m->n_buffers = 0;
-    mark_values(x);
-    add_buffers(x);
+    MPL_TRY(mpl_order_model_alloc(self->ctx, n, g->n_values, &self->m));
+    self->m->n_buffers = 0;
+    mark_values(self);
+    add_buffers(self);
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         if (g->op_block[op] == b)
-            MPL_TRY(add_op(x, op, local[op], local));
-    MPL_TRY(mpl_order_model_finish(x->ctx, x->m, &x->arcs));
+            MPL_TRY(add_op(self, op, local[op], local));
+    MPL_TRY(mpl_order_model_finish(self->ctx, self->m, &self->arcs));
 out:
-    mpl_free(x->ctx, local);
+    mpl_free(self->ctx, local);
     return st;
 }
 
-mpl_status mpl_block_model_new(const mpl_block_models *f, uint32_t b, mpl_order_model **out)
+mpl_status mpl_block_model_new(const mpl_block_models *models, uint32_t b, mpl_order_model **out)
 {
     mpl_status st = MPL_OK;
-    maker x = {.ctx = f->ctx, .f = f, .g = f->g, .block = b};
+    maker x = {.ctx = models->ctx, .f = models, .g = models->g, .block = b};
 
     MPL_TRY(mpl_new_each(x.ctx, x.g->n_values, x.id, x.how, x.touched, x.touch));
     memset(x.id, 0xff, x.g->n_values * sizeof *x.id);
@@ -611,11 +616,11 @@ out:
     return st;
 }
 
-uint64_t mpl_order_model_start(const mpl_order_model *m)
+uint64_t mpl_order_model_start(const mpl_order_model *model)
 {
-    uint64_t bytes = m->base;
+    uint64_t bytes = model->base;
 
-    for (uint32_t b = 0; b < m->n_buffers; b++)
-        bytes += m->from_start[b] ? m->bytes[b] : 0;
+    for (uint32_t b = 0; b < model->n_buffers; b++)
+        bytes += model->from_start[b] ? model->bytes[b] : 0;
     return bytes;
 }

@@ -34,4 +34,4 @@ void mpl_block_models_free(mpl_block_models *models);
  * Needs models->need of the blocks within. O(size * depth). */
 mpl_status mpl_block_model_new(const mpl_block_models *models, uint32_t b, mpl_order_model **out);
 /* Bytes alive as the block begins, at least. */
-uint64_t mpl_order_model_start(const mpl_order_model *m);
+uint64_t mpl_order_model_start(const mpl_order_model *model);

@@ -24,4 +24,4 @@ void mpl_order_arcs_fini(mpl_ctx *ctx, mpl_order_arcs *arcs);
 mpl_status mpl_order_model_alloc(mpl_ctx *ctx, uint32_t n, uint32_t n_buffers,
                                  mpl_order_model **out);
 /* Builds the lists of a model with its buffers; derives after, makes and reads. */
-mpl_status mpl_order_model_finish(mpl_ctx *ctx, mpl_order_model *m, mpl_order_arcs *arcs);
+mpl_status mpl_order_model_finish(mpl_ctx *ctx, mpl_order_model *model, mpl_order_arcs *arcs);

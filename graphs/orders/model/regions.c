@@ -66,11 +66,11 @@ typedef struct local {
     mpl_order_arcs arcs;
 } local;
 
-static mpl_status trees_init(mpl_ctx *ctx, const mpl_order_model *m, trees *t)
+static mpl_status trees_init(mpl_ctx *ctx, const mpl_order_model *model, trees *t)
 {
-    t->m = m;
-    MPL_PASS(mpl_dominators_new(ctx, m, false, &t->entries));
-    return mpl_dominators_new(ctx, m, true, &t->exits);
+    t->m = model;
+    MPL_PASS(mpl_dominators_new(ctx, model, false, &t->entries));
+    return mpl_dominators_new(ctx, model, true, &t->exits);
 }
 
 static void trees_fini(mpl_ctx *ctx, trees *t)
@@ -79,13 +79,13 @@ static void trees_fini(mpl_ctx *ctx, trees *t)
     mpl_dominators_fini(ctx, &t->exits);
 }
 
-static void frame_fini(frame *f)
+static void frame_fini(frame *self)
 {
-    void *const arrays[] = {f->chain_of, f->birth, f->death,  f->chains, f->legs,
-                            f->ops,      f->node,  f->opened, f->id,     f->mark};
+    void *const arrays[] = {self->chain_of, self->birth, self->death,  self->chains, self->legs,
+                            self->ops,      self->node,  self->opened, self->id,     self->mark};
 
-    trees_fini(f->ctx, &f->trees);
-    MPL_FREE_ALL(f->ctx, arrays);
+    trees_fini(self->ctx, &self->trees);
+    MPL_FREE_ALL(self->ctx, arrays);
 }
 
 static mpl_status filled(mpl_ctx *ctx, uint32_t n, uint32_t **out)
@@ -96,29 +96,29 @@ static mpl_status filled(mpl_ctx *ctx, uint32_t n, uint32_t **out)
     return MPL_OK;
 }
 
-static mpl_status frame_init(mpl_ctx *ctx, const mpl_order_model *m, frame *f)
+static mpl_status frame_init(mpl_ctx *ctx, const mpl_order_model *model, frame *f)
 {
-    *f = (frame){.ctx = ctx, .m = m};
-    MPL_PASS(trees_init(ctx, m, &f->trees));
-    MPL_PASS(filled(ctx, m->n, &f->chain_of));
-    MPL_PASS(filled(ctx, m->n_buffers, &f->birth));
-    MPL_PASS(filled(ctx, m->n_buffers, &f->death));
-    MPL_PASS(filled(ctx, m->n, &f->node));
-    MPL_PASS(filled(ctx, m->n, &f->opened));
-    MPL_PASS(filled(ctx, m->n, &f->mark));
-    return filled(ctx, m->n_buffers, &f->id);
+    *f = (frame){.ctx = ctx, .m = model};
+    MPL_PASS(trees_init(ctx, model, &f->trees));
+    MPL_PASS(filled(ctx, model->n, &f->chain_of));
+    MPL_PASS(filled(ctx, model->n_buffers, &f->birth));
+    MPL_PASS(filled(ctx, model->n_buffers, &f->death));
+    MPL_PASS(filled(ctx, model->n, &f->node));
+    MPL_PASS(filled(ctx, model->n, &f->opened));
+    MPL_PASS(filled(ctx, model->n, &f->mark));
+    return filled(ctx, model->n_buffers, &f->id);
 }
 
-static bool before_range(const trees *t, range r, uint32_t u)
+static bool before_range(const trees *self, range r, uint32_t u)
 {
-    return r.entry != t->m->n && (u == r.entry || mpl_dominates(&t->entries, u, r.entry) ||
-                                  mpl_dominates(&t->exits, r.entry, u));
+    return r.entry != self->m->n && (u == r.entry || mpl_dominates(&self->entries, u, r.entry) ||
+                                     mpl_dominates(&self->exits, r.entry, u));
 }
 
-static bool after_range(const trees *t, range r, uint32_t u)
+static bool after_range(const trees *self, range r, uint32_t u)
 {
-    return r.exit != t->m->n && (u == r.exit || mpl_dominates(&t->exits, u, r.exit) ||
-                                 mpl_dominates(&t->entries, r.exit, u));
+    return r.exit != self->m->n && (u == r.exit || mpl_dominates(&self->exits, u, r.exit) ||
+                                    mpl_dominates(&self->entries, r.exit, u));
 }
 
 /* How operations outside a range use buffer b, which operations inside it touch. */
@@ -129,33 +129,33 @@ typedef struct shared {
 } shared;
 
 /* of[v] == inside: v is inside. */
-static shared shared_outside(const trees *t, range r, uint32_t b, const uint32_t *of,
+static shared shared_outside(const trees *self, range r, uint32_t b, const uint32_t *of,
                              uint32_t inside, bool equal)
 {
-    const mpl_order_model *m = t->m;
-    uint32_t n_makers = m->makers.begin[b + 1] - m->makers.begin[b];
-    shared s = {.first = m->from_start[b], .kept = m->kept[b]};
+    const mpl_order_model *model = self->m;
+    uint32_t n_makers = model->makers.begin[b + 1] - model->makers.begin[b];
+    shared s = {.first = model->from_start[b], .kept = model->kept[b]};
     bool made_inside = false;
 
-    for (uint32_t i = m->makers.begin[b]; i < m->makers.begin[b + 1]; i++) {
-        uint32_t u = m->makers.item[i];
+    for (uint32_t i = model->makers.begin[b]; i < model->makers.begin[b + 1]; i++) {
+        uint32_t u = model->makers.item[i];
 
         if ((of[u] == inside) == equal)
             made_inside = n_makers == 1;
-        else if (n_makers == 1 || before_range(t, r, u))
+        else if (n_makers == 1 || before_range(self, r, u))
             s.first = true;
         else
-            s.beside = s.beside || !after_range(t, r, u);
+            s.beside = s.beside || !after_range(self, r, u);
     }
-    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++) {
-        uint32_t u = m->users.item[i];
+    for (uint32_t i = model->users.begin[b]; i < model->users.begin[b + 1]; i++) {
+        uint32_t u = model->users.item[i];
 
         if ((of[u] == inside) == equal)
             continue;
-        if (made_inside || after_range(t, r, u))
+        if (made_inside || after_range(self, r, u))
             s.kept = true;
         else
-            s.beside = s.beside || !before_range(t, r, u);
+            s.beside = s.beside || !before_range(self, r, u);
     }
     return s;
 }
@@ -171,194 +171,196 @@ static void local_fini(mpl_ctx *ctx, local *l)
 }
 
 /* Numbers the nodes: operations in ascending order, a chain where its first operation stands. */
-static mpl_status number_nodes(frame *f, const uint32_t *ops, uint32_t n, local *l)
+static mpl_status number_nodes(frame *self, const uint32_t *ops, uint32_t n, local *l)
 {
     uint32_t n_nodes = 0, n_buffers = 0;
 
-    MPL_PASS(mpl_new_each(f->ctx, n, l->op, l->leg));
+    MPL_PASS(mpl_new_each(self->ctx, n, l->op, l->leg));
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = ops[i], c = f->chain_of[v];
-        const chain *x = c != MPL_NONE ? &f->chains[c] : NULL;
+        uint32_t v = ops[i], c = self->chain_of[v];
+        const chain *x = c != MPL_NONE ? &self->chains[c] : NULL;
 
-        n_buffers += f->m->makes.begin[v + 1] - f->m->makes.begin[v] + f->m->reads.begin[v + 1] -
-                     f->m->reads.begin[v];
+        n_buffers += self->m->makes.begin[v + 1] - self->m->makes.begin[v] +
+                     self->m->reads.begin[v + 1] - self->m->reads.begin[v];
         if (x == NULL) {
             l->op[n_nodes] = v;
-            f->node[v] = n_nodes++;
+            self->node[v] = n_nodes++;
             continue;
         }
-        for (uint32_t k = 0; f->opened[x->head] == MPL_NONE && k < x->n; k++) {
+        for (uint32_t k = 0; self->opened[x->head] == MPL_NONE && k < x->n; k++) {
             l->op[n_nodes + k] = MPL_NONE;
             l->leg[n_nodes + k] = x->first + k;
         }
-        if (f->opened[x->head] == MPL_NONE) {
-            f->opened[x->head] = n_nodes;
+        if (self->opened[x->head] == MPL_NONE) {
+            self->opened[x->head] = n_nodes;
             n_nodes += x->n;
         }
-        f->node[v] = f->opened[x->head] + x->n - 1;
+        self->node[v] = self->opened[x->head] + x->n - 1;
     }
-    MPL_PASS(filled(f->ctx, n_nodes, &l->way));
-    MPL_PASS(mpl_order_model_alloc(f->ctx, n_nodes, n_buffers + n_nodes, &l->m));
+    MPL_PASS(filled(self->ctx, n_nodes, &l->way));
+    MPL_PASS(mpl_order_model_alloc(self->ctx, n_nodes, n_buffers + n_nodes, &l->m));
     l->m->n_buffers = 0;
-    l->m->base = f->m->base;
+    l->m->base = self->m->base;
     return MPL_OK;
 }
 
 /* Adds buffer b, if the range makes or frees it. */
-static mpl_status add_buffer(frame *f, range r, local *l, uint32_t b)
+static mpl_status add_buffer(frame *self, range r, local *l, uint32_t b)
 {
-    const mpl_order_model *m = f->m;
-    uint32_t born = f->birth[b], dies = f->death[b], id = l->m->n_buffers;
-    shared s = shared_outside(&f->trees, r, b, f->node, MPL_NONE, false);
+    const mpl_order_model *model = self->m;
+    uint32_t born = self->birth[b], dies = self->death[b], id = l->m->n_buffers;
+    shared s = shared_outside(&self->trees, r, b, self->node, MPL_NONE, false);
 
     if (s.first && s.kept)
-        l->m->base += m->bytes[b];
+        l->m->base += model->bytes[b];
     if ((s.first && s.kept) || (born != MPL_NONE && born == dies))
         return MPL_OK;
-    f->id[b] = id;
-    l->m->bytes[id] = m->bytes[b];
+    self->id[b] = id;
+    l->m->bytes[id] = model->bytes[b];
     l->m->from_start[id] = s.first;
     l->m->kept[id] = s.kept;
     l->m->n_buffers++;
-    for (uint32_t i = m->makers.begin[b]; !s.first && i < m->makers.begin[b + 1]; i++) {
-        uint32_t u = m->makers.item[i];
+    for (uint32_t i = model->makers.begin[b]; !s.first && i < model->makers.begin[b + 1]; i++) {
+        uint32_t u = model->makers.item[i];
 
-        if (f->node[u] != MPL_NONE && f->chain_of[u] == born)
-            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.makers, id, f->node[u]));
+        if (self->node[u] != MPL_NONE && self->chain_of[u] == born)
+            MPL_PASS(mpl_order_add(self->ctx, &l->arcs.makers, id, self->node[u]));
     }
-    for (uint32_t i = m->users.begin[b]; i < m->users.begin[b + 1]; i++) {
-        uint32_t u = m->users.item[i];
+    for (uint32_t i = model->users.begin[b]; i < model->users.begin[b + 1]; i++) {
+        uint32_t u = model->users.item[i];
 
-        if (f->node[u] == MPL_NONE || f->chain_of[u] != dies)
+        if (self->node[u] == MPL_NONE || self->chain_of[u] != dies)
             continue;
         if (dies != MPL_NONE)
-            u = f->opened[f->chains[dies].head];
+            u = self->opened[self->chains[dies].head];
         else
-            u = f->node[u];
-        MPL_PASS(mpl_order_add(f->ctx, &l->arcs.users, id, u));
+            u = self->node[u];
+        MPL_PASS(mpl_order_add(self->ctx, &l->arcs.users, id, u));
         if (l->way[u] != MPL_NONE)
-            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.under, l->way[u], id));
+            MPL_PASS(mpl_order_add(self->ctx, &l->arcs.under, l->way[u], id));
     }
     return MPL_OK;
 }
 
-static mpl_status add_buffers(frame *f, const uint32_t *ops, uint32_t n, range r, local *l)
+static mpl_status add_buffers(frame *self, const uint32_t *ops, uint32_t n, range r, local *l)
 {
-    const mpl_order_model *m = f->m;
+    const mpl_order_model *model = self->m;
 
     for (uint32_t i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) {
-            const mpl_lists *list = k == 0 ? &m->makes : &m->reads;
+            const mpl_lists *list = k == 0 ? &model->makes : &model->reads;
 
             for (uint32_t j = list->begin[ops[i]]; j < list->begin[ops[i] + 1]; j++) {
                 uint32_t b = list->item[j];
 
-                if (f->id[b] != MPL_NONE)
+                if (self->id[b] != MPL_NONE)
                     continue;
-                f->id[b] = MPL_NONE - 1; /* seen */
-                MPL_PASS(add_buffer(f, r, l, b));
+                self->id[b] = MPL_NONE - 1; /* seen */
+                MPL_PASS(add_buffer(self, r, l, b));
             }
         }
     return MPL_OK;
 }
 
 /* Adds a way to write in place, as far as its buffers end at single operations. */
-static mpl_status add_way(frame *f, local *l, uint32_t node, uint32_t way)
+static mpl_status add_way(frame *self, local *l, uint32_t node, uint32_t way)
 {
-    const mpl_order_model *m = f->m;
+    const mpl_order_model *model = self->m;
     uint32_t mine = l->m->n_ways;
 
-    for (uint32_t i = m->under.begin[way]; i < m->under.begin[way + 1]; i++) {
-        uint32_t b = m->under.item[i];
+    for (uint32_t i = model->under.begin[way]; i < model->under.begin[way + 1]; i++) {
+        uint32_t b = model->under.item[i];
 
-        if (f->id[b] >= MPL_NONE - 1 || f->death[b] != MPL_NONE)
+        if (self->id[b] >= MPL_NONE - 1 || self->death[b] != MPL_NONE)
             continue;
-        MPL_PASS(mpl_order_add(f->ctx, &l->arcs.under, mine, f->id[b]));
+        MPL_PASS(mpl_order_add(self->ctx, &l->arcs.under, mine, self->id[b]));
         l->m->n_ways = mine + 1;
     }
     if (l->m->n_ways > mine)
-        MPL_PASS(mpl_order_add(f->ctx, &l->arcs.ways, node, mine));
+        MPL_PASS(mpl_order_add(self->ctx, &l->arcs.ways, node, mine));
     return MPL_OK;
 }
 
-static mpl_status add_before(frame *f, local *l, uint32_t node, uint32_t v)
+static mpl_status add_before(frame *self, local *l, uint32_t node, uint32_t v)
 {
-    for (uint32_t i = f->m->before.begin[v]; i < f->m->before.begin[v + 1]; i++)
-        if (f->node[f->m->before.item[i]] != MPL_NONE)
-            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.before, node, f->node[f->m->before.item[i]]));
+    for (uint32_t i = self->m->before.begin[v]; i < self->m->before.begin[v + 1]; i++)
+        if (self->node[self->m->before.item[i]] != MPL_NONE)
+            MPL_PASS(mpl_order_add(self->ctx, &l->arcs.before, node,
+                                   self->node[self->m->before.item[i]]));
     return MPL_OK;
 }
 
 /* Adds the legs of a chain. Each leg frees the bytes live before it and makes those live after it.
  * The first leg frees, and the last makes, buffers that other operations use. */
-static mpl_status add_chain(frame *f, local *l, const chain *c)
+static mpl_status add_chain(frame *self, local *l, const chain *c)
 {
-    uint32_t first = f->opened[c->head], last_buffer = MPL_NONE;
+    uint32_t first = self->opened[c->head], last_buffer = MPL_NONE;
     uint64_t before = c->level;
 
-    MPL_PASS(add_before(f, l, first, c->head));
+    MPL_PASS(add_before(self, l, first, c->head));
     for (uint32_t k = 0; k < c->n; k++) {
-        const mpl_leg *leg = &f->legs[c->first + k];
+        const mpl_leg *leg = &self->legs[c->first + k];
         uint64_t both = before + leg->level;
 
         if (k > 0) {
-            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.before, first + k, first + k - 1));
-            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.users, last_buffer, first + k));
+            MPL_PASS(mpl_order_add(self->ctx, &l->arcs.before, first + k, first + k - 1));
+            MPL_PASS(mpl_order_add(self->ctx, &l->arcs.users, last_buffer, first + k));
         }
         l->m->extra[first + k] = leg->hill > both ? leg->hill - both : 0;
         l->m->saves[first + k] = leg->hill < both ? both - leg->hill : 0;
         if (leg->hill < both) {
             l->way[first + k] = l->m->n_ways++;
-            MPL_PASS(mpl_order_add(f->ctx, &l->arcs.ways, first + k, l->way[first + k]));
+            MPL_PASS(mpl_order_add(self->ctx, &l->arcs.ways, first + k, l->way[first + k]));
             if (k > 0)
-                MPL_PASS(mpl_order_add(f->ctx, &l->arcs.under, l->way[first + k], last_buffer));
+                MPL_PASS(mpl_order_add(self->ctx, &l->arcs.under, l->way[first + k], last_buffer));
         }
         before = leg->level;
         if (k + 1 == c->n)
             break;
         last_buffer = l->m->n_buffers++;
         l->m->bytes[last_buffer] = leg->level;
-        MPL_PASS(mpl_order_add(f->ctx, &l->arcs.makers, last_buffer, first + k));
+        MPL_PASS(mpl_order_add(self->ctx, &l->arcs.makers, last_buffer, first + k));
     }
     return MPL_OK;
 }
 
 /* The model of `ops`, ascending: all operations of the range. */
-static mpl_status local_new(frame *f, const uint32_t *ops, uint32_t n, range r, local *l)
+static mpl_status local_new(frame *self, const uint32_t *ops, uint32_t n, range r, local *l)
 {
     mpl_status st = MPL_OK;
-    const mpl_order_model *m = f->m;
+    const mpl_order_model *model = self->m;
 
-    MPL_TRY(number_nodes(f, ops, n, l));
+    MPL_TRY(number_nodes(self, ops, n, l));
     for (uint32_t i = 0; i < n; i++)
-        if (f->chain_of[ops[i]] != MPL_NONE && f->chains[f->chain_of[ops[i]]].head == ops[i])
-            MPL_TRY(add_chain(f, l, &f->chains[f->chain_of[ops[i]]]));
-    MPL_TRY(add_buffers(f, ops, n, r, l));
+        if (self->chain_of[ops[i]] != MPL_NONE &&
+            self->chains[self->chain_of[ops[i]]].head == ops[i])
+            MPL_TRY(add_chain(self, l, &self->chains[self->chain_of[ops[i]]]));
+    MPL_TRY(add_buffers(self, ops, n, r, l));
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = ops[i], node = f->node[v];
+        uint32_t v = ops[i], node = self->node[v];
 
-        if (f->chain_of[v] != MPL_NONE)
+        if (self->chain_of[v] != MPL_NONE)
             continue;
-        l->m->extra[node] = m->extra[v];
-        l->m->saves[node] = m->saves[v];
-        MPL_TRY(add_before(f, l, node, v));
-        for (uint32_t k = m->ways.begin[v]; k < m->ways.begin[v + 1]; k++)
-            MPL_TRY(add_way(f, l, node, m->ways.item[k]));
+        l->m->extra[node] = model->extra[v];
+        l->m->saves[node] = model->saves[v];
+        MPL_TRY(add_before(self, l, node, v));
+        for (uint32_t k = model->ways.begin[v]; k < model->ways.begin[v + 1]; k++)
+            MPL_TRY(add_way(self, l, node, model->ways.item[k]));
     }
-    MPL_TRY(mpl_order_model_finish(f->ctx, l->m, &l->arcs));
+    MPL_TRY(mpl_order_model_finish(self->ctx, l->m, &l->arcs));
 out:
     for (uint32_t i = 0; i < n; i++) {
-        f->node[ops[i]] = f->opened[ops[i]] = MPL_NONE;
-        for (uint32_t k = m->makes.begin[ops[i]]; k < m->makes.begin[ops[i] + 1]; k++)
-            f->id[m->makes.item[k]] = MPL_NONE;
-        for (uint32_t k = m->reads.begin[ops[i]]; k < m->reads.begin[ops[i] + 1]; k++)
-            f->id[m->reads.item[k]] = MPL_NONE;
+        self->node[ops[i]] = self->opened[ops[i]] = MPL_NONE;
+        for (uint32_t k = model->makes.begin[ops[i]]; k < model->makes.begin[ops[i] + 1]; k++)
+            self->id[model->makes.item[k]] = MPL_NONE;
+        for (uint32_t k = model->reads.begin[ops[i]]; k < model->reads.begin[ops[i] + 1]; k++)
+            self->id[model->reads.item[k]] = MPL_NONE;
     }
     return st;
 }
 
 /* Appends the operations of a node; returns their number. */
-static uint32_t unfold(const frame *f, const local *l, uint32_t node, uint32_t *ops)
+static uint32_t unfold(const frame *self, const local *l, uint32_t node, uint32_t *ops)
 {
     const mpl_leg *leg;
 
@@ -366,60 +368,60 @@ static uint32_t unfold(const frame *f, const local *l, uint32_t node, uint32_t *
         ops[0] = l->op[node];
         return 1;
     }
-    leg = &f->legs[l->leg[node]];
-    memcpy(ops, f->ops + leg->begin, leg->n * sizeof *ops);
+    leg = &self->legs[l->leg[node]];
+    memcpy(ops, self->ops + leg->begin, leg->n * sizeof *ops);
     return leg->n;
 }
 
 /* ---- chains ---- */
 
 /* The buffers that each operation makes (k = 0) or uses (k = 1). */
-static const mpl_lists *touched(const mpl_order_model *m, int k)
+static const mpl_lists *touched(const mpl_order_model *model, int k)
 {
-    return k == 0 ? &m->makes : &m->reads;
+    return k == 0 ? &model->makes : &model->reads;
 }
 
 /* Whether no operation beside the range touches a buffer of its operations. of[v] == inside: v is
  * in the range. */
-static bool stands_alone(const trees *t, const uint32_t *ops, uint32_t n, range r,
+static bool stands_alone(const trees *self, const uint32_t *ops, uint32_t n, range r,
                          const uint32_t *of, uint32_t inside)
 {
     for (uint32_t i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) {
-            const mpl_lists *l = touched(t->m, k);
+            const mpl_lists *lists = touched(self->m, k);
 
-            for (uint32_t j = l->begin[ops[i]]; j < l->begin[ops[i] + 1]; j++)
-                if (shared_outside(t, r, l->item[j], of, inside, true).beside)
+            for (uint32_t j = lists->begin[ops[i]]; j < lists->begin[ops[i] + 1]; j++)
+                if (shared_outside(self, r, lists->item[j], of, inside, true).beside)
                     return false;
         }
     return true;
 }
 
-/* Records `ops`, ascending, as a chain of these legs; their operations are in f->ops. */
-static mpl_status add_chain_of(frame *f, const uint32_t *ops, uint32_t n, range r, uint64_t level,
-                               const mpl_leg *legs, uint32_t n_legs)
+/* Records `ops`, ascending, as a chain of these legs; their operations are in self->ops. */
+static mpl_status add_chain_of(frame *self, const uint32_t *ops, uint32_t n, range r,
+                               uint64_t level, const mpl_leg *legs, uint32_t n_legs)
 {
-    uint32_t id = f->n_chains;
+    uint32_t id = self->n_chains;
 
-    MPL_PASS(mpl_reserve(f->ctx, f->chains, f->chain_cap, (size_t)id + 1));
-    MPL_PASS(mpl_reserve(f->ctx, f->legs, f->leg_cap, f->n_legs + n_legs));
-    f->chains[f->n_chains++] = (chain){ops[0], (uint32_t)f->n_legs, n_legs, level};
-    memcpy(f->legs + f->n_legs, legs, n_legs * sizeof *legs);
-    f->n_legs += n_legs;
+    MPL_PASS(mpl_reserve(self->ctx, self->chains, self->chain_cap, (size_t)id + 1));
+    MPL_PASS(mpl_reserve(self->ctx, self->legs, self->leg_cap, self->n_legs + n_legs));
+    self->chains[self->n_chains++] = (chain){ops[0], (uint32_t)self->n_legs, n_legs, level};
+    memcpy(self->legs + self->n_legs, legs, n_legs * sizeof *legs);
+    self->n_legs += n_legs;
     for (uint32_t i = 0; i < n; i++)
-        f->chain_of[ops[i]] = id;
+        self->chain_of[ops[i]] = id;
     for (uint32_t i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) {
-            const mpl_lists *l = touched(f->m, k);
+            const mpl_lists *lists = touched(self->m, k);
 
-            for (uint32_t j = l->begin[ops[i]]; j < l->begin[ops[i] + 1]; j++) {
-                uint32_t b = l->item[j];
-                shared s = shared_outside(&f->trees, r, b, f->chain_of, id, true);
+            for (uint32_t j = lists->begin[ops[i]]; j < lists->begin[ops[i] + 1]; j++) {
+                uint32_t b = lists->item[j];
+                shared s = shared_outside(&self->trees, r, b, self->chain_of, id, true);
 
                 if (!s.first)
-                    f->birth[b] = id;
+                    self->birth[b] = id;
                 if (!s.kept)
-                    f->death[b] = id;
+                    self->death[b] = id;
             }
         }
     return MPL_OK;
@@ -427,32 +429,32 @@ static mpl_status add_chain_of(frame *f, const uint32_t *ops, uint32_t n, range 
 
 /* Orders a local model along its sets. If that order is exact, its operations become a chain of the
  * frame. ops: the operations of the frame, ascending. */
-static mpl_status order_local(frame *f, const local *l, const mpl_sets *sets, const uint32_t *ops,
-                              uint32_t n, range r, bool *exact)
+static mpl_status order_local(frame *self, const local *l, const mpl_sets *sets,
+                              const uint32_t *ops, uint32_t n, range r, bool *exact)
 {
     mpl_status st = MPL_OK;
     mpl_leg *legs = NULL;
     uint32_t *nodes = NULL, n_legs;
-    size_t from = f->n_ops;
+    size_t from = self->n_ops;
 
-    MPL_TRY(mpl_new_each(f->ctx, l->m->n, legs, nodes));
-    MPL_TRY(mpl_valleys(f->ctx, sets, l->m->n, legs, nodes, &n_legs, exact));
+    MPL_TRY(mpl_new_each(self->ctx, l->m->n, legs, nodes));
+    MPL_TRY(mpl_valleys(self->ctx, sets, l->m->n, legs, nodes, &n_legs, exact));
     if (!*exact)
         goto out;
-    MPL_TRY(mpl_reserve(f->ctx, f->ops, f->op_cap, f->n_ops + n));
+    MPL_TRY(mpl_reserve(self->ctx, self->ops, self->op_cap, self->n_ops + n));
     for (uint32_t i = 0; i < n_legs; i++) {
         uint32_t begin = (uint32_t)from;
 
         for (uint32_t k = legs[i].begin; k < legs[i].begin + legs[i].n; k++)
-            from += unfold(f, l, nodes[k], f->ops + from);
+            from += unfold(self, l, nodes[k], self->ops + from);
         legs[i].begin = begin;
         legs[i].n = (uint32_t)from - begin;
     }
-    mpl_assert(from == f->n_ops + n);
-    f->n_ops = from;
-    MPL_TRY(add_chain_of(f, ops, n, r, sets->live[0], legs, n_legs));
+    mpl_assert(from == self->n_ops + n);
+    self->n_ops = from;
+    MPL_TRY(add_chain_of(self, ops, n, r, sets->live[0], legs, n_legs));
 out:
-    mpl_free_each(f->ctx, legs, nodes);
+    mpl_free_each(self->ctx, legs, nodes);
     return st;
 }
 
@@ -465,97 +467,98 @@ static int by_id(const void *a, const void *b)
 
 /* ---- runs ---- */
 
-static void mark_all(frame *f, const uint32_t *ops, uint32_t n, uint32_t mark)
+static void mark_all(frame *self, const uint32_t *ops, uint32_t n, uint32_t mark)
 {
     for (uint32_t i = 0; i < n; i++)
-        f->mark[ops[i]] = mark;
+        self->mark[ops[i]] = mark;
 }
 
 /* The operations of nodes of a local model; returns their number. */
-static uint32_t unfold_all(const frame *f, const local *l, const uint32_t *nodes, uint32_t n,
+static uint32_t unfold_all(const frame *self, const local *l, const uint32_t *nodes, uint32_t n,
                            uint32_t *ops)
 {
     uint32_t n_ops = 0;
 
     for (uint32_t i = 0; i < n; i++)
-        n_ops += unfold(f, l, nodes[i], ops + n_ops);
+        n_ops += unfold(self, l, nodes[i], ops + n_ops);
     return n_ops;
 }
 
 /* Makes a chain of run[0 .. n), consecutive nodes of a local model, if no operation beside them
  * touches their buffers. scratch[n_ops]. */
-static mpl_status order_run(frame *f, const local *of, const uint32_t *run, uint32_t n,
+static mpl_status order_run(frame *self, const local *of, const uint32_t *run, uint32_t n,
                             uint32_t *scratch)
 {
     mpl_status st = MPL_OK;
-    uint32_t n_ops = unfold_all(f, of, run, n, scratch);
+    uint32_t n_ops = unfold_all(self, of, run, n, scratch);
     range r = {scratch[0], scratch[n_ops - 1]};
     local l = {0};
     mpl_sets sets = {0};
     bool exact, alone;
 
-    mark_all(f, scratch, n_ops, 0);
-    alone = stands_alone(&f->trees, scratch, n_ops, r, f->mark, 0);
-    mark_all(f, scratch, n_ops, MPL_NONE);
+    mark_all(self, scratch, n_ops, 0);
+    alone = stands_alone(&self->trees, scratch, n_ops, r, self->mark, 0);
+    mark_all(self, scratch, n_ops, MPL_NONE);
     if (!alone)
         return MPL_OK;
     qsort(scratch, n_ops, sizeof *scratch, by_id);
-    MPL_TRY(local_new(f, scratch, n_ops, r, &l));
-    MPL_TRY(mpl_sets_along(f->ctx, l.m, &sets));
-    MPL_TRY(order_local(f, &l, &sets, scratch, n_ops, r, &exact));
+    MPL_TRY(local_new(self, scratch, n_ops, r, &l));
+    MPL_TRY(mpl_sets_along(self->ctx, l.m, &sets));
+    MPL_TRY(order_local(self, &l, &sets, scratch, n_ops, r, &exact));
 out:
-    local_fini(f->ctx, &l);
-    mpl_sets_fini(f->ctx, &sets);
+    local_fini(self->ctx, &l);
+    mpl_sets_fini(self->ctx, &sets);
     return st;
 }
 
 /* The operation that directly follows v in every order but for independent ones; or MPL_NONE. */
-static uint32_t follower(const trees *t, uint32_t v)
+static uint32_t follower(const trees *self, uint32_t v)
 {
-    uint32_t w = t->exits.parent[v];
+    uint32_t w = self->exits.parent[v];
 
-    return w != t->m->n && t->entries.parent[w] == v && t->entries.size[v] == t->entries.size[w] + 1
+    return w != self->m->n && self->entries.parent[w] == v &&
+                   self->entries.size[v] == self->entries.size[w] + 1
                ? w
                : MPL_NONE;
 }
 
 /* Cuts the run [0, n) at each node that shares a buffer with an operation beside the run, and
  * orders the pieces. scratch, all: [n_ops]. alone[l->m->n]: result of the check for each node. */
-static mpl_status order_pieces(frame *f, const local *l, const uint32_t *run, uint32_t n,
+static mpl_status order_pieces(frame *self, const local *l, const uint32_t *run, uint32_t n,
                                uint32_t *scratch, uint32_t *all, uint8_t *alone)
 {
-    uint32_t n_all = unfold_all(f, l, run, n, all), from = 0;
+    uint32_t n_all = unfold_all(self, l, run, n, all), from = 0;
     range r = {all[0], all[n_all - 1]};
 
-    mark_all(f, all, n_all, 0);
+    mark_all(self, all, n_all, 0);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t n_ops = unfold(f, l, run[i], scratch);
+        uint32_t n_ops = unfold(self, l, run[i], scratch);
 
-        alone[run[i]] = stands_alone(&f->trees, scratch, n_ops, r, f->mark, 0);
+        alone[run[i]] = stands_alone(&self->trees, scratch, n_ops, r, self->mark, 0);
     }
-    mark_all(f, all, n_all, MPL_NONE);
+    mark_all(self, all, n_all, MPL_NONE);
     for (uint32_t i = 0; i <= n; i++) {
         if (i < n && alone[run[i]])
             continue;
         if (i - from > 1)
-            MPL_PASS(order_run(f, l, run + from, i - from, scratch));
+            MPL_PASS(order_run(self, l, run + from, i - from, scratch));
         from = i + 1;
     }
     return MPL_OK;
 }
 
 /* Makes chains of the runs of a local model of n_ops operations. */
-static mpl_status order_runs(frame *f, const local *l, uint32_t n_ops)
+static mpl_status order_runs(frame *self, const local *l, uint32_t n_ops)
 {
     mpl_status st = MPL_OK;
     trees t = {0};
     uint32_t *run = NULL, *scratch = NULL, *all = NULL;
     uint8_t *seen = NULL, *alone = NULL;
 
-    MPL_TRY(trees_init(f->ctx, l->m, &t));
-    MPL_TRY(mpl_new(f->ctx, run, l->m->n));
-    MPL_TRY(mpl_new_each(f->ctx, n_ops, scratch, all));
-    MPL_TRY(mpl_new_each(f->ctx, l->m->n, seen, alone));
+    MPL_TRY(trees_init(self->ctx, l->m, &t));
+    MPL_TRY(mpl_new(self->ctx, run, l->m->n));
+    MPL_TRY(mpl_new_each(self->ctx, n_ops, scratch, all));
+    MPL_TRY(mpl_new_each(self->ctx, l->m->n, seen, alone));
     for (uint32_t v = 0; v < l->m->n; v++) {
         uint32_t n = 0;
 
@@ -564,50 +567,50 @@ static mpl_status order_runs(frame *f, const local *l, uint32_t n_ops)
             run[n++] = at;
         }
         if (n > 1)
-            MPL_TRY(order_pieces(f, l, run, n, scratch, all, alone));
+            MPL_TRY(order_pieces(self, l, run, n, scratch, all, alone));
     }
 out:
-    trees_fini(f->ctx, &t);
-    mpl_free_each(f->ctx, run, scratch, all, seen, alone);
+    trees_fini(self->ctx, &t);
+    mpl_free_each(self->ctx, run, scratch, all, seen, alone);
     return st;
 }
 
 /* ---- regions ---- */
 
 /* The local model of `ops`, in which each run has become a chain. */
-static mpl_status fold(frame *f, const uint32_t *ops, uint32_t n, range r, local *out)
+static mpl_status fold(frame *self, const uint32_t *ops, uint32_t n, range r, local *out)
 {
     mpl_status st = MPL_OK;
     local plain = {0};
 
-    MPL_TRY(local_new(f, ops, n, r, &plain));
-    MPL_TRY(order_runs(f, &plain, n));
-    MPL_TRY(local_new(f, ops, n, r, out));
+    MPL_TRY(local_new(self, ops, n, r, &plain));
+    MPL_TRY(order_runs(self, &plain, n));
+    MPL_TRY(local_new(self, ops, n, r, out));
 out:
-    local_fini(f->ctx, &plain);
+    local_fini(self->ctx, &plain);
     return st;
 }
 
 /* Makes a chain of a region if no operation beside it touches its buffers and it has few closed
  * sets. *small false: too many sets. */
-static mpl_status order_region(frame *f, const uint32_t *ops, uint32_t n, range r, uint64_t *ticks,
-                               bool *small)
+static mpl_status order_region(frame *self, const uint32_t *ops, uint32_t n, range r,
+                               uint64_t *ticks, bool *small)
 {
     mpl_status st = MPL_OK;
     local l = {0};
     mpl_sets sets = {0};
     bool exact;
 
-    MPL_TRY(fold(f, ops, n, r, &l));
+    MPL_TRY(fold(self, ops, n, r, &l));
     *ticks += n;
     *small = l.m->n <= MOST_NODES;
     if (*small)
-        MPL_TRY(mpl_sets_of(f->ctx, l.m, MOST_SETS, ticks, &sets, small));
+        MPL_TRY(mpl_sets_of(self->ctx, l.m, MOST_SETS, ticks, &sets, small));
     if (*small)
-        MPL_TRY(order_local(f, &l, &sets, ops, n, r, &exact));
+        MPL_TRY(order_local(self, &l, &sets, ops, n, r, &exact));
 out:
-    local_fini(f->ctx, &l);
-    mpl_sets_fini(f->ctx, &sets);
+    local_fini(self->ctx, &l);
+    mpl_sets_fini(self->ctx, &sets);
     return st;
 }
 
@@ -626,15 +629,15 @@ static int by_size(const void *a, const void *b)
     return (x->exit > y->exit) - (x->exit < y->exit);
 }
 
-static uint32_t find_regions(const trees *t, region *out)
+static uint32_t find_regions(const trees *self, region *out)
 {
-    uint32_t n = t->m->n, n_regions = 0;
+    uint32_t n = self->m->n, n_regions = 0;
 
     for (uint32_t exit = 0; exit < n; exit++) {
-        uint32_t entry = t->entries.parent[exit],
-                 size = t->entries.size[entry] - 1 - t->entries.size[exit];
+        uint32_t entry = self->entries.parent[exit],
+                 size = self->entries.size[entry] - 1 - self->entries.size[exit];
 
-        if (size > 0 && t->exits.parent[entry] == exit)
+        if (size > 0 && self->exits.parent[entry] == exit)
             out[n_regions++] = (region){size, entry, exit};
     }
     if (n_regions > 0)
@@ -643,50 +646,52 @@ static uint32_t find_regions(const trees *t, region *out)
 }
 
 /* The operations of a region, ascending. */
-static void gather(const trees *t, region x, uint32_t *ops)
+static void gather(const trees *self, region x, uint32_t *ops)
 {
-    const mpl_dominators *d = &t->entries;
+    const mpl_dominators *dominators = &self->entries;
     uint32_t n = 0;
 
-    for (uint32_t at = d->place[x.entry] + 1; at < d->place[x.entry] + d->size[x.entry]; at++)
-        if (at < d->place[x.exit] || at >= d->place[x.exit] + d->size[x.exit])
-            ops[n++] = d->at[at];
+    for (uint32_t at = dominators->place[x.entry] + 1;
+         at < dominators->place[x.entry] + dominators->size[x.entry]; at++)
+        if (at < dominators->place[x.exit] ||
+            at >= dominators->place[x.exit] + dominators->size[x.exit])
+            ops[n++] = dominators->at[at];
     mpl_assert(n == x.n);
     qsort(ops, n, sizeof *ops, by_id);
 }
 
 /* Orders the regions, the smallest first. A region that contains one with too many sets has too
  * many itself. */
-static mpl_status order_regions(frame *f, uint64_t *ticks)
+static mpl_status order_regions(frame *self, uint64_t *ticks)
 {
     mpl_status st = MPL_OK;
     region *regions = NULL;
     uint32_t *ops = NULL, *of = NULL, n;
     uint8_t *large = NULL;
 
-    MPL_TRY(mpl_new_each(f->ctx, f->m->n, regions, ops, large));
-    MPL_TRY(filled(f->ctx, f->m->n, &of));
-    n = find_regions(&f->trees, regions);
+    MPL_TRY(mpl_new_each(self->ctx, self->m->n, regions, ops, large));
+    MPL_TRY(filled(self->ctx, self->m->n, &of));
+    n = find_regions(&self->trees, regions);
     for (uint32_t i = 0; i < n; i++) {
         range r = {regions[i].entry, regions[i].exit};
         bool small = true;
 
-        gather(&f->trees, regions[i], ops);
+        gather(&self->trees, regions[i], ops);
         for (uint32_t k = 0; k < regions[i].n; k++) {
             of[ops[k]] = i;
             small = small && !large[ops[k]];
         }
-        if (small && stands_alone(&f->trees, ops, regions[i].n, r, of, i))
-            MPL_TRY(order_region(f, ops, regions[i].n, r, ticks, &small));
+        if (small && stands_alone(&self->trees, ops, regions[i].n, r, of, i))
+            MPL_TRY(order_region(self, ops, regions[i].n, r, ticks, &small));
         for (uint32_t k = 0; !small && k < regions[i].n; k++)
             large[ops[k]] = 1;
     }
 out:
-    mpl_free_each(f->ctx, regions, ops, large, of);
+    mpl_free_each(self->ctx, regions, ops, large, of);
     return st;
 }
 
-mpl_status mpl_order_reduce(mpl_ctx *ctx, const mpl_order_model *m, uint64_t *ticks,
+mpl_status mpl_order_reduce(mpl_ctx *ctx, const mpl_order_model *model, uint64_t *ticks,
                             mpl_order_reduced *out)
 {
     mpl_status st = MPL_OK;
@@ -696,23 +701,23 @@ mpl_status mpl_order_reduce(mpl_ctx *ctx, const mpl_order_model *m, uint64_t *ti
     uint32_t *all = NULL;
     bool small;
 
-    mpl_assert(!m->backward);
-    MPL_TRY(frame_init(ctx, m, &f));
+    mpl_assert(!model->backward);
+    MPL_TRY(frame_init(ctx, model, &f));
     MPL_TRY(order_regions(&f, ticks));
-    MPL_TRY(mpl_new(ctx, all, m->n));
-    for (uint32_t v = 0; v < m->n; v++)
+    MPL_TRY(mpl_new(ctx, all, model->n));
+    for (uint32_t v = 0; v < model->n; v++)
         all[v] = v;
-    MPL_TRY(order_region(&f, all, m->n, (range){m->n, m->n}, ticks, &small));
-    MPL_TRY(local_new(&f, all, m->n, (range){m->n, m->n}, &l));
+    MPL_TRY(order_region(&f, all, model->n, (range){model->n, model->n}, ticks, &small));
+    MPL_TRY(local_new(&f, all, model->n, (range){model->n, model->n}, &l));
     MPL_TRY(mpl_new(ctx, x.begin, (size_t)l.m->n + 1));
-    MPL_TRY(mpl_new(ctx, x.item, m->n));
+    MPL_TRY(mpl_new(ctx, x.item, model->n));
     for (uint32_t i = 0; i < l.m->n; i++)
         x.begin[i + 1] = x.begin[i] + unfold(&f, &l, i, x.item + x.begin[i]);
-    mpl_assert(x.begin[l.m->n] == m->n);
-    for (uint32_t b = 0; b < m->n_buffers; b++) /* buffers that no operation touches */
-        if (m->from_start[b] && m->users.begin[b + 1] == m->users.begin[b] &&
-            m->makers.begin[b + 1] == m->makers.begin[b])
-            l.m->base += m->bytes[b];
+    mpl_assert(x.begin[l.m->n] == model->n);
+    for (uint32_t b = 0; b < model->n_buffers; b++) /* buffers that no operation touches */
+        if (model->from_start[b] && model->users.begin[b + 1] == model->users.begin[b] &&
+            model->makers.begin[b + 1] == model->makers.begin[b])
+            l.m->base += model->bytes[b];
     x.model = l.m, l.m = NULL;
     *out = x, x = (mpl_order_reduced){0};
 out:

@@ -26,27 +26,28 @@ void mpl_sets_fini(mpl_ctx *ctx, mpl_sets *s)
     memset(s, 0, sizeof *s);
 }
 
-static mpl_status add_move(mpl_ctx *ctx, mpl_sets *s, mpl_move move)
+static mpl_status add_move(mpl_ctx *ctx, mpl_sets *sets, mpl_move move)
 {
-    MPL_PASS(mpl_reserve(ctx, s->moves, s->move_cap, s->n_moves + 1));
-    s->moves[s->n_moves++] = move;
+    MPL_PASS(mpl_reserve(ctx, sets->moves, sets->move_cap, sets->n_moves + 1));
+    sets->moves[sets->n_moves++] = move;
     return MPL_OK;
 }
 
-mpl_status mpl_sets_along(mpl_ctx *ctx, const mpl_order_model *m, mpl_sets *s)
+mpl_status mpl_sets_along(mpl_ctx *ctx, const mpl_order_model *model, mpl_sets *sets)
 {
     mpl_status st = MPL_OK;
     mpl_order_walk walk = {0};
 
-    *s = (mpl_sets){.n = m->n + 1};
-    MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
-    MPL_TRY(mpl_new(ctx, s->live, (size_t)m->n + 1));
-    for (uint32_t v = 0; v < m->n; v++) {
-        s->live[v] = walk.live - m->base;
-        MPL_TRY(add_move(ctx, s, (mpl_move){v, v + 1, v, mpl_order_walk_cost(&walk, v) - m->base}));
+    *sets = (mpl_sets){.n = model->n + 1};
+    MPL_TRY(mpl_order_walk_init(ctx, model, &walk));
+    MPL_TRY(mpl_new(ctx, sets->live, (size_t)model->n + 1));
+    for (uint32_t v = 0; v < model->n; v++) {
+        sets->live[v] = walk.live - model->base;
+        MPL_TRY(add_move(ctx, sets,
+                         (mpl_move){v, v + 1, v, mpl_order_walk_cost(&walk, v) - model->base}));
         mpl_order_walk_run(&walk, v);
     }
-    s->live[m->n] = walk.live - m->base;
+    sets->live[model->n] = walk.live - model->base;
 out:
     mpl_order_walk_fini(ctx, &walk);
     return st;
@@ -62,76 +63,79 @@ typedef struct table {
     uint32_t *slot; /* [size] a set, or MPL_NONE */
 } table;
 
-static uint64_t *words_of(const table *t, uint32_t set)
+static uint64_t *words_of(const table *self, uint32_t set)
 {
-    return t->words + (size_t)set * t->n_words;
+    return self->words + (size_t)set * self->n_words;
 }
 
 /* The slot of the set stored last, or of an equal earlier set. */
-static uint32_t *find(const table *t, uint32_t last)
+static uint32_t *find(const table *self, uint32_t last)
 {
     uint64_t h = MPL_HASH_SEED;
     uint32_t at;
 
-    for (uint32_t i = 0; i < t->n_words; i++) {
-        h = (h ^ words_of(t, last)[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    for (uint32_t i = 0; i < self->n_words; i++) {
+        h = (h ^ words_of(self, last)[i]) * UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 29;
     }
-    at = (uint32_t)h & (t->size - 1);
-    while (t->slot[at] != MPL_NONE &&
-           memcmp(words_of(t, t->slot[at]), words_of(t, last), t->n_words * sizeof *t->words) != 0)
-        at = (at + 1) & (t->size - 1);
-    return &t->slot[at];
+    at = (uint32_t)h & (self->size - 1);
+    while (self->slot[at] != MPL_NONE &&
+           memcmp(words_of(self, self->slot[at]), words_of(self, last),
+                  self->n_words * sizeof *self->words) != 0)
+        at = (at + 1) & (self->size - 1);
+    return &self->slot[at];
 }
 
 /* Adds the moves that leave set `from`. The walk has run exactly its operations. */
-static mpl_status expand(table *t, mpl_sets *s, uint32_t from, const mpl_order_walk *w)
+static mpl_status expand(table *self, mpl_sets *sets, uint32_t from, const mpl_order_walk *walk)
 {
-    for (uint32_t v = 0; v < t->m->n; v++) {
+    for (uint32_t v = 0; v < self->m->n; v++) {
         uint32_t *slot;
 
-        if (w->done[v] || w->waits[v] > 0)
+        if (walk->done[v] || walk->waits[v] > 0)
             continue;
-        MPL_PASS(mpl_reserve(t->ctx, t->words, t->word_cap, (size_t)(s->n + 1) * t->n_words));
-        memcpy(words_of(t, s->n), words_of(t, from), t->n_words * sizeof *t->words);
-        words_of(t, s->n)[v / 64] |= UINT64_C(1) << v % 64;
-        slot = find(t, s->n);
+        MPL_PASS(mpl_reserve(self->ctx, self->words, self->word_cap,
+                             (size_t)(sets->n + 1) * self->n_words));
+        memcpy(words_of(self, sets->n), words_of(self, from), self->n_words * sizeof *self->words);
+        words_of(self, sets->n)[v / 64] |= UINT64_C(1) << v % 64;
+        slot = find(self, sets->n);
         if (*slot == MPL_NONE)
-            *slot = s->n++;
-        MPL_PASS(add_move(t->ctx, s,
-                          (mpl_move){from, *slot, v, mpl_order_walk_cost(w, v) - t->m->base}));
+            *slot = sets->n++;
+        MPL_PASS(
+            add_move(self->ctx, sets,
+                     (mpl_move){from, *slot, v, mpl_order_walk_cost(walk, v) - self->m->base}));
     }
     return MPL_OK;
 }
 
-mpl_status mpl_sets_of(mpl_ctx *ctx, const mpl_order_model *m, uint32_t most, uint64_t *ticks,
-                       mpl_sets *s, bool *whole)
+mpl_status mpl_sets_of(mpl_ctx *ctx, const mpl_order_model *model, uint32_t most, uint64_t *ticks,
+                       mpl_sets *sets, bool *whole)
 {
     mpl_status st = MPL_OK;
-    table t = {.ctx = ctx, .m = m, .n_words = (m->n + 63) / 64, .size = 64};
+    table t = {.ctx = ctx, .m = model, .n_words = (model->n + 63) / 64, .size = 64};
     mpl_order_walk walk = {0};
     uint32_t from = 0;
 
-    *s = (mpl_sets){.n = 1};
-    while (t.size < 2 * (most + m->n))
+    *sets = (mpl_sets){.n = 1};
+    while (t.size < 2 * (most + model->n))
         t.size *= 2;
-    MPL_TRY(mpl_order_walk_init(ctx, m, &walk));
+    MPL_TRY(mpl_order_walk_init(ctx, model, &walk));
     MPL_TRY(mpl_new(ctx, t.slot, t.size));
     memset(t.slot, 0xff, t.size * sizeof *t.slot);
     MPL_TRY(mpl_reserve(ctx, t.words, t.word_cap, t.n_words));
     memset(t.words, 0, t.n_words * sizeof *t.words);
     *find(&t, 0) = 0;
-    for (; from < s->n && s->n <= most; from++) {
-        MPL_TRY(mpl_reserve(ctx, s->live, s->live_cap, (size_t)from + 1));
+    for (; from < sets->n && sets->n <= most; from++) {
+        MPL_TRY(mpl_reserve(ctx, sets->live, sets->live_cap, (size_t)from + 1));
         mpl_order_walk_reset(&walk);
-        for (uint32_t v = 0; v < m->n; v++)
+        for (uint32_t v = 0; v < model->n; v++)
             if (mpl_bit_has(words_of(&t, from), v))
                 mpl_order_walk_run(&walk, v); /* ids are a valid order */
-        s->live[from] = walk.live - m->base;
-        MPL_TRY(expand(&t, s, from, &walk));
-        *ticks += m->n / 4 + 1;
+        sets->live[from] = walk.live - model->base;
+        MPL_TRY(expand(&t, sets, from, &walk));
+        *ticks += model->n / 4 + 1;
     }
-    *whole = from == s->n;
+    *whole = from == sets->n;
 out:
     mpl_order_walk_fini(ctx, &walk);
     mpl_free_each(ctx, t.words, t.slot);
@@ -151,108 +155,108 @@ typedef struct finder {
     bool exact;
 } finder;
 
-static void reach_from(finder *f, uint32_t start)
+static void reach_from(finder *self, uint32_t start)
 {
-    const mpl_sets *s = f->sets;
+    const mpl_sets *sets = self->sets;
 
-    memset(f->peak, 0xff, s->n * sizeof *f->peak);
-    f->peak[start] = 0;
-    for (size_t i = f->begin[start]; i < s->n_moves; i++) {
-        const mpl_move *move = &s->moves[i];
-        uint64_t peak = mpl_max_u64(f->peak[move->from], move->cost);
+    memset(self->peak, 0xff, sets->n * sizeof *self->peak);
+    self->peak[start] = 0;
+    for (size_t i = self->begin[start]; i < sets->n_moves; i++) {
+        const mpl_move *move = &sets->moves[i];
+        uint64_t peak = mpl_max_u64(self->peak[move->from], move->cost);
 
-        if (peak < f->peak[move->to]) {
-            f->peak[move->to] = peak;
-            f->via[move->to] = i;
+        if (peak < self->peak[move->to]) {
+            self->peak[move->to] = peak;
+            self->via[move->to] = i;
         }
     }
 }
 
-static void reach_to(finder *f, uint32_t end)
+static void reach_to(finder *self, uint32_t end)
 {
-    const mpl_sets *s = f->sets;
+    const mpl_sets *sets = self->sets;
 
-    memset(f->peak, 0xff, s->n * sizeof *f->peak);
-    f->peak[end] = 0;
-    for (size_t i = f->begin[end]; i-- > 0;) {
-        const mpl_move *move = &s->moves[i];
-        uint64_t peak = mpl_max_u64(f->peak[move->to], move->cost);
+    memset(self->peak, 0xff, sets->n * sizeof *self->peak);
+    self->peak[end] = 0;
+    for (size_t i = self->begin[end]; i-- > 0;) {
+        const mpl_move *move = &sets->moves[i];
+        uint64_t peak = mpl_max_u64(self->peak[move->to], move->cost);
 
-        if (peak < f->peak[move->from]) {
-            f->peak[move->from] = peak;
-            f->via[move->from] = i;
+        if (peak < self->peak[move->from]) {
+            self->peak[move->from] = peak;
+            self->via[move->from] = i;
         }
     }
 }
 
 /* The nearest set with fewer live bytes than `than`, or MPL_NONE. */
-static uint32_t nearest_lower(const finder *f, const uint64_t *peak, uint64_t than)
+static uint32_t nearest_lower(const finder *self, const uint64_t *peak, uint64_t than)
 {
     uint32_t best = MPL_NONE;
 
-    for (uint32_t i = 0; i < f->sets->n; i++) {
-        if (f->sets->live[i] >= than || peak[i] == UINT64_MAX)
+    for (uint32_t i = 0; i < self->sets->n; i++) {
+        if (self->sets->live[i] >= than || peak[i] == UINT64_MAX)
             continue;
         if (best == MPL_NONE || peak[i] < peak[best] ||
-            (peak[i] == peak[best] && f->sets->live[i] < f->sets->live[best]))
+            (peak[i] == peak[best] && self->sets->live[i] < self->sets->live[best]))
             best = i;
     }
     return best;
 }
 
 /* Appends the operations on the way that reach_from(from) found. */
-static void add_leg(finder *f, uint32_t from, uint32_t to)
+static void add_leg(finder *self, uint32_t from, uint32_t to)
 {
-    mpl_leg *leg = &f->legs[f->n_legs++];
+    mpl_leg *leg = &self->legs[self->n_legs++];
     uint32_t n = 0;
 
-    for (uint32_t at = to; at != from; at = f->sets->moves[f->via[at]].from)
+    for (uint32_t at = to; at != from; at = self->sets->moves[self->via[at]].from)
         n++;
-    *leg = (mpl_leg){f->peak[to], f->sets->live[to], f->n_ops, n};
-    f->n_ops += n;
-    for (uint32_t at = to, k = f->n_ops; at != from; at = f->sets->moves[f->via[at]].from)
-        f->ops[--k] = f->sets->moves[f->via[at]].op;
+    *leg = (mpl_leg){self->peak[to], self->sets->live[to], self->n_ops, n};
+    self->n_ops += n;
+    for (uint32_t at = to, k = self->n_ops; at != from; at = self->sets->moves[self->via[at]].from)
+        self->ops[--k] = self->sets->moves[self->via[at]].op;
 }
 
 /* Goes from valley to lower valley, starting at the empty set; returns the last one. */
-static uint32_t go_down(finder *f)
+static uint32_t go_down(finder *self)
 {
     uint32_t at = 0;
 
     for (;;) {
-        uint64_t live = f->sets->live[at];
-        uint32_t from_start = nearest_lower(f, f->from_start, live), next;
+        uint64_t live = self->sets->live[at];
+        uint32_t from_start = nearest_lower(self, self->from_start, live), next;
 
         if (from_start == MPL_NONE)
             return at;
-        reach_from(f, at);
-        next = nearest_lower(f, f->peak, live);
+        reach_from(self, at);
+        next = nearest_lower(self, self->peak, live);
         if (next == MPL_NONE)
             return at;
-        f->exact = f->exact && f->peak[next] == f->from_start[from_start];
-        add_leg(f, at, next);
+        self->exact = self->exact && self->peak[next] == self->from_start[from_start];
+        add_leg(self, at, next);
         at = next;
     }
 }
 
 /* Goes backwards in time from the full set to ever lower valleys. Writes them, the lowest first;
  * returns their number. */
-static uint32_t go_back(finder *f, const uint64_t *to_end, uint32_t *valleys, uint32_t most)
+static uint32_t go_back(finder *self, const uint64_t *to_end, uint32_t *valleys, uint32_t most)
 {
-    uint32_t at = f->sets->n - 1, n = 0;
+    uint32_t at = self->sets->n - 1, n = 0;
 
     valleys[most - ++n] = at;
     while (n < most) {
-        uint64_t live = f->sets->live[at];
-        uint32_t from_end = nearest_lower(f, to_end, live), next;
+        uint64_t live = self->sets->live[at];
+        uint32_t from_end = nearest_lower(self, to_end, live), next;
 
         if (from_end == MPL_NONE)
             break;
-        reach_to(f, at);
-        next = nearest_lower(f, f->peak, live);
+        reach_to(self, at);
+        next = nearest_lower(self, self->peak, live);
         if (next == MPL_NONE)
             break;
-        f->exact = f->exact && f->peak[next] == to_end[from_end];
+        self->exact = self->exact && self->peak[next] == to_end[from_end];
         valleys[most - ++n] = at = next;
     }
     memmove(valleys, valleys + most - n, n * sizeof *valleys);

@@ -18,12 +18,12 @@ typedef struct mpl_sets {
     mpl_move *moves; /* by from */
 } mpl_sets;
 
-/* All closed sets of m; *whole false: they are more than `most`. Live bytes and costs leave out
- * m->base. Adds its work to *ticks. */
-mpl_status mpl_sets_of(mpl_ctx *ctx, const mpl_order_model *m, uint32_t most, uint64_t *ticks,
+/* All closed sets of model; *whole false: they are more than `most`. Live bytes and costs leave out
+ * model->base. Adds its work to *ticks. */
+mpl_status mpl_sets_of(mpl_ctx *ctx, const mpl_order_model *model, uint32_t most, uint64_t *ticks,
                        mpl_sets *sets, bool *whole);
-/* The sets along the order 0, 1, .. of m. */
-mpl_status mpl_sets_along(mpl_ctx *ctx, const mpl_order_model *m, mpl_sets *sets);
+/* The sets along the order 0, 1, .. of model. */
+mpl_status mpl_sets_along(mpl_ctx *ctx, const mpl_order_model *model, mpl_sets *sets);
 void mpl_sets_fini(mpl_ctx *ctx, mpl_sets *sets);
 
 /* Operations run in one go, from one valley of live bytes to the next. */

@@ -17,153 +17,158 @@ typedef struct normal {
     mpl_value h, s;         /* as in the head; dims of rows */
 } normal;
 
-static mpl_value mean(mpl_grad *d, const normal *m, mpl_value v)
+static mpl_value mean(mpl_grad *grad, const normal *m, mpl_value v)
 {
     return mpl_grad_helper(
-        d, MPL_OP_reduce_mean, 1, &v, 2,
+        grad, MPL_OP_reduce_mean, 1, &v, 2,
         (const mpl_attr[]){MPL_INTS(axes, m->n_axes, m->axes), MPL_INT(keepdims, 1)});
 }
 
 /* A vector of one element a channel, as dims that broadcast; other operands as they are. */
-static mpl_value spread(mpl_grad *d, const normal *m, uint32_t i)
+static mpl_value spread(mpl_grad *grad, const normal *m, uint32_t i)
 {
-    mpl_shape s = {mpl_grad_in_shape(d, 0)->rank - 1, {mpl_grad_in_shape(d, i)->dim[0]}};
+    mpl_shape s = {mpl_grad_in_shape(grad, 0)->rank - 1, {mpl_grad_in_shape(grad, i)->dim[0]}};
 
     for (uint32_t k = 1; k < s.rank; k++)
         s.dim[k] = 1;
-    return m->channels ? mpl_grad_with_dims(d, mpl_grad_in(d, i), &s) : mpl_grad_in(d, i);
+    return m->channels ? mpl_grad_with_dims(grad, mpl_grad_in(grad, i), &s) : mpl_grad_in(grad, i);
 }
 
 /* What the operation is: its rows, axes and kind of scale. */
-static void describe(mpl_grad *d, normal *m)
+static void describe(mpl_grad *grad, normal *m)
 {
-    const mpl_shape *x = mpl_grad_in_shape(d, 0);
-    mpl_op_kind kind = (mpl_op_kind)d->g->op_kind[d->op];
+    const mpl_shape *shape = mpl_grad_in_shape(grad, 0);
+    mpl_op_kind kind = (mpl_op_kind)grad->g->op_kind[grad->op];
     bool by_rows = kind == MPL_OP_layer_norm || kind == MPL_OP_rms_norm;
-    int64_t axis = mpl_attr_int(d->g, d->op, MPL_ATTR_axis, -1), groups, n = 1;
+    int64_t axis = mpl_attr_int(grad->g, grad->op, MPL_ATTR_axis, -1), groups, n = 1;
 
-    *m = (normal){.rows = *x, .centred = kind != MPL_OP_rms_norm, .channels = !by_rows};
-    axis = kind == MPL_OP_instance_norm ? 2 : axis < 0 ? axis + x->rank : axis;
+    *m = (normal){.rows = *shape, .centred = kind != MPL_OP_rms_norm, .channels = !by_rows};
+    axis = kind == MPL_OP_instance_norm ? 2 : axis < 0 ? axis + shape->rank : axis;
     if (kind == MPL_OP_batch_norm)
         return;
     if (kind == MPL_OP_group_norm) {
-        groups = mpl_attr_int(d->g, d->op, MPL_ATTR_num_groups, 1);
-        for (uint32_t i = 1; i < x->rank; i++)
-            n *= x->dim[i];
-        m->rows = (mpl_shape){3, {x->dim[0], groups, n / groups}};
+        groups = mpl_attr_int(grad->g, grad->op, MPL_ATTR_num_groups, 1);
+        for (uint32_t i = 1; i < shape->rank; i++)
+            n *= shape->dim[i];
+        m->rows = (mpl_shape){3, {shape->dim[0], groups, n / groups}};
         axis = 2;
     }
     for (uint32_t i = (uint32_t)axis; i < m->rows.rank; i++)
         m->axes[m->n_axes++] = i;
 }
 
-static void normalise(mpl_grad *d, normal *m)
+static void normalise(mpl_grad *grad, normal *m)
 {
-    mpl_value x = mpl_grad_with_dims(d, mpl_grad_in(d, 0), &m->rows), var;
-    double epsilon = mpl_attr_float(d->g, d->op, MPL_ATTR_epsilon, 1e-5);
+    mpl_value x = mpl_grad_with_dims(grad, mpl_grad_in(grad, 0), &m->rows), var;
+    double epsilon = mpl_attr_float(grad->g, grad->op, MPL_ATTR_epsilon, 1e-5);
 
     if (m->centred)
-        x = mpl_grad_two(d, MPL_OP_sub, x, m->n_axes > 0 ? mean(d, m, x) : spread(d, m, 3));
-    var = m->n_axes > 0 ? mean(d, m, mpl_grad_two(d, MPL_OP_mul, x, x)) : spread(d, m, 4);
-    var = mpl_grad_two(d, MPL_OP_add, var, mpl_grad_number(d, epsilon));
-    var = mpl_grad_helper(d, MPL_OP_sqrt, 1, &var, 0, NULL);
-    m->s = mpl_grad_helper(d, MPL_OP_reciprocal, 1, &var, 0, NULL);
-    if (m->n_axes > 0 || mpl_grad_wants(d, 1))
-        m->h = mpl_grad_two(d, MPL_OP_mul, x, m->s);
+        x = mpl_grad_two(grad, MPL_OP_sub, x,
+                         m->n_axes > 0 ? mean(grad, m, x) : spread(grad, m, 3));
+    var = m->n_axes > 0 ? mean(grad, m, mpl_grad_two(grad, MPL_OP_mul, x, x)) : spread(grad, m, 4);
+    var = mpl_grad_two(grad, MPL_OP_add, var, mpl_grad_number(grad, epsilon));
+    var = mpl_grad_helper(grad, MPL_OP_sqrt, 1, &var, 0, NULL);
+    m->s = mpl_grad_helper(grad, MPL_OP_reciprocal, 1, &var, 0, NULL);
+    if (m->n_axes > 0 || mpl_grad_wants(grad, 1))
+        m->h = mpl_grad_two(grad, MPL_OP_mul, x, m->s);
 }
 
 /* Gives `part`, of x's dims, to the scale or bias i. */
-static void give_scale(mpl_grad *d, const normal *m, uint32_t i, mpl_value part)
+static void give_scale(mpl_grad *grad, const normal *m, uint32_t i, mpl_value part)
 {
     static const int64_t axes[] = {0, 2, 3, 4, 5, 6, 7};
 
     if (m->channels)
-        mpl_grad_make(d, i, MPL_OP_reduce_sum, 1, &part, 2,
-                      (const mpl_attr[]){MPL_INTS(axes, mpl_grad_in_shape(d, 0)->rank - 1, axes),
+        mpl_grad_make(grad, i, MPL_OP_reduce_sum, 1, &part, 2,
+                      (const mpl_attr[]){MPL_INTS(axes, mpl_grad_in_shape(grad, 0)->rank - 1, axes),
                                          MPL_INT(keepdims, 0)});
     else
-        mpl_grad_give_summed(d, i, part);
+        mpl_grad_give_summed(grad, i, part);
 }
 
 /* batch_norm with frozen statistics, layer_norm, rms_norm, instance_norm, group_norm. */
-void mpl_grad_of_normal(mpl_grad *d)
+void mpl_grad_of_normal(mpl_grad *grad)
 {
-    const mpl_shape *x = mpl_grad_in_shape(d, 0);
-    uint32_t n = d->g->op_in_begin[d->op + 1] - d->g->op_in_begin[d->op];
-    mpl_value dy = mpl_grad_dy(d, 0), g, along;
+    const mpl_shape *shape = mpl_grad_in_shape(grad, 0);
+    uint32_t n = grad->g->op_in_begin[grad->op + 1] - grad->g->op_in_begin[grad->op];
+    mpl_value dy = mpl_grad_dy(grad, 0), g, along;
     normal m;
 
     for (uint32_t i = 1; i < 3; i++)
-        if (mpl_op_output(d->g, d->op, i) != MPL_NONE &&
-            d->whole[mpl_op_output(d->g, d->op, i)] != MPL_NONE)
-            mpl_grad_fail(d, "its moments are differentiated, too");
-    describe(d, &m);
-    normalise(d, &m);
-    if (mpl_grad_wants(d, 1))
-        give_scale(d, &m, 1, mpl_grad_two(d, MPL_OP_mul, dy, mpl_grad_with_dims(d, m.h, x)));
-    if (n > 2 && mpl_grad_wants(d, 2))
-        give_scale(d, &m, 2, dy);
-    if (!mpl_grad_wants(d, 0))
+        if (mpl_op_output(grad->g, grad->op, i) != MPL_NONE &&
+            grad->whole[mpl_op_output(grad->g, grad->op, i)] != MPL_NONE)
+            mpl_grad_fail(grad, "its moments are differentiated, too");
+    describe(grad, &m);
+    normalise(grad, &m);
+    if (mpl_grad_wants(grad, 1))
+        give_scale(grad, &m, 1,
+                   mpl_grad_two(grad, MPL_OP_mul, dy, mpl_grad_with_dims(grad, m.h, shape)));
+    if (n > 2 && mpl_grad_wants(grad, 2))
+        give_scale(grad, &m, 2, dy);
+    if (!mpl_grad_wants(grad, 0))
         return;
-    g = mpl_grad_with_dims(d, mpl_grad_two(d, MPL_OP_mul, dy, spread(d, &m, 1)), &m.rows);
+    g = mpl_grad_with_dims(grad, mpl_grad_two(grad, MPL_OP_mul, dy, spread(grad, &m, 1)), &m.rows);
     if (m.n_axes > 0) {
-        along = mpl_grad_two(d, MPL_OP_mul, m.h, mean(d, &m, mpl_grad_two(d, MPL_OP_mul, g, m.h)));
+        along = mpl_grad_two(grad, MPL_OP_mul, m.h,
+                             mean(grad, &m, mpl_grad_two(grad, MPL_OP_mul, g, m.h)));
         if (m.centred)
-            g = mpl_grad_two(d, MPL_OP_sub, g, mean(d, &m, g));
-        g = mpl_grad_two(d, MPL_OP_sub, g, along);
+            g = mpl_grad_two(grad, MPL_OP_sub, g, mean(grad, &m, g));
+        g = mpl_grad_two(grad, MPL_OP_sub, g, along);
     }
-    g = mpl_grad_two(d, MPL_OP_mul, g, m.s);
-    mpl_grad_give(d, 0, mpl_grad_with_dims(d, g, x));
+    g = mpl_grad_two(grad, MPL_OP_mul, g, m.s);
+    mpl_grad_give(grad, 0, mpl_grad_with_dims(grad, g, shape));
 }
 
 /* dy - exp(y) sum(dy) */
-void mpl_grad_of_log_softmax(mpl_grad *d)
+void mpl_grad_of_log_softmax(mpl_grad *grad)
 {
-    int64_t axis = mpl_attr_int(d->g, d->op, MPL_ATTR_axis, -1);
-    mpl_value dy = mpl_grad_dy(d, 0), y = mpl_grad_out(d, 0), sum;
+    int64_t axis = mpl_attr_int(grad->g, grad->op, MPL_ATTR_axis, -1);
+    mpl_value dy = mpl_grad_dy(grad, 0), y = mpl_grad_out(grad, 0), sum;
 
-    sum = mpl_grad_helper(d, MPL_OP_reduce_sum, 1, &dy, 2,
+    sum = mpl_grad_helper(grad, MPL_OP_reduce_sum, 1, &dy, 2,
                           (const mpl_attr[]){MPL_INTS(axes, 1, &axis), MPL_INT(keepdims, 1)});
-    y = mpl_grad_helper(d, MPL_OP_exp, 1, &y, 0, NULL);
-    mpl_grad_give(d, 0, mpl_grad_two(d, MPL_OP_sub, dy, mpl_grad_two(d, MPL_OP_mul, y, sum)));
+    y = mpl_grad_helper(grad, MPL_OP_exp, 1, &y, 0, NULL);
+    mpl_grad_give(grad, 0,
+                  mpl_grad_two(grad, MPL_OP_sub, dy, mpl_grad_two(grad, MPL_OP_mul, y, sum)));
 }
 
 /* x^p: dy p x^(p - 1), and dy y log(x). */
-void mpl_grad_of_pow(mpl_grad *d)
+void mpl_grad_of_pow(mpl_grad *grad)
 {
-    mpl_value dy = mpl_grad_dy(d, 0), x = mpl_grad_in(d, 0), p = mpl_grad_in(d, 1), part;
+    mpl_value dy = mpl_grad_dy(grad, 0), x = mpl_grad_in(grad, 0), p = mpl_grad_in(grad, 1), part;
 
-    if (mpl_grad_wants(d, 0)) {
-        part = mpl_grad_two(d, MPL_OP_sub, p, mpl_grad_number(d, 1));
-        part = mpl_grad_two(d, MPL_OP_pow, x, part);
-        part = mpl_grad_two(d, MPL_OP_mul, p, part);
-        mpl_grad_give_summed(d, 0, mpl_grad_two(d, MPL_OP_mul, dy, part));
+    if (mpl_grad_wants(grad, 0)) {
+        part = mpl_grad_two(grad, MPL_OP_sub, p, mpl_grad_number(grad, 1));
+        part = mpl_grad_two(grad, MPL_OP_pow, x, part);
+        part = mpl_grad_two(grad, MPL_OP_mul, p, part);
+        mpl_grad_give_summed(grad, 0, mpl_grad_two(grad, MPL_OP_mul, dy, part));
     }
-    if (mpl_grad_wants(d, 1)) {
-        part = mpl_grad_helper(d, MPL_OP_log, 1, &x, 0, NULL);
-        part = mpl_grad_two(d, MPL_OP_mul, mpl_grad_out(d, 0), part);
-        mpl_grad_give_summed(d, 1, mpl_grad_two(d, MPL_OP_mul, dy, part));
+    if (mpl_grad_wants(grad, 1)) {
+        part = mpl_grad_helper(grad, MPL_OP_log, 1, &x, 0, NULL);
+        part = mpl_grad_two(grad, MPL_OP_mul, mpl_grad_out(grad, 0), part);
+        mpl_grad_give_summed(grad, 1, mpl_grad_two(grad, MPL_OP_mul, dy, part));
     }
 }
 
-void mpl_grad_of_prelu(mpl_grad *d)
+void mpl_grad_of_prelu(mpl_grad *grad)
 {
-    mpl_value dy = mpl_grad_dy(d, 0), x = mpl_grad_in(d, 0), zero = mpl_grad_number(d, 0),
-              below = mpl_grad_two(d, MPL_OP_less, x, zero);
+    mpl_value dy = mpl_grad_dy(grad, 0), x = mpl_grad_in(grad, 0), zero = mpl_grad_number(grad, 0),
+              below = mpl_grad_two(grad, MPL_OP_less, x, zero);
 
     for (uint32_t i = 0; i < 2; i++)
-        if (mpl_grad_wants(d, i)) {
-            mpl_value in[] = {below, mpl_grad_two(d, MPL_OP_mul, dy, mpl_grad_in(d, 1 - i)),
+        if (mpl_grad_wants(grad, i)) {
+            mpl_value in[] = {below, mpl_grad_two(grad, MPL_OP_mul, dy, mpl_grad_in(grad, 1 - i)),
                               i == 0 ? dy : zero};
 
-            mpl_grad_give_summed(d, i, mpl_grad_helper(d, MPL_OP_where, 3, in, 0, NULL));
+            mpl_grad_give_summed(grad, i, mpl_grad_helper(grad, MPL_OP_where, 3, in, 0, NULL));
         }
 }
 
-void mpl_grad_of_cast(mpl_grad *d)
+void mpl_grad_of_cast(mpl_grad *grad)
 {
-    const char *type =
-        mpl_type_name((mpl_type)d->g->value_type[d->g->op_in[d->g->op_in_begin[d->op]]]);
+    const char *type = mpl_type_name(
+        (mpl_type)grad->g->value_type[grad->g->op_in[grad->g->op_in_begin[grad->op]]]);
 
-    mpl_grad_make(d, 0, MPL_OP_cast, 1, (mpl_value[]){mpl_grad_dy(d, 0)}, 1, &MPL_TEXT(to, type));
+    mpl_grad_make(grad, 0, MPL_OP_cast, 1, (mpl_value[]){mpl_grad_dy(grad, 0)}, 1,
+                  &MPL_TEXT(to, type));
 }

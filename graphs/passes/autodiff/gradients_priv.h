@@ -60,53 +60,53 @@ extern mpl_grad_rule *const mpl_grad_rules[]; /* NULL: none */
 mpl_grad_rule mpl_grad_of_words; /* of SLOPE */
 mpl_grad_rule mpl_grad_of_normal;
 
-bool mpl_grad_wants(const mpl_grad *d, uint32_t i); /* input i varies and gets a part */
-mpl_value mpl_grad_in(mpl_grad *d, uint32_t i);     /* in the new graph; MPL_NONE: left out */
-mpl_value mpl_grad_out(mpl_grad *d, uint32_t i);    /* in the new graph */
-mpl_value mpl_grad_dy(mpl_grad *d, uint32_t i);     /* zeros where the loss does not depend on it */
+bool mpl_grad_wants(const mpl_grad *grad, uint32_t i); /* input i varies and gets a part */
+mpl_value mpl_grad_in(mpl_grad *grad, uint32_t i);     /* in the new graph; MPL_NONE: left out */
+mpl_value mpl_grad_out(mpl_grad *grad, uint32_t i);    /* in the new graph */
+mpl_value mpl_grad_dy(mpl_grad *grad, uint32_t i); /* zeros where the loss does not depend on it */
 /* Shapes in the old graph; the pointers stay valid. */
-const mpl_shape *mpl_grad_in_shape(const mpl_grad *d, uint32_t i);
-const mpl_shape *mpl_grad_out_shape(const mpl_grad *d, uint32_t i);
+const mpl_shape *mpl_grad_in_shape(const mpl_grad *grad, uint32_t i);
+const mpl_shape *mpl_grad_out_shape(const mpl_grad *grad, uint32_t i);
 
 /* Adds an operation with one output, an intermediate result of the rule. */
-mpl_value mpl_grad_helper(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+mpl_value mpl_grad_helper(mpl_grad *grad, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                           uint32_t n_attr, const mpl_attr *attr);
-mpl_value mpl_grad_two(mpl_grad *d, mpl_op_kind kind, mpl_value a, mpl_value b);
+mpl_value mpl_grad_two(mpl_grad *grad, mpl_op_kind kind, mpl_value a, mpl_value b);
 /* v with other dims, if they are other. */
-mpl_value mpl_grad_with_dims(mpl_grad *d, mpl_value v, const mpl_shape *s);
+mpl_value mpl_grad_with_dims(mpl_grad *grad, mpl_value v, const mpl_shape *s);
 /* Copies all attributes of the current operation into attr[MPL_GRAD_ATTRS], with room for two
  * more; returns their number. */
 enum { MPL_GRAD_ATTRS = 24 };
-uint32_t mpl_grad_attrs(const mpl_grad *d, mpl_attr *attr);
+uint32_t mpl_grad_attrs(const mpl_grad *grad, mpl_attr *attr);
 /* Dims of input 0 of a reduction, with 1 for reduced ones. */
-mpl_shape mpl_grad_kept_dims(const mpl_grad *d);
+mpl_shape mpl_grad_kept_dims(const mpl_grad *grad);
 /* As mpl_grad_helper; gives the output to input i. */
-void mpl_grad_make(mpl_grad *d, uint32_t i, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+void mpl_grad_make(mpl_grad *grad, uint32_t i, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                    uint32_t n_attr, const mpl_attr *attr);
 /* The same with n outputs for inputs target[]. An output for MPL_NONE is left out or, if its bit is
  * in `needed`, made and dropped. */
-void mpl_grad_make_all(mpl_grad *d, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
+void mpl_grad_make_all(mpl_grad *grad, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                        uint32_t n_attr, const mpl_attr *attr, uint32_t n, const uint32_t *target,
                        uint32_t needed);
-void mpl_grad_give(mpl_grad *d, uint32_t i, mpl_value part);
+void mpl_grad_give(mpl_grad *grad, uint32_t i, mpl_value part);
 /* The same, summed over the axes along which input i was broadcast. */
-void mpl_grad_give_summed(mpl_grad *d, uint32_t i, mpl_value part);
+void mpl_grad_give_summed(mpl_grad *grad, uint32_t i, mpl_value part);
 /* Gives a part for the elements of a box. Elements in no part are 0. */
-void mpl_grad_give_piece(mpl_grad *d, uint32_t i, mpl_value part, const mpl_grad_box *box);
+void mpl_grad_give_piece(mpl_grad *grad, uint32_t i, mpl_value part, const mpl_grad_box *box);
 /* The gradient of v of the old graph: the sum of its whole parts (or MPL_NONE) joined with its
  * pieces. */
-mpl_value mpl_grad_join(mpl_grad *d, mpl_value v, mpl_value whole);
+mpl_value mpl_grad_join(mpl_grad *grad, mpl_value v, mpl_value whole);
 /* Adds an operation with one output, an intermediate result of the gradient of v. */
-mpl_value mpl_grad_step(mpl_grad *d, mpl_value v, mpl_op_kind kind, uint32_t n_in,
+mpl_value mpl_grad_step(mpl_grad *grad, mpl_value v, mpl_op_kind kind, uint32_t n_in,
                         const mpl_value *in, uint32_t n_attr, const mpl_attr *attr);
-mpl_value mpl_grad_zero(mpl_grad *d, mpl_type type); /* a scalar */
+mpl_value mpl_grad_zero(mpl_grad *grad, mpl_type type); /* a scalar */
 /* scalar */
-mpl_value mpl_grad_number(mpl_grad *d, double number);
-void mpl_grad_fail(mpl_grad *d, const char *why);
+mpl_value mpl_grad_number(mpl_grad *grad, double number);
+void mpl_grad_fail(mpl_grad *grad, const char *why);
 /* A constant of the new graph with all elements equal to `number`. */
-mpl_value mpl_grad_constant(mpl_grad *d, const char *base, mpl_type type, const mpl_shape *shape,
+mpl_value mpl_grad_constant(mpl_grad *grad, const char *base, mpl_type type, const mpl_shape *shape,
                             double number);
-mpl_value mpl_grad_zeros(mpl_grad *d, mpl_value like); /* as a value of the old graph */
+mpl_value mpl_grad_zeros(mpl_grad *grad, mpl_value like); /* as a value of the old graph */
 /* "v.grad", with a number appended where several parts will be summed. */
-const char *mpl_grad_part_name(const mpl_grad *d, mpl_value v, char *text);
+const char *mpl_grad_part_name(const mpl_grad *grad, mpl_value v, char *text);
 bool mpl_grad_owns(const mpl_graph *g, mpl_op op);

@@ -111,44 +111,45 @@ typedef struct builder {
     mpl_status st;
 } builder;
 
-static const char *fresh(const builder *b, char *text, const char *base)
+static const char *fresh(const builder *self, char *text, const char *base)
 {
-    return mpl_grad_fresh(&(mpl_grad){.g = b->g, .to = b->g}, text, base, "", MPL_NONE);
+    return mpl_grad_fresh(&(mpl_grad){.g = self->g, .to = self->g}, text, base, "", MPL_NONE);
 }
 
-static mpl_value add(builder *b, mpl_op_kind how, const char *base, uint32_t n_in,
+static mpl_value add(builder *self, mpl_op_kind how, const char *base, uint32_t n_in,
                      const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
     char text[2][MPL_GRAD_NAME];
-    const char *name[2] = {fresh(b, text[0], base), fresh(b, text[1], "prob")};
+    const char *name[2] = {fresh(self, text[0], base), fresh(self, text[1], "prob")};
     mpl_value out[2] = {MPL_NONE, MPL_NONE};
 
-    if (b->st == MPL_OK)
-        b->st = mpl_graph_add_op(b->ctx, b->g, how, name[0], n_in, in, n_attr, attr,
-                                 how == MPL_OP_softmax_cross_entropy ? 2 : 1, name, out);
-    return b->st == MPL_OK ? out[0] : 0;
+    if (self->st == MPL_OK)
+        self->st = mpl_graph_add_op(self->ctx, self->g, how, name[0], n_in, in, n_attr, attr,
+                                    how == MPL_OP_softmax_cross_entropy ? 2 : 1, name, out);
+    return self->st == MPL_OK ? out[0] : 0;
 }
 
-static mpl_value add_input(builder *b, const char *base, mpl_type type, const mpl_shape *shape)
+static mpl_value add_input(builder *self, const char *base, mpl_type type, const mpl_shape *shape)
 {
     char text[MPL_GRAD_NAME];
     mpl_value v = 0;
 
-    if (b->st == MPL_OK)
-        b->st = mpl_graph_add_value(b->ctx, b->g, fresh(b, text, base), MPL_INPUT, type, shape, &v);
+    if (self->st == MPL_OK)
+        self->st = mpl_graph_add_value(self->ctx, self->g, fresh(self, text, base), MPL_INPUT, type,
+                                       shape, &v);
     return v;
 }
 
-static mpl_value reshaped(builder *b, const char *base, mpl_value v, uint32_t rank,
+static mpl_value reshaped(builder *self, const char *base, mpl_value v, uint32_t rank,
                           const int64_t *dim)
 {
-    return add(b, MPL_OP_reshape, base, 1, &v, 1, &MPL_INTS(shape, rank, dim));
+    return add(self, MPL_OP_reshape, base, 1, &v, 1, &MPL_INTS(shape, rank, dim));
 }
 
 /* Cross-entropy of x, whose classes are along `axis`. */
-static mpl_value cross_entropy(builder *b, mpl_value x, uint32_t axis)
+static mpl_value cross_entropy(builder *self, mpl_value x, uint32_t axis)
 {
-    const mpl_shape s = b->g->value_shape[x];
+    const mpl_shape s = self->g->value_shape[x];
     mpl_shape rows = {0, {0}};
     int64_t perm[MPL_MAX_RANK], flat[2] = {1, s.dim[axis]};
     mpl_value labels;
@@ -161,44 +162,45 @@ static mpl_value cross_entropy(builder *b, mpl_value x, uint32_t axis)
         }
     perm[rows.rank] = axis;
     if (flat[1] < 2) {
-        b->st = MPL_REFUSE(b->ctx,
-                           "output '%.100s' has too few classes for cross-entropy (%" PRId64
-                           "); give --loss OUTPUT:square or :scalar",
-                           b->g->value_name[x], flat[1]);
+        self->st = MPL_REFUSE(self->ctx,
+                              "output '%.100s' has too few classes for cross-entropy (%" PRId64
+                              "); give --loss OUTPUT:square or :scalar",
+                              self->g->value_name[x], flat[1]);
         return 0;
     }
     if (rows.rank == 0)
         rows = (mpl_shape){1, {1}};
-    labels = add_input(b, "labels", MPL_TYPE_i64, &rows);
+    labels = add_input(self, "labels", MPL_TYPE_i64, &rows);
     if (axis + 1 != s.rank)
-        x = add(b, MPL_OP_transpose, "classes_last", 1, &x, 1, &MPL_INTS(perm, s.rank, perm));
+        x = add(self, MPL_OP_transpose, "classes_last", 1, &x, 1, &MPL_INTS(perm, s.rank, perm));
     if (s.rank != 2)
-        x = reshaped(b, "rows", x, 2, flat);
+        x = reshaped(self, "rows", x, 2, flat);
     if (rows.rank != 1)
-        labels = reshaped(b, "labels.rows", labels, 1, flat);
-    return add(b, MPL_OP_softmax_cross_entropy, "loss", 2, (mpl_value[]){x, labels}, 0, NULL);
+        labels = reshaped(self, "labels.rows", labels, 1, flat);
+    return add(self, MPL_OP_softmax_cross_entropy, "loss", 2, (mpl_value[]){x, labels}, 0, NULL);
 }
 
-static mpl_value square(builder *b, mpl_value y)
+static mpl_value square(builder *self, mpl_value y)
 {
-    const mpl_shape s = b->g->value_shape[y];
-    mpl_value targets = add_input(b, "targets", (mpl_type)b->g->value_type[y], &s), apart, product;
+    const mpl_shape s = self->g->value_shape[y];
+    mpl_value targets = add_input(self, "targets", (mpl_type)self->g->value_type[y], &s), apart,
+              product;
 
-    apart = add(b, MPL_OP_sub, "apart", 2, (mpl_value[]){y, targets}, 0, NULL);
-    product = add(b, MPL_OP_mul, "squared", 2, (mpl_value[]){apart, apart}, 0, NULL);
-    return add(b, MPL_OP_reduce_mean, "loss", 1, &product, 1, &MPL_INT(keepdims, 0));
+    apart = add(self, MPL_OP_sub, "apart", 2, (mpl_value[]){y, targets}, 0, NULL);
+    product = add(self, MPL_OP_mul, "squared", 2, (mpl_value[]){apart, apart}, 0, NULL);
+    return add(self, MPL_OP_reduce_mean, "loss", 1, &product, 1, &MPL_INT(keepdims, 0));
 }
 
-static mpl_value scalar(builder *b, mpl_value y)
+static mpl_value scalar(builder *self, mpl_value y)
 {
     uint64_t n = 0;
 
-    mpl_shape_count(&b->g->value_shape[y], &n);
+    mpl_shape_count(&self->g->value_shape[y], &n);
     if (n != 1)
-        b->st =
-            MPL_REFUSE(b->ctx, "--loss: output '%.100s' has %" PRIu64 " elements; a scalar has one",
-                       b->g->value_name[y], n);
-    return b->g->value_shape[y].rank == 0 ? y : reshaped(b, "loss", y, 0, NULL);
+        self->st = MPL_REFUSE(self->ctx,
+                              "--loss: output '%.100s' has %" PRIu64 " elements; a scalar has one",
+                              self->g->value_name[y], n);
+    return self->g->value_shape[y].rank == 0 ? y : reshaped(self, "loss", y, 0, NULL);
 }
 
 /* Makes *graph the graph of its loss: output y, or what a merged softmax reads, through `how`. */

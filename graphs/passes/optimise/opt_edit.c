@@ -47,11 +47,11 @@ mpl_status mpl_edit_fresh(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, b
     return MPL_OK;
 }
 
-mpl_status mpl_edit_zeros(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_edit_zeros(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    mpl_value out = mpl_op_output(m->g, op, 0);
+    mpl_value out = mpl_op_output(match->g, op, 0);
 
     edit->kind = MPL_EDIT_CONSTANT;
-    return mpl_edit_fresh(m->ctx, (mpl_type)m->g->value_type[out], &m->g->value_shape[out], true,
-                          &edit->fresh[0]);
+    return mpl_edit_fresh(match->ctx, (mpl_type)match->g->value_type[out],
+                          &match->g->value_shape[out], true, &edit->fresh[0]);
 }

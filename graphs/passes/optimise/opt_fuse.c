@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-mpl_status mpl_match_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_fma(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_type type = (mpl_type)g->value_type[mpl_op_output(g, op, 0)];
 
     if (g->op_kind[op] != MPL_OP_add || mpl_type_in(type, MPL_SET(f16) | MPL_SET(bf16)))
@@ -28,9 +28,9 @@ mpl_status mpl_match_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
     return MPL_OK;
 }
 
-mpl_status mpl_match_adagrad(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_adagrad(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_type type = (mpl_type)g->value_type[mpl_op_output(g, op, 0)];
     mpl_op root, sum;
     double least;
@@ -73,17 +73,18 @@ static mpl_value turned(const mpl_graph *g, mpl_value v)
  * a has at most so many dims. */
 static bool fits_gemm(const mpl_graph *g, mpl_op op, uint32_t most)
 {
-    const mpl_shape *a = &g->value_shape[mpl_op_input(g, op, 0)];
+    const mpl_shape *shape = &g->value_shape[mpl_op_input(g, op, 0)];
 
     return g->op_kind[op] != MPL_OP_matmul ||
-           (a->rank >= 2 && a->rank <= most && g->value_shape[mpl_op_input(g, op, 1)].rank == 2 &&
-            (a->rank == 2 || mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) == 0));
+           (shape->rank >= 2 && shape->rank <= most &&
+            g->value_shape[mpl_op_input(g, op, 1)].rank == 2 &&
+            (shape->rank == 2 || mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) == 0));
 }
 
-mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_dot_transpose(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
     static const mpl_attr_key key[2] = {MPL_ATTR_trans_a, MPL_ATTR_trans_b};
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     bool gemm = g->op_kind[op] == MPL_OP_gemm, found = false;
 
     if ((!gemm && g->op_kind[op] != MPL_OP_matmul) || !fits_gemm(g, op, 2))
@@ -113,25 +114,26 @@ mpl_status mpl_match_dot_transpose(mpl_match *m, mpl_op op, mpl_edit *edit)
 
 enum { SCALE, BIAS, MEAN, VARIANCE, FILTER, OFFSET, N_PARAMETERS };
 
-static bool has_contents(const mpl_match *m, mpl_value v)
+static bool has_contents(const mpl_match *match, mpl_value v)
 {
-    return m->g->value_role[v] == MPL_WEIGHT && (m->g->value_data[v] != NULL || m->weights != NULL);
+    return match->g->value_role[v] == MPL_WEIGHT &&
+           (match->g->value_data[v] != NULL || match->weights != NULL);
 }
 
 /* All elements of weight v. The caller owns *data; NULL: v has no contents. */
-static mpl_status contents(mpl_match *m, mpl_value v, void **data)
+static mpl_status contents(mpl_match *match, mpl_value v, void **data)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     size_t size = mpl_type_bytes((mpl_type)g->value_type[v]);
 
-    if (!has_contents(m, v))
+    if (!has_contents(match, v))
         return MPL_OK;
-    *data = mpl_alloc(m->ctx, g->value_bytes[v], 1);
+    *data = mpl_alloc(match->ctx, g->value_bytes[v], 1);
     if (*data == NULL)
         return MPL_EMEM;
     if (g->value_data[v] == NULL)
-        return m->weights->fill(m->weights->arg, g, v, *data);
+        return match->weights->fill(match->weights->arg, g, v, *data);
     for (uint64_t at = 0; at < g->value_bytes[v]; at += size)
         memcpy((char *)*data + at, (const char *)g->value_data[v] + (g->value_splat[v] ? 0 : at),
                size);
@@ -154,10 +156,10 @@ static void fold_norm(mpl_type type, void *const data[N_PARAMETERS], double epsi
     }
 }
 
-mpl_status mpl_match_conv_bn(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_conv_bn(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     void *data[N_PARAMETERS] = {NULL};
     mpl_value parameter[N_PARAMETERS];
     const mpl_shape *filter;
@@ -177,13 +179,13 @@ mpl_status mpl_match_conv_bn(mpl_match *m, mpl_op op, mpl_edit *edit)
         if (parameter[k] != MPL_NONE) {
             if (g->value_type[parameter[k]] != type || g->value_bytes[parameter[k]] == 0)
                 goto out;
-            MPL_TRY(contents(m, parameter[k], &data[k]));
+            MPL_TRY(contents(match, parameter[k], &data[k]));
             if (data[k] == NULL)
                 goto out;
         }
-    MPL_TRY(mpl_edit_fresh(m->ctx, type, filter, false, &edit->fresh[0]));
-    MPL_TRY(
-        mpl_edit_fresh(m->ctx, type, &(mpl_shape){1, {filter->dim[0]}}, false, &edit->fresh[1]));
+    MPL_TRY(mpl_edit_fresh(match->ctx, type, filter, false, &edit->fresh[0]));
+    MPL_TRY(mpl_edit_fresh(match->ctx, type, &(mpl_shape){1, {filter->dim[0]}}, false,
+                           &edit->fresh[1]));
     fold_norm(type, data, mpl_attr_float(g, op, MPL_ATTR_epsilon, 1e-5), filter->dim[0],
               mpl_count_dims(filter, 1, filter->rank), edit->fresh[0].data, edit->fresh[1].data);
     edit->kind = MPL_EDIT_REPLACE;
@@ -195,33 +197,33 @@ mpl_status mpl_match_conv_bn(mpl_match *m, mpl_op op, mpl_edit *edit)
     edit->in[2] = MPL_FRESH(1);
 out:
     for (uint32_t k = 0; k < N_PARAMETERS; k++)
-        mpl_free(m->ctx, data[k]);
+        mpl_free(match->ctx, data[k]);
     return st;
 }
 
 /* ---- batch norm alone ---- */
 
 /* Parameters of a batch norm; *known: they have that type and contents. */
-static mpl_status norm_contents(mpl_match *m, mpl_op op, mpl_type type, void *data[FILTER],
+static mpl_status norm_contents(mpl_match *match, mpl_op op, mpl_type type, void *data[FILTER],
                                 bool *known)
 {
     *known = true;
     for (uint32_t k = SCALE; k <= VARIANCE && *known; k++) {
-        mpl_value v = mpl_op_input(m->g, op, 1 + k);
+        mpl_value v = mpl_op_input(match->g, op, 1 + k);
 
-        *known = m->g->value_type[v] == type && m->g->value_bytes[v] > 0;
+        *known = match->g->value_type[v] == type && match->g->value_bytes[v] > 0;
         if (*known)
-            MPL_PASS(contents(m, v, &data[k]));
+            MPL_PASS(contents(match, v, &data[k]));
         *known = *known && data[k] != NULL;
     }
     return MPL_OK;
 }
 
 /* (x - mean) * scale / sqrt(variance + epsilon) + bias is x * a + b by channel. */
-mpl_status mpl_match_bn_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_bn_fma(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_value x = mpl_op_input(g, op, 0);
     mpl_type type = (mpl_type)g->value_type[x];
     mpl_shape shape = g->value_shape[x];
@@ -231,13 +233,13 @@ mpl_status mpl_match_bn_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
     if (g->op_kind[op] != MPL_OP_batch_norm || shape.rank < 2 ||
         !mpl_type_in(type, MPL_SET(f32) | MPL_SET(f64)))
         goto out;
-    MPL_TRY(norm_contents(m, op, type, data, &known));
+    MPL_TRY(norm_contents(match, op, type, data, &known));
     if (!known)
         goto out;
     for (uint32_t i = 0; i < shape.rank; i++)
         shape.dim[i] = i == 1 ? shape.dim[i] : 1;
     for (int k = 0; k < 2; k++)
-        MPL_TRY(mpl_edit_fresh(m->ctx, type, &shape, false, &edit->fresh[k]));
+        MPL_TRY(mpl_edit_fresh(match->ctx, type, &shape, false, &edit->fresh[k]));
     for (int64_t c = 0; c < shape.dim[1]; c++) {
         double factor =
             mpl_get(type, data[SCALE], c) /
@@ -255,7 +257,7 @@ mpl_status mpl_match_bn_fma(mpl_match *m, mpl_op op, mpl_edit *edit)
                        .fresh = {edit->fresh[0], edit->fresh[1]}};
 out:
     for (uint32_t k = SCALE; k < FILTER; k++)
-        mpl_free(m->ctx, data[k]);
+        mpl_free(match->ctx, data[k]);
     return st;
 }
 
@@ -264,12 +266,13 @@ out:
 /* Whether v, broadcast to `whole`, is one number or one for each channel. */
 static bool is_by_channel(const mpl_graph *g, mpl_value v, const mpl_shape *whole)
 {
-    const mpl_shape *s = &g->value_shape[v];
+    const mpl_shape *shape = &g->value_shape[v];
 
-    if (s->rank > whole->rank)
+    if (shape->rank > whole->rank)
         return false;
-    for (uint32_t i = 0; i < s->rank; i++)
-        if (s->dim[i] != 1 && (whole->rank - s->rank + i != 1 || s->dim[i] != whole->dim[1]))
+    for (uint32_t i = 0; i < shape->rank; i++)
+        if (shape->dim[i] != 1 &&
+            (whole->rank - shape->rank + i != 1 || shape->dim[i] != whole->dim[1]))
             return false;
     return true;
 }
@@ -294,10 +297,10 @@ static void affine_of(mpl_op_kind does, bool x_first, double x, double *times, d
 }
 
 /* a->maker is MPL_NONE if nothing matches, or contents are unknown. */
-static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine *a)
+static mpl_status affine_find(mpl_match *match, mpl_op op, mpl_op_kind kind, affine *a)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_value out = mpl_op_output(g, op, 0), factor = MPL_NONE;
     mpl_op maker = MPL_NONE;
     mpl_op_kind does = (mpl_op_kind)g->op_kind[op];
@@ -315,18 +318,18 @@ static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine 
     }
     if (maker == MPL_NONE || g->value_shape[out].rank < 2 || g->value_bytes[out] == 0 ||
         !mpl_same_form(g, mpl_op_output(g, maker, 0), out) ||
-        !is_by_channel(g, factor, &g->value_shape[out]) || !has_contents(m, factor))
+        !is_by_channel(g, factor, &g->value_shape[out]) || !has_contents(match, factor))
         goto out;
     for (uint32_t i = 1; i < 3; i++) {
         mpl_value v = mpl_op_input(g, maker, i);
 
-        if (v != MPL_NONE && (!has_contents(m, v) || g->value_type[v] != a->type))
+        if (v != MPL_NONE && (!has_contents(match, v) || g->value_type[v] != a->type))
             goto out;
     }
-    MPL_TRY(contents(m, factor, &data));
+    MPL_TRY(contents(match, factor, &data));
     a->n_channels = g->value_shape[out].dim[1];
     one = mpl_count(&g->value_shape[factor]) == 1;
-    MPL_TRY(mpl_new_each(m->ctx, (uint64_t)a->n_channels, a->times, a->plus));
+    MPL_TRY(mpl_new_each(match->ctx, (uint64_t)a->n_channels, a->times, a->plus));
     for (int64_t c = 0; c < a->n_channels; c++) {
         affine_of(does, second, mpl_get(a->type, data, one ? 0 : c), &a->times[c], &a->plus[c]);
         finite = finite && isfinite(a->times[c]) && isfinite(a->plus[c]);
@@ -335,26 +338,26 @@ static mpl_status affine_find(mpl_match *m, mpl_op op, mpl_op_kind kind, affine 
     a->shifts = does == MPL_OP_add || does == MPL_OP_sub;
     a->maker = finite ? maker : MPL_NONE; /* infinities would mix in the sums of a convolution */
 out:
-    mpl_free(m->ctx, data);
+    mpl_free(match->ctx, data);
     return st;
 }
 
 /* Scales input `i` of the maker by channel (and shifts it, if it is an offset), with `n_each`
  * numbers a channel; computes in double, rounds once. A missing offset is 0. The edit's operand
  * becomes fresh[k]. */
-static mpl_status affine_apply(mpl_match *m, const affine *a, uint32_t i, bool offset,
+static mpl_status affine_apply(mpl_match *match, const affine *a, uint32_t i, bool offset,
                                mpl_edit *edit, uint32_t k)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_value v = mpl_op_input(g, a->maker, i);
     mpl_shape shape = v != MPL_NONE ? g->value_shape[v] : (mpl_shape){1, {a->n_channels}};
     int64_t n_each = mpl_count_dims(&shape, 1, shape.rank);
     void *data = NULL;
 
     if (v != MPL_NONE)
-        MPL_TRY(contents(m, v, &data));
-    MPL_TRY(mpl_edit_fresh(m->ctx, a->type, &shape, false, &edit->fresh[k]));
+        MPL_TRY(contents(match, v, &data));
+    MPL_TRY(mpl_edit_fresh(match->ctx, a->type, &shape, false, &edit->fresh[k]));
     for (int64_t c = 0; c < a->n_channels; c++)
         for (int64_t at = c * n_each; at < (c + 1) * n_each; at++)
             mpl_put(a->type, edit->fresh[k].data, at,
@@ -362,19 +365,19 @@ static mpl_status affine_apply(mpl_match *m, const affine *a, uint32_t i, bool o
                         (offset ? a->plus[c] : 0));
     edit->in[i] = MPL_FRESH(k);
 out:
-    mpl_free(m->ctx, data);
+    mpl_free(match->ctx, data);
     return st;
 }
 
 /* Merges the operation into its maker, which has a factor as input 1 and an offset as input 2. */
-static mpl_status match_affine(mpl_match *m, mpl_op op, mpl_op_kind kind, mpl_edit *edit)
+static mpl_status match_affine(mpl_match *match, mpl_op op, mpl_op_kind kind, mpl_edit *edit)
 {
     mpl_status st = MPL_OK;
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     uint32_t n_fresh = 0;
     affine a;
 
-    MPL_TRY(affine_find(m, op, kind, &a));
+    MPL_TRY(affine_find(match, op, kind, &a));
     if (a.maker == MPL_NONE)
         goto out;
     edit->n_in = mpl_op_n_in(g, a.maker);
@@ -383,26 +386,26 @@ static mpl_status match_affine(mpl_match *m, mpl_op op, mpl_op_kind kind, mpl_ed
     for (uint32_t i = 0; i < edit->n_in; i++)
         edit->in[i] = mpl_op_input(g, a.maker, i);
     if (a.scales)
-        MPL_TRY(affine_apply(m, &a, 1, false, edit, n_fresh++));
+        MPL_TRY(affine_apply(match, &a, 1, false, edit, n_fresh++));
     if (a.shifts || mpl_op_input(g, a.maker, 2) != MPL_NONE)
-        MPL_TRY(affine_apply(m, &a, 2, true, edit, n_fresh++));
+        MPL_TRY(affine_apply(match, &a, 2, true, edit, n_fresh++));
     edit->kind = MPL_EDIT_REPLACE;
     edit->op_kind = kind;
     edit->from = a.maker;
 out:
-    mpl_free_each(m->ctx, a.times, a.plus);
+    mpl_free_each(match->ctx, a.times, a.plus);
     return st;
 }
 
 /* y = (x - mean) * scale / sqrt(variance + epsilon) + bias: changes scale and bias. */
-mpl_status mpl_match_bn_scale(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_bn_scale(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    return match_affine(m, op, MPL_OP_batch_norm, edit);
+    return match_affine(match, op, MPL_OP_batch_norm, edit);
 }
 
-mpl_status mpl_match_conv_scale(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_conv_scale(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    return match_affine(m, op, MPL_OP_conv, edit);
+    return match_affine(match, op, MPL_OP_conv, edit);
 }
 
 /* ---- operations after a convolution or matrix product, into it ---- */
@@ -464,27 +467,27 @@ static void match_sum(const mpl_graph *g, mpl_op op, uint32_t n, const mpl_op_ki
     take_operands(g, from, edit);
 }
 
-mpl_status mpl_match_conv_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_conv_sum(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_conv};
 
-    match_sum(m->g, op, 1, kind, MPL_OP_conv_sum, edit);
+    match_sum(match->g, op, 1, kind, MPL_OP_conv_sum, edit);
     return MPL_OK;
 }
 
-mpl_status mpl_match_gemm_sum(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_gemm_sum(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul, MPL_OP_gemm_act};
 
-    match_sum(m->g, op, 3, kind, MPL_OP_gemm_sum, edit);
+    match_sum(match->g, op, 3, kind, MPL_OP_gemm_sum, edit);
     return MPL_OK;
 }
 
 /* Makes a weight with one number a column the c of a gemm without one. */
-mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_gemm_bias(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul};
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_value out = mpl_op_output(g, op, 0);
 
     if (!is_sum(g, op))
@@ -492,13 +495,13 @@ mpl_status mpl_match_gemm_bias(mpl_match *m, mpl_op op, mpl_edit *edit)
     for (uint32_t i = 0; i < 4 && edit->kind == MPL_EDIT_NONE; i++) {
         mpl_value c = mpl_op_input(g, op, 1 - i % 2);
         mpl_op product = mpl_only_for(g, mpl_op_input(g, op, i % 2), kind[i / 2]);
-        const mpl_shape *s = &g->value_shape[c];
+        const mpl_shape *shape = &g->value_shape[c];
         uint32_t rank = g->value_shape[out].rank;
 
         if (product == MPL_NONE || mpl_op_input(g, product, 2) != MPL_NONE ||
             g->value_role[c] != MPL_WEIGHT || !fits_gemm(g, product, MPL_MAX_RANK) ||
-            s->rank == 0 || mpl_count(s) != s->dim[s->rank - 1] ||
-            s->dim[s->rank - 1] != g->value_shape[out].dim[rank - 1] ||
+            shape->rank == 0 || mpl_count(shape) != shape->dim[shape->rank - 1] ||
+            shape->dim[shape->rank - 1] != g->value_shape[out].dim[rank - 1] ||
             !mpl_same_form(g, mpl_op_output(g, product, 0), out) ||
             mpl_attr_float(g, product, MPL_ATTR_beta, 1) != 1)
             continue;
@@ -547,22 +550,22 @@ static void match_activation(const mpl_graph *g, mpl_op op, uint32_t n, const mp
     }
 }
 
-mpl_status mpl_match_conv_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_conv_relu(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_conv, MPL_OP_conv_sum};
     static const mpl_op_kind to[] = {MPL_OP_conv_act, MPL_OP_conv_sum};
 
-    match_activation(m->g, op, 2, kind, to, edit);
+    match_activation(match->g, op, 2, kind, to, edit);
     return MPL_OK;
 }
 
-mpl_status mpl_match_gemm_relu(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_gemm_relu(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
     static const mpl_op_kind kind[] = {MPL_OP_gemm, MPL_OP_matmul, MPL_OP_gemm_act,
                                        MPL_OP_gemm_sum};
     static const mpl_op_kind to[] = {MPL_OP_gemm_act, MPL_OP_gemm_act, MPL_OP_gemm_act,
                                      MPL_OP_gemm_sum};
 
-    match_activation(m->g, op, 4, kind, to, edit);
+    match_activation(match->g, op, 4, kind, to, edit);
     return MPL_OK;
 }

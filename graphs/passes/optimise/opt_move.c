@@ -2,9 +2,9 @@
  * reductions over axes of length 1. See optimise.h. */
 #include "graphs/passes/optimise/optimise_priv.h"
 
-mpl_status mpl_match_identity(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_identity(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_value mask = mpl_op_output(g, op, 1);
 
     if (g->op_kind[op] == MPL_OP_identity ||
@@ -66,10 +66,10 @@ static bool copies_alike(const mpl_graph *g, mpl_op op)
     }
 }
 
-mpl_status mpl_match_copy(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_copy(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    if (copies_alike(m->g, op))
-        mpl_edit_alias(m->g, op, mpl_op_input(m->g, op, 0), edit);
+    if (copies_alike(match->g, op))
+        mpl_edit_alias(match->g, op, mpl_op_input(match->g, op, 0), edit);
     return MPL_OK;
 }
 
@@ -102,9 +102,9 @@ static bool still_fits(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const mpl_va
     return mpl_shape_equal(&shape, &g->value_shape[mpl_op_output(g, op, 0)]);
 }
 
-mpl_status mpl_match_broadcast(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_broadcast(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     uint32_t n_in = mpl_op_n_in(g, op);
 
@@ -119,7 +119,7 @@ mpl_status mpl_match_broadcast(mpl_match *m, mpl_op op, mpl_edit *edit)
         if (x == MPL_NONE)
             continue;
         edit->in[i] = x;
-        if (still_fits(m->ctx, g, op, edit->in, n_in))
+        if (still_fits(match->ctx, g, op, edit->in, n_in))
             edit->kind = MPL_EDIT_REPLACE;
         else
             edit->in[i] = was;
@@ -131,9 +131,9 @@ mpl_status mpl_match_broadcast(mpl_match *m, mpl_op op, mpl_edit *edit)
 }
 
 /* A sum begins with +0, so a sum of one -0 is +0. */
-mpl_status mpl_match_reduce_one(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_reduce_one(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     bool sums = kind == MPL_OP_reduce_sum || kind == MPL_OP_reduce_mean;
     mpl_value in = mpl_op_input(g, op, 0), out = mpl_op_output(g, op, 0);
@@ -141,8 +141,9 @@ mpl_status mpl_match_reduce_one(mpl_match *m, mpl_op op, mpl_edit *edit)
 
     if ((!sums && kind != MPL_OP_reduce_max && kind != MPL_OP_reduce_min &&
          kind != MPL_OP_reduce_prod) ||
-        (sums && mpl_is_float(g, in) && !m->unsafe) || g->value_bytes[out] != g->value_bytes[in] ||
-        g->value_bytes[in] == 0 || g->value_type[in] != g->value_type[out])
+        (sums && mpl_is_float(g, in) && !match->unsafe) ||
+        g->value_bytes[out] != g->value_bytes[in] || g->value_bytes[in] == 0 ||
+        g->value_type[in] != g->value_type[out])
         return MPL_OK;
     edit->kind = MPL_EDIT_REPLACE;
     edit->op_kind = MPL_OP_reshape;

@@ -92,10 +92,10 @@ static bool narrow(const mpl_graph *g, mpl_op op, const quantised *y, clamp *c)
 }
 
 /* The result's limits, and its type where no zero has it. */
-static void set_result(const quantised *y, const clamp *c, mpl_edit *edit)
+static void set_result(const quantised *self, const clamp *c, mpl_edit *edit)
 {
-    if (y->zero == MPL_NONE)
-        edit->attr[edit->n_attr++] = MPL_TEXT(to, mpl_type_name(y->type));
+    if (self->zero == MPL_NONE)
+        edit->attr[edit->n_attr++] = MPL_TEXT(to, mpl_type_name(self->type));
     if (c->low > INT32_MIN) {
         edit->ints[0] = (int64_t)c->low;
         edit->attr[edit->n_attr++] = (mpl_attr){MPL_ATTR_low, 1, &edit->ints[0], NULL, NULL};
@@ -118,10 +118,10 @@ static void begin(mpl_edit *edit, mpl_op_kind kind, mpl_op from, uint32_t n_in)
 
 /* Makes fresh[0] the bias as i32, in steps of x's scale times w's. *fits: it is a constant that can
  * be so written. */
-static mpl_status whole_bias(mpl_match *m, mpl_value bias, const quantised *x, const quantised *w,
-                             int64_t n, mpl_edit *edit, bool *fits)
+static mpl_status whole_bias(mpl_match *match, mpl_value bias, const quantised *x,
+                             const quantised *w, int64_t n, mpl_edit *edit, bool *fits)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_op op = g->value_op[bias];
     mpl_value scale = MPL_NONE;
 
@@ -136,7 +136,8 @@ static mpl_status whole_bias(mpl_match *m, mpl_value bias, const quantised *x, c
             is_constant(g, w->scale) && mpl_count(&g->value_shape[bias]) == n;
     if (!*fits)
         return MPL_OK;
-    MPL_PASS(mpl_edit_fresh(m->ctx, MPL_TYPE_i32, &(mpl_shape){1, {n}}, false, &edit->fresh[0]));
+    MPL_PASS(
+        mpl_edit_fresh(match->ctx, MPL_TYPE_i32, &(mpl_shape){1, {n}}, false, &edit->fresh[0]));
     for (int64_t i = 0; i < n; i++) {
         double real = constant_at(g, bias, i) * (scale != MPL_NONE ? constant_at(g, scale, i) : 1);
         double steps = rint(real / (constant_at(g, x->scale, 0) * constant_at(g, w->scale, i)));
@@ -170,10 +171,10 @@ static int64_t channel_axis(const mpl_graph *g, mpl_op op)
     }
 }
 
-static mpl_status match_product(mpl_match *m, mpl_op op, const quantised *y, const clamp *c,
+static mpl_status match_product(mpl_match *match, mpl_op op, const quantised *y, const clamp *c,
                                 mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_value bias = mpl_op_input(g, op, 2);
     int64_t axis = channel_axis(g, op);
     mpl_value w_real = mpl_op_input(g, op, 1);
@@ -186,7 +187,7 @@ static mpl_status match_product(mpl_match *m, mpl_op op, const quantised *y, con
          g->value_shape[w_real].rank > 2))
         return MPL_OK;
     if (bias != MPL_NONE)
-        MPL_PASS(whole_bias(m, bias, &x, &w, g->value_shape[w_real].dim[axis], edit, &fits));
+        MPL_PASS(whole_bias(match, bias, &x, &w, g->value_shape[w_real].dim[axis], edit, &fits));
     if (!fits)
         return MPL_OK;
     begin(edit, g->op_kind[op] == MPL_OP_conv ? MPL_OP_qconv : MPL_OP_qmatmul, op,
@@ -202,10 +203,10 @@ static mpl_status match_product(mpl_match *m, mpl_op op, const quantised *y, con
 /* ---- element-wise, pools, moves ---- */
 
 /* op MPL_NONE: a change of scale alone. */
-static void match_elementwise(mpl_match *m, mpl_op op, mpl_value x_real, const quantised *y,
+static void match_elementwise(mpl_match *match, mpl_op op, mpl_value x_real, const quantised *y,
                               const clamp *c, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     const char *name = op != MPL_NONE ? mpl_op_table[g->op_kind[op]].name : "identity";
     uint32_t n_in = op != MPL_NONE ? mpl_op_n_in(g, op) : 1;
     quantised x, z;
@@ -233,9 +234,10 @@ bool mpl_is_spatial_mean(const mpl_graph *g, mpl_op op)
            mpl_attr_int(g, op, MPL_ATTR_keepdims, 1) != 0 && seen == (1u << rank) - 4;
 }
 
-static void match_pool(mpl_match *m, mpl_op op, const quantised *y, const clamp *c, mpl_edit *edit)
+static void match_pool(mpl_match *match, mpl_op op, const quantised *y, const clamp *c,
+                       mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     bool whole = g->op_kind[op] == MPL_OP_global_avg_pool || mpl_is_spatial_mean(g, op);
     const mpl_shape *shape = &g->value_shape[mpl_op_input(g, op, 0)];
     quantised x;
@@ -288,9 +290,9 @@ static uint32_t n_moved(const mpl_graph *g, mpl_op op)
 }
 
 /* Of operands with the scale, zero and type of the result. */
-static void match_move(mpl_match *m, mpl_op op, const quantised *y, mpl_edit *edit)
+static void match_move(mpl_match *match, mpl_op op, const quantised *y, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     uint32_t n = n_moved(g, op);
 
     if (g->op_kind[op] == MPL_OP_max_pool && !mpl_type_in(y->type, MPL_SET(i8) | MPL_SET(u8)))
@@ -311,9 +313,9 @@ static void match_move(mpl_match *m, mpl_op op, const quantised *y, mpl_edit *ed
     begin(edit, (mpl_op_kind)g->op_kind[op], op, mpl_op_n_in(g, op));
 }
 
-mpl_status mpl_match_qdq(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_qdq(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     clamp c = {INT32_MIN, INT32_MAX};
     mpl_value v = mpl_op_input(g, op, 0);
     mpl_op made;
@@ -328,15 +330,15 @@ mpl_status mpl_match_qdq(mpl_match *m, mpl_op op, mpl_edit *edit)
     while ((made = maker_of(g, v)) != MPL_NONE && narrow(g, made, &y, &c))
         v = mpl_op_input(g, made, 0);
     if (v != y.x && g->value_op[v] != MPL_NONE && g->op_kind[g->value_op[v]] == MPL_OP_dequantize)
-        match_elementwise(m, MPL_NONE, v, &y, &c, edit); /* a clamp alone */
+        match_elementwise(match, MPL_NONE, v, &y, &c, edit); /* a clamp alone */
     if (made == MPL_NONE || edit->kind != MPL_EDIT_NONE)
         return MPL_OK;
     if (channel_axis(g, made) >= 0)
-        return match_product(m, made, &y, &c, edit);
-    match_elementwise(m, made, mpl_op_input(g, made, 0), &y, &c, edit);
+        return match_product(match, made, &y, &c, edit);
+    match_elementwise(match, made, mpl_op_input(g, made, 0), &y, &c, edit);
     if (edit->kind == MPL_EDIT_NONE)
-        match_pool(m, made, &y, &c, edit);
+        match_pool(match, made, &y, &c, edit);
     if (edit->kind == MPL_EDIT_NONE && v == y.x)
-        match_move(m, made, &y, edit);
+        match_move(match, made, &y, edit);
     return MPL_OK;
 }

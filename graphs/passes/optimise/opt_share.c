@@ -2,9 +2,9 @@
 #include "graphs/passes/optimise/optimise_priv.h"
 
 /* The driver removes unread operations, by mpl_graph_prune. */
-mpl_status mpl_match_dead_code(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_dead_code(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    (void)m, (void)op, (void)edit;
+    (void)match, (void)op, (void)edit;
     return MPL_OK;
 }
 
@@ -40,20 +40,20 @@ static bool folds(const mpl_graph *g, mpl_op op)
     return bytes <= most && (!heavy || (mpl_mul_bytes(largest, made, &work) && work <= most * 4));
 }
 
-mpl_status mpl_match_fold(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_fold(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    edit->kind = folds(m->g, op) ? MPL_EDIT_FOLD : MPL_EDIT_NONE;
+    edit->kind = folds(match->g, op) ? MPL_EDIT_FOLD : MPL_EDIT_NONE;
     return MPL_OK;
 }
 
-mpl_status mpl_match_reshape_const(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_reshape_const(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    switch (m->g->op_kind[op]) {
+    switch (match->g->op_kind[op]) {
     case MPL_OP_reshape:
     case MPL_OP_flatten:
     case MPL_OP_squeeze:
     case MPL_OP_unsqueeze:
-        return mpl_match_fold(m, op, edit);
+        return mpl_match_fold(match, op, edit);
     default:
         return MPL_OK;
     }
@@ -73,44 +73,44 @@ static bool by_contents(const mpl_graph *g, mpl_value v)
     return is_constant(g, v) && data_bytes(g, v) <= SMALL;
 }
 
-static bool same_value(const mpl_match *m, mpl_value a, mpl_value b)
+static bool same_value(const mpl_match *match, mpl_value a, mpl_value b)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
 
     if (a == MPL_NONE || b == MPL_NONE)
         return a == b;
-    if (m->number[a] == m->number[b])
+    if (match->number[a] == match->number[b])
         return true;
     return by_contents(g, a) && by_contents(g, b) && mpl_same_form(g, a, b) &&
            g->value_splat[a] == g->value_splat[b] &&
            memcmp(g->value_data[a], g->value_data[b], data_bytes(g, a)) == 0;
 }
 
-static uint64_t hash_value(const mpl_match *m, mpl_value v, uint64_t hash)
+static uint64_t hash_value(const mpl_match *match, mpl_value v, uint64_t hash)
 {
-    if (v != MPL_NONE && by_contents(m->g, v))
-        return mpl_table_hash(hash, m->g->value_data[v], data_bytes(m->g, v));
-    return mpl_table_hash(hash, v == MPL_NONE ? &v : &m->number[v], sizeof v);
+    if (v != MPL_NONE && by_contents(match->g, v))
+        return mpl_table_hash(hash, match->g->value_data[v], data_bytes(match->g, v));
+    return mpl_table_hash(hash, v == MPL_NONE ? &v : &match->number[v], sizeof v);
 }
 
 /* The items that an attribute points to. */
-static const void *attr_data(const mpl_attr *a, size_t *size)
+static const void *attr_data(const mpl_attr *attr, size_t *size)
 {
-    *size = a->ints != NULL     ? a->n * sizeof *a->ints
-            : a->floats != NULL ? a->n * sizeof *a->floats
-                                : a->n;
-    return a->ints != NULL     ? (const void *)a->ints
-           : a->floats != NULL ? (const void *)a->floats
-                               : a->text;
+    *size = attr->ints != NULL     ? attr->n * sizeof *attr->ints
+            : attr->floats != NULL ? attr->n * sizeof *attr->floats
+                                   : attr->n;
+    return attr->ints != NULL     ? (const void *)attr->ints
+           : attr->floats != NULL ? (const void *)attr->floats
+                                  : attr->text;
 }
 
-static uint64_t hash_op(const mpl_match *m, mpl_op op)
+static uint64_t hash_op(const mpl_match *match, mpl_op op)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     uint64_t hash = mpl_table_hash(0, &g->op_kind[op], sizeof *g->op_kind);
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-        hash = hash_value(m, g->op_in[i], hash);
+        hash = hash_value(match, g->op_in[i], hash);
     for (uint32_t i = g->op_attr_begin[op]; i < g->op_attr_begin[op + 1]; i++) {
         mpl_attr a = mpl_attr_at(g, i);
         size_t size;
@@ -141,16 +141,16 @@ static bool same_attrs(const mpl_graph *g, mpl_op a, mpl_op b)
 }
 
 /* Whether operation a makes all that b makes. */
-static bool same_op(const mpl_match *m, mpl_op a, mpl_op b)
+static bool same_op(const mpl_match *match, mpl_op a, mpl_op b)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     uint32_t n_in = mpl_op_n_in(g, a), n_out = g->op_out_begin[b + 1] - g->op_out_begin[b];
 
     if (g->op_kind[a] != g->op_kind[b] || n_in != mpl_op_n_in(g, b) || !same_attrs(g, a, b) ||
         n_out != g->op_out_begin[a + 1] - g->op_out_begin[a])
         return false;
     for (uint32_t i = 0; i < n_in; i++)
-        if (!same_value(m, mpl_op_input(g, a, i), mpl_op_input(g, b, i)))
+        if (!same_value(match, mpl_op_input(g, a, i), mpl_op_input(g, b, i)))
             return false;
     for (uint32_t i = 0; i < n_out; i++)
         if (mpl_op_output(g, b, i) != MPL_NONE && mpl_op_output(g, a, i) == MPL_NONE)
@@ -158,23 +158,23 @@ static bool same_op(const mpl_match *m, mpl_op a, mpl_op b)
     return true;
 }
 
-mpl_status mpl_match_cse(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_cse(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
-    uint32_t at = (uint32_t)hash_op(m, op) & (m->n_slots - 1);
+    const mpl_graph *g = match->g;
+    uint32_t at = (uint32_t)hash_op(match, op) & (match->n_slots - 1);
 
     if ((mpl_op_table[g->op_kind[op]].traits & MPL_NO_FOLD) != 0)
         return MPL_OK;
-    while (m->slot[at] != MPL_NONE && !same_op(m, m->slot[at], op))
-        at = (at + 1) & (m->n_slots - 1);
-    if (m->slot[at] == MPL_NONE) {
-        m->slot[at] = op;
+    while (match->slot[at] != MPL_NONE && !same_op(match, match->slot[at], op))
+        at = (at + 1) & (match->n_slots - 1);
+    if (match->slot[at] == MPL_NONE) {
+        match->slot[at] = op;
         return MPL_OK;
     }
     edit->kind = MPL_EDIT_TWIN;
-    edit->from = m->slot[at];
+    edit->from = match->slot[at];
     for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
         if (mpl_op_output(g, op, i) != MPL_NONE)
-            m->number[mpl_op_output(g, op, i)] = m->number[mpl_op_output(g, edit->from, i)];
+            match->number[mpl_op_output(g, op, i)] = match->number[mpl_op_output(g, edit->from, i)];
     return MPL_OK;
 }

@@ -110,9 +110,9 @@ static void become(const mpl_graph *g, mpl_op op, mpl_op_kind kind, mpl_value x,
 }
 
 /* 0.5 x (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) (x + 0.044715 x^3)) in place of erf. */
-mpl_status mpl_match_gelu(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_gelu(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     product p = {.number = 1};
 
     if (g->op_kind[op] != MPL_OP_mul)
@@ -135,9 +135,9 @@ mpl_status mpl_match_gelu(mpl_match *m, mpl_op op, mpl_edit *edit)
 }
 
 /* Layouts of images go through a pool, not through a reduction. */
-mpl_status mpl_match_mean_pool(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_mean_pool(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
     mpl_value x = mpl_op_input(g, op, 0);
 
     if (g->op_kind[op] != MPL_OP_reduce_mean || !mpl_is_spatial_mean(g, op) ||
@@ -152,9 +152,9 @@ mpl_status mpl_match_mean_pool(mpl_match *m, mpl_op op, mpl_edit *edit)
 }
 
 /* x sigmoid(x) */
-mpl_status mpl_match_swish(mpl_match *m, mpl_op op, mpl_edit *edit)
+mpl_status mpl_match_swish(mpl_match *match, mpl_op op, mpl_edit *edit)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = match->g;
 
     for (uint32_t i = 0; i < 2 && g->op_kind[op] == MPL_OP_mul; i++) {
         mpl_value x = mpl_op_input(g, op, i);

@@ -132,108 +132,112 @@ typedef struct rebuild {
 } rebuild;
 
 /* Adds a constant, named after output 0 of `op`; with the very name when it replaces that. */
-static mpl_status add_fresh(rebuild *r, mpl_op op, const mpl_fresh *f, bool as_output,
+static mpl_status add_fresh(rebuild *self, mpl_op op, const mpl_fresh *fresh, bool as_output,
                             mpl_value *out)
 {
     mpl_status st = MPL_OK;
-    const char *base = r->g->value_name[mpl_op_output(r->g, op, 0)];
+    const char *base = self->g->value_name[mpl_op_output(self->g, op, 0)];
     size_t size = strlen(base) + 24;
     char *name = NULL;
 
-    MPL_TRY(mpl_new(r->ctx, name, size));
+    MPL_TRY(mpl_new(self->ctx, name, size));
     snprintf(name, size, "%s", base);
-    while (!as_output &&
-           (mpl_graph_find(r->g, name) != MPL_NONE || mpl_graph_find(r->to, name) != MPL_NONE))
-        snprintf(name, size, "%s.const%" PRIu32, base, r->n_made++);
-    MPL_TRY(mpl_graph_add_const(r->ctx, r->to, name, f->type, &f->shape, f->data, f->splat, out));
+    while (!as_output && (mpl_graph_find(self->g, name) != MPL_NONE ||
+                          mpl_graph_find(self->to, name) != MPL_NONE))
+        snprintf(name, size, "%s.const%" PRIu32, base, self->n_made++);
+    MPL_TRY(mpl_graph_add_const(self->ctx, self->to, name, fresh->type, &fresh->shape, fresh->data,
+                                fresh->splat, out));
 out:
-    mpl_free(r->ctx, name);
+    mpl_free(self->ctx, name);
     return st;
 }
 
 /* Attributes of `from` that the edit does not override, then its own. */
-static uint32_t gather_attrs(const mpl_graph *g, const mpl_edit *e, mpl_attr *attr)
+static uint32_t gather_attrs(const mpl_graph *g, const mpl_edit *edit, mpl_attr *attr)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = e->from != MPL_NONE ? g->op_attr_begin[e->from] : 0;
-         e->from != MPL_NONE && i < g->op_attr_begin[e->from + 1]; i++) {
+    for (uint32_t i = edit->from != MPL_NONE ? g->op_attr_begin[edit->from] : 0;
+         edit->from != MPL_NONE && i < g->op_attr_begin[edit->from + 1]; i++) {
         bool own = false;
 
-        for (uint32_t k = 0; k < e->n_attr; k++)
-            own = own || g->attr_key[i] == (uint16_t)e->attr[k].key;
+        for (uint32_t k = 0; k < edit->n_attr; k++)
+            own = own || g->attr_key[i] == (uint16_t)edit->attr[k].key;
         if (!own)
             attr[n++] = mpl_attr_at(g, i);
     }
-    for (uint32_t k = 0; k < e->n_attr; k++)
-        attr[n++] = e->attr[k];
+    for (uint32_t k = 0; k < edit->n_attr; k++)
+        attr[n++] = edit->attr[k];
     return n;
 }
 
-static mpl_status replace(rebuild *r, mpl_op op, const mpl_edit *e)
+static mpl_status replace(rebuild *self, mpl_op op, const mpl_edit *edit)
 {
     mpl_value in[MPL_EDIT_IN], fresh[MPL_EDIT_FRESH] = {MPL_NONE, MPL_NONE};
-    mpl_value out = mpl_op_output(r->g, op, 0);
+    mpl_value out = mpl_op_output(self->g, op, 0);
     mpl_attr attr[MPL_N_ATTRS + MPL_EDIT_ATTRS]; /* an operation has each key once */
-    uint32_t n_attr = gather_attrs(r->g, e, attr);
+    uint32_t n_attr = gather_attrs(self->g, edit, attr);
 
     for (uint32_t k = 0; k < MPL_EDIT_FRESH; k++)
-        if (e->fresh[k].data != NULL)
-            MPL_PASS(add_fresh(r, op, &e->fresh[k], false, &fresh[k]));
-    for (uint32_t i = 0; i < e->n_in; i++)
-        in[i] = e->in[i] == MPL_FRESH(0)   ? fresh[0]
-                : e->in[i] == MPL_FRESH(1) ? fresh[1]
-                : e->in[i] == MPL_NONE     ? MPL_NONE
-                                           : r->map[e->in[i]];
-    MPL_PASS(mpl_graph_add_op(r->ctx, r->to, e->op_kind, r->g->op_name[op], e->n_in, in, n_attr,
-                              attr, 1, (const char *const *)&r->g->value_name[out], &r->map[out]));
-    mpl_assert(mpl_shape_equal(&r->to->value_shape[r->map[out]], &r->g->value_shape[out]));
+        if (edit->fresh[k].data != NULL)
+            MPL_PASS(add_fresh(self, op, &edit->fresh[k], false, &fresh[k]));
+    for (uint32_t i = 0; i < edit->n_in; i++)
+        in[i] = edit->in[i] == MPL_FRESH(0)   ? fresh[0]
+                : edit->in[i] == MPL_FRESH(1) ? fresh[1]
+                : edit->in[i] == MPL_NONE     ? MPL_NONE
+                                              : self->map[edit->in[i]];
+    MPL_PASS(mpl_graph_add_op(self->ctx, self->to, edit->op_kind, self->g->op_name[op], edit->n_in,
+                              in, n_attr, attr, 1, (const char *const *)&self->g->value_name[out],
+                              &self->map[out]));
+    mpl_assert(mpl_shape_equal(&self->to->value_shape[self->map[out]], &self->g->value_shape[out]));
     return MPL_OK;
 }
 
-static mpl_status make_op(rebuild *r, mpl_op op, const mpl_edit *e)
+static mpl_status make_op(rebuild *self, mpl_op op, const mpl_edit *edit)
 {
-    const mpl_graph *g = r->g;
+    const mpl_graph *g = self->g;
 
-    switch (e->kind) {
+    switch (edit->kind) {
     case MPL_EDIT_ALIAS:
-        r->map[mpl_op_output(g, op, 0)] = r->map[e->in[0]];
+        self->map[mpl_op_output(g, op, 0)] = self->map[edit->in[0]];
         return MPL_OK;
     case MPL_EDIT_TWIN:
         for (uint32_t i = 0; i < g->op_out_begin[op + 1] - g->op_out_begin[op]; i++)
             if (mpl_op_output(g, op, i) != MPL_NONE)
-                r->map[mpl_op_output(g, op, i)] = r->map[mpl_op_output(g, e->from, i)];
+                self->map[mpl_op_output(g, op, i)] = self->map[mpl_op_output(g, edit->from, i)];
         return MPL_OK;
     case MPL_EDIT_REPLACE:
-        return replace(r, op, e);
+        return replace(self, op, edit);
     case MPL_EDIT_CONSTANT:
-        return add_fresh(r, op, &e->fresh[0], true, &r->map[mpl_op_output(g, op, 0)]);
+        return add_fresh(self, op, &edit->fresh[0], true, &self->map[mpl_op_output(g, op, 0)]);
     case MPL_EDIT_FOLD:
-        return mpl_copy_op_as(r->ctx, g, op, r->to, r->map, r->block,
+        return mpl_copy_op_as(self->ctx, g, op, self->to, self->map, self->block,
                               &(mpl_copy_as){.folded = true});
     default:
-        return mpl_copy_op(r->ctx, g, op, r->to, r->map, r->block);
+        return mpl_copy_op(self->ctx, g, op, self->to, self->map, self->block);
     }
 }
 
-static mpl_status make_all(rebuild *r, const mpl_edit *edit)
+static mpl_status make_all(rebuild *self, const mpl_edit *edit)
 {
     mpl_walk walk = mpl_walk_begin();
     mpl_item item;
 
-    while ((item = mpl_walk_next(r->g, &walk)) != MPL_ITEM_END)
+    while ((item = mpl_walk_next(self->g, &walk)) != MPL_ITEM_END)
         if (item == MPL_ITEM_OP)
-            MPL_PASS(make_op(r, walk.op, &edit[walk.op]));
+            MPL_PASS(make_op(self, walk.op, &edit[walk.op]));
         else if (item == MPL_ITEM_VALUE)
-            MPL_PASS(mpl_copy_value(r->ctx, r->g, walk.value, r->to, &r->map[walk.value]));
+            MPL_PASS(
+                mpl_copy_value(self->ctx, self->g, walk.value, self->to, &self->map[walk.value]));
         else if (item == MPL_ITEM_OPEN)
-            MPL_PASS(mpl_copy_open(r->ctx, r->g, walk.block, r->to, r->map, &r->block[walk.block]));
+            MPL_PASS(mpl_copy_open(self->ctx, self->g, walk.block, self->to, self->map,
+                                   &self->block[walk.block]));
         else
-            MPL_PASS(mpl_copy_close(r->ctx, r->g, walk.block, r->to, r->map));
-    for (uint32_t i = 0; i < r->g->n_outputs; i++)
-        MPL_PASS(mpl_graph_add_output(r->ctx, r->to, r->map[r->g->output[i]]));
-    MPL_PASS(mpl_graph_finish(r->ctx, r->to));
-    return mpl_graph_prune(r->ctx, &r->to);
+            MPL_PASS(mpl_copy_close(self->ctx, self->g, walk.block, self->to, self->map));
+    for (uint32_t i = 0; i < self->g->n_outputs; i++)
+        MPL_PASS(mpl_graph_add_output(self->ctx, self->to, self->map[self->g->output[i]]));
+    MPL_PASS(mpl_graph_finish(self->ctx, self->to));
+    return mpl_graph_prune(self->ctx, &self->to);
 }
 
 static mpl_status apply(mpl_ctx *ctx, mpl_graph **g, const mpl_edit *edit)

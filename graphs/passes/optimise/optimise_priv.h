@@ -76,7 +76,7 @@ bool mpl_is_spatial_mean(const mpl_graph *g, mpl_op op);
 void mpl_edit_alias(const mpl_graph *g, mpl_op op, mpl_value x, mpl_edit *edit);
 
 /* Makes all elements of the output of `op` 0. */
-mpl_status mpl_edit_zeros(mpl_match *m, mpl_op op, mpl_edit *edit);
+mpl_status mpl_edit_zeros(mpl_match *match, mpl_op op, mpl_edit *edit);
 
 /* Sets up edit->fresh[k] with zero `data`. MPL_EMEM. */
 mpl_status mpl_edit_fresh(mpl_ctx *ctx, mpl_type type, const mpl_shape *shape, bool splat,

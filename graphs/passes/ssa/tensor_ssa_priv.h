@@ -47,25 +47,25 @@ mpl_status mpl_tensor_ssa_straight(mpl_ctx *ctx, const mpl_graph *program, mpl_s
                                    mpl_graph **out);
 
 /* Resolves v through its forwards. */
-uint32_t mpl_ssa_find(const mpl_ssa *s, uint32_t v);
+uint32_t mpl_ssa_find(const mpl_ssa *ssa, uint32_t v);
 /* Input i of a node, resolved; MPL_NONE: left out. */
-uint32_t mpl_ssa_in(const mpl_ssa *s, const mpl_ssa_node *node, uint32_t i);
-uint32_t mpl_ssa_out(const mpl_ssa *s, const mpl_ssa_node *node);
-mpl_status mpl_ssa_set_in(mpl_ssa *s, uint32_t node, uint32_t n, const uint32_t *in);
+uint32_t mpl_ssa_in(const mpl_ssa *ssa, const mpl_ssa_node *node, uint32_t i);
+uint32_t mpl_ssa_out(const mpl_ssa *ssa, const mpl_ssa_node *node);
+mpl_status mpl_ssa_set_in(mpl_ssa *ssa, uint32_t node, uint32_t n, const uint32_t *in);
 /* The live node of `kind` that makes v; NULL: none. */
-mpl_ssa_node *mpl_ssa_maker(const mpl_ssa *s, uint32_t v, mpl_op_kind kind);
+mpl_ssa_node *mpl_ssa_maker(const mpl_ssa *ssa, uint32_t v, mpl_op_kind kind);
 /* Marks as live what outputs need (`all`: everything), and counts uses. */
-void mpl_ssa_count(mpl_ssa *s, bool all);
+void mpl_ssa_count(mpl_ssa *ssa, bool all);
 /* Whether the boxes certainly share no element; counted in the facts. */
-bool mpl_ssa_apart(mpl_ssa *s, const mpl_strided *a, const mpl_strided *b);
+bool mpl_ssa_apart(mpl_ssa *ssa, const mpl_strided *a, const mpl_strided *b);
 /* Finds the value that node `at` can read for the box of `v`: v itself or, if v may be overwritten
  * above `at`, its last version there that still has the box. False: none, so the box must be copied
  * before the write. */
-bool mpl_ssa_version(mpl_ssa *s, uint32_t v, const mpl_strided *box, uint32_t at,
+bool mpl_ssa_version(mpl_ssa *ssa, uint32_t v, const mpl_strided *box, uint32_t at,
                      uint32_t *version);
 
 /* Step 2: removes accesses and assigns that are not needed. Step 3, with `merge`: merges chains of
  * them. */
-mpl_status mpl_ssa_reduce(mpl_ssa *s, bool merge);
+mpl_status mpl_ssa_reduce(mpl_ssa *ssa, bool merge);
 /* Step 4: fuses element-wise chains; `across`: also with the boxes that they read and write. */
-mpl_status mpl_ssa_fuse(mpl_ssa *s, bool across);
+mpl_status mpl_ssa_fuse(mpl_ssa *ssa, bool across);

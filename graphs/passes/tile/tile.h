@@ -57,9 +57,9 @@ mpl_status mpl_graph_tile(mpl_ctx *ctx, mpl_graph **g, uint32_t n, const mpl_til
                           mpl_tile_facts *facts);
 
 /* The result of a region: what its last operation makes. */
-static inline mpl_value mpl_tile_result(const mpl_graph *g, const mpl_tile_region *r)
+static inline mpl_value mpl_tile_result(const mpl_graph *g, const mpl_tile_region *region)
 {
-    return g->op_out[g->op_out_begin[r->end - 1]];
+    return g->op_out[g->op_out_begin[region->end - 1]];
 }
 
 /* What the search is asked for. */

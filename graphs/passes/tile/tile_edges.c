@@ -27,43 +27,44 @@ static uint64_t tile_bytes(const mpl_graph *g, mpl_value v)
     return tile_slots(g->value_bytes[v]);
 }
 
-static bool is_planned(const maker *m, mpl_value root)
+static bool is_planned(const maker *self, mpl_value root)
 {
-    return m->last[root] != MPL_NONE;
+    return self->last[root] != MPL_NONE;
 }
 
-static void find_lives(maker *m)
+static void find_lives(maker *self)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = self->g;
 
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_op op = g->value_op[v];
         bool view = op != MPL_NONE && (mpl_op_table[g->op_kind[op]].traits & MPL_VIEW) != 0;
 
-        m->root[v] = view ? m->root[mpl_op_input(g, op, 0)] : v;
-        m->last[v] = op != MPL_NONE && !view ? op : MPL_NONE;
+        self->root[v] = view ? self->root[mpl_op_input(g, op, 0)] : v;
+        self->last[v] = op != MPL_NONE && !view ? op : MPL_NONE;
     }
     for (mpl_value v = 0; v < g->n_values; v++)
         for (uint32_t k = g->value_use_begin[v]; k < g->value_use_begin[v + 1]; k++)
-            if (m->last[m->root[v]] != MPL_NONE && g->value_use[k] > m->last[m->root[v]])
-                m->last[m->root[v]] = g->value_use[k];
+            if (self->last[self->root[v]] != MPL_NONE &&
+                g->value_use[k] > self->last[self->root[v]])
+                self->last[self->root[v]] = g->value_use[k];
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        m->last[m->root[g->output[i]]] = MPL_NONE;
+        self->last[self->root[g->output[i]]] = MPL_NONE;
 }
 
 /* Bytes that the results of `op` lie on. */
-static uint64_t reused(const maker *m, mpl_op op)
+static uint64_t reused(const maker *self, mpl_op op)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = self->g;
     mpl_value out = mpl_op_output(g, op, 0);
-    bool joins = g->op_kind[op] == MPL_OP_concat && m->rule[op].kind == TILE_JOIN &&
+    bool joins = g->op_kind[op] == MPL_OP_concat && self->rule[op].kind == TILE_JOIN &&
                  g->value_shape[out].dim[0] == 1;
     uint64_t bytes = 0;
 
     for (uint32_t k = 0; k < mpl_op_n_in(g, op) && out != MPL_NONE; k++) {
         mpl_value v = mpl_op_input(g, op, k);
 
-        if (v == MPL_NONE || !is_planned(m, m->root[v]) || m->last[m->root[v]] != op)
+        if (v == MPL_NONE || !is_planned(self, self->root[v]) || self->last[self->root[v]] != op)
             continue;
         if (joins)
             bytes += tile_bytes(g, v);
@@ -73,34 +74,34 @@ static uint64_t reused(const maker *m, mpl_op op)
     return mpl_min_u64(bytes, out != MPL_NONE ? tile_bytes(g, out) : 0);
 }
 
-static void find_costs(maker *m)
+static void find_costs(maker *self)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = self->g;
     uint64_t live = 0;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         uint64_t made = 0;
 
-        m->across[op] = live;
+        self->across[op] = live;
         for (uint32_t i = 0; i < mpl_op_n_out(g, op); i++) {
             mpl_value v = mpl_op_output(g, op, i);
 
-            if (v != MPL_NONE && m->root[v] == v && is_planned(m, v))
+            if (v != MPL_NONE && self->root[v] == v && is_planned(self, v))
                 made += tile_bytes(g, v);
         }
-        m->cost[op] = live + made - mpl_min_u64(reused(m, op), made);
+        self->cost[op] = live + made - mpl_min_u64(reused(self, op), made);
         live += made;
         for (mpl_value v = 0; v < g->n_values; v++)
-            if (m->root[v] == v && m->last[v] == op)
+            if (self->root[v] == v && self->last[v] == op)
                 live -= tile_bytes(g, v);
     }
-    m->across[g->n_ops] = live;
+    self->across[g->n_ops] = live;
 }
 
-static mpl_status add_edge(maker *m, const tile_edge *edge)
+static mpl_status add_edge(maker *self, const tile_edge *edge)
 {
-    MPL_PASS(mpl_reserve(m->ctx, m->e->edge, m->e->cap, m->e->n + 1));
-    m->e->edge[m->e->n++] = *edge;
+    MPL_PASS(mpl_reserve(self->ctx, self->e->edge, self->e->cap, self->e->n + 1));
+    self->e->edge[self->e->n++] = *edge;
     return MPL_OK;
 }
 
@@ -108,12 +109,12 @@ static mpl_status add_edge(maker *m, const tile_edge *edge)
 
 /* Whether a region may begin or end before `op`: not between a result and what only changes its
  * numbers. */
-static bool is_cut(const maker *m, mpl_op op)
+static bool is_cut(const maker *self, mpl_op op)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = self->g;
     mpl_value v = op > 0 && op < g->n_ops ? mpl_op_output(g, op - 1, 0) : MPL_NONE;
 
-    return v == MPL_NONE || m->rule[op].kind != TILE_POINT || mpl_op_input(g, op, 0) != v ||
+    return v == MPL_NONE || self->rule[op].kind != TILE_POINT || mpl_op_input(g, op, 0) != v ||
            g->value_use_begin[v + 1] - g->value_use_begin[v] > 1 || mpl_op_n_in(g, op) > 6;
 }
 
@@ -141,32 +142,32 @@ typedef struct candidate {
 } candidate;
 
 /* One choice of patches for a region. */
-static mpl_status try_patch(maker *m, const candidate *c, const mpl_tile_region *r)
+static mpl_status try_patch(maker *self, const candidate *c, const mpl_tile_region *region)
 {
-    tile_edge edge = {.r = *r};
+    tile_edge edge = {.r = *region};
 
-    MPL_PASS(tile_walk(&m->program, r));
-    if (m->program.n_steps > 0)
-        MPL_PASS(tile_peak(&m->program, c->bytes, c->later, c->pinned, &edge.peak));
+    MPL_PASS(tile_walk(&self->program, region));
+    if (self->program.n_steps > 0)
+        MPL_PASS(tile_peak(&self->program, c->bytes, c->later, c->pinned, &edge.peak));
     edge.peak += c->base;
-    edge.work = m->program.work;
-    edge.n_patches = m->program.n_patches;
-    if (m->program.n_steps > 0 && edge.peak < m->e->plain_peak)
-        MPL_PASS(add_edge(m, &edge));
+    edge.work = self->program.work;
+    edge.n_patches = self->program.n_patches;
+    if (self->program.n_steps > 0 && edge.peak < self->e->plain_peak)
+        MPL_PASS(add_edge(self, &edge));
     return MPL_OK;
 }
 
 /* Of the edges of one region, those that no other between the same forms beats in both peak and
  * work. */
-static void keep_best(maker *m, size_t first)
+static void keep_best(maker *self, size_t first)
 {
-    tile_edge *edge = m->e->edge;
+    tile_edge *edge = self->e->edge;
     size_t kept = first;
 
-    for (size_t i = first; i < m->e->n; i++) {
+    for (size_t i = first; i < self->e->n; i++) {
         bool beaten = false;
 
-        for (size_t k = first; k < m->e->n && !beaten; k++) {
+        for (size_t k = first; k < self->e->n && !beaten; k++) {
             bool same = edge[k].peak == edge[i].peak && edge[k].work == edge[i].work;
 
             beaten = k != i && tile_from(&edge[k]) == tile_from(&edge[i]) &&
@@ -177,24 +178,24 @@ static void keep_best(maker *m, size_t first)
         }
         edge[i].r.patch.columns *= beaten ? -1 : 1; /* marked; removed below */
     }
-    for (size_t i = first; i < m->e->n; i++)
+    for (size_t i = first; i < self->e->n; i++)
         if (edge[i].r.patch.columns > 0)
             edge[kept++] = edge[i];
-    m->e->n = kept;
+    self->e->n = kept;
 }
 
 /* The least number of channels whose parts of all operands begin where a view may. */
-static int64_t channel_unit(const maker *m, const mpl_tile_region *r)
+static int64_t channel_unit(const maker *self, const mpl_tile_region *region)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = self->g;
     int64_t unit = 1;
 
-    for (mpl_op op = r->begin; op < r->end; op++)
+    for (mpl_op op = region->begin; op < region->end; op++)
         for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++) {
             mpl_value v = mpl_op_input(g, op, i);
             uint32_t axis;
 
-            if (v == MPL_NONE || tile_is_image(&m->rule[op], i))
+            if (v == MPL_NONE || tile_is_image(&self->rule[op], i))
                 continue;
             axis = tile_channel_axis(g, op, i);
             if (axis != MPL_NONE) {
@@ -207,31 +208,31 @@ static int64_t channel_unit(const maker *m, const mpl_tile_region *r)
     return unit;
 }
 
-static mpl_status try_sizes(maker *m, const candidate *c, mpl_patch patch)
+static mpl_status try_sizes(maker *self, const candidate *c, mpl_patch patch)
 {
-    const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &c->r)];
+    const mpl_shape *shape = &self->g->value_shape[mpl_tile_result(self->g, &c->r)];
     mpl_tile_region r = {c->r.begin, c->r.end, patch, c->r.band, c->r.banded};
-    int64_t n = ((y->dim[1] + patch.channels - 1) / patch.channels) *
-                ((y->dim[2] + patch.rows - 1) / patch.rows) *
-                ((y->dim[3] + patch.columns - 1) / patch.columns);
+    int64_t n = ((shape->dim[1] + patch.channels - 1) / patch.channels) *
+                ((shape->dim[2] + patch.rows - 1) / patch.rows) *
+                ((shape->dim[3] + patch.columns - 1) / patch.columns);
 
     if (n == 1 || n * (r.end - r.begin) * 2 > MOST_STEPS)
         return MPL_OK;
-    return try_patch(m, c, &r);
+    return try_patch(self, c, &r);
 }
 
-static mpl_status try_channels(maker *m, const candidate *c, const mpl_shape *y)
+static mpl_status try_channels(maker *self, const candidate *c, const mpl_shape *shape)
 {
-    int64_t size[MOST_SIZES], unit = channel_unit(m, &c->r);
-    uint32_t n = sizes(y->dim[1], size);
+    int64_t size[MOST_SIZES], unit = channel_unit(self, &c->r);
+    uint32_t n = sizes(shape->dim[1], size);
 
     for (uint32_t i = 1; i < n; i++) {
         size[i] = (size[i] + unit - 1) / unit * unit;
-        if (size[i] < y->dim[1] && size[i] != size[i - 1])
-            MPL_PASS(try_sizes(m, c,
+        if (size[i] < shape->dim[1] && size[i] != size[i - 1])
+            MPL_PASS(try_sizes(self, c,
                                (mpl_patch){.channels = size[i],
-                                           .rows = y->dim[2],
-                                           .columns = y->dim[3],
+                                           .rows = shape->dim[2],
+                                           .columns = shape->dim[3],
                                            .keep = MPL_KEEP_NONE}));
     }
     return MPL_OK;
@@ -239,44 +240,45 @@ static mpl_status try_channels(maker *m, const candidate *c, const mpl_shape *y)
 
 /* Patches of rows and columns, of channels, or what was asked for. Narrow strips of several kept
  * rows are left out, and patches much wider than high, or higher than wide. */
-static mpl_status try_patches(maker *m, const candidate *c)
+static mpl_status try_patches(maker *self, const candidate *c)
 {
     static const mpl_patch ways[] = {{.keep = MPL_KEEP_NONE},
                                      {.keep = MPL_KEEP_ALL},
                                      {.keep = MPL_KEEP_ALL, .shift = true},
                                      {.keep = MPL_KEEP_NARROW}};
-    const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &c->r)];
-    int64_t rows[2][MOST_SIZES], columns[MOST_SIZES], parts = (int64_t)m->patches;
-    uint32_t n_columns = sizes(y->dim[3], columns), n_rows[2] = {sizes(y->dim[2], rows[0]), 0};
-    size_t first = m->e->n;
+    const mpl_shape *shape = &self->g->value_shape[mpl_tile_result(self->g, &c->r)];
+    int64_t rows[2][MOST_SIZES], columns[MOST_SIZES], parts = (int64_t)self->patches;
+    uint32_t n_columns = sizes(shape->dim[3], columns),
+             n_rows[2] = {sizes(shape->dim[2], rows[0]), 0};
+    size_t first = self->e->n;
 
-    for (int64_t n = 1; n <= 4 && n <= y->dim[2]; n *= 2)
+    for (int64_t n = 1; n <= 4 && n <= shape->dim[2]; n *= 2)
         rows[1][n_rows[1]++] = n;
     for (uint32_t way = 0; way < sizeof ways / sizeof *ways; way++) {
         mpl_patch patch = ways[way];
         bool kept = patch.keep != MPL_KEEP_NONE;
 
-        patch.channels = y->dim[1], patch.columns = y->dim[3];
-        patch.rows = (y->dim[2] + parts - 1) / (parts > 0 ? parts : 1);
+        patch.channels = shape->dim[1], patch.columns = shape->dim[3];
+        patch.rows = (shape->dim[2] + parts - 1) / (parts > 0 ? parts : 1);
         if (parts > 0)
-            MPL_PASS(try_sizes(m, c, patch));
+            MPL_PASS(try_sizes(self, c, patch));
         for (uint32_t i = 0; i < n_rows[kept] && parts == 0; i++)
             for (uint32_t k = 0; k < n_columns; k++) {
                 patch.rows = rows[kept][i], patch.columns = columns[k];
                 if (k == 0 ||
                     (kept ? i == 0 || patch.keep == MPL_KEEP_NARROW : i <= k + 2 && k <= i + 2))
-                    MPL_PASS(try_sizes(m, c, patch));
+                    MPL_PASS(try_sizes(self, c, patch));
             }
     }
     if (parts == 0)
-        MPL_PASS(try_channels(m, c, y));
-    keep_best(m, first);
+        MPL_PASS(try_channels(self, c, shape));
+    keep_best(self, first);
     return MPL_OK;
 }
 
 /* Patches that read bands, or make some: strips of as many rows as a band that is read, half or
  * twice as many, each as a whole or in patches that go across. */
-static mpl_status try_bands(maker *m, const candidate *c)
+static mpl_status try_bands(maker *self, const candidate *c)
 {
     static const mpl_patch ways[] = {
         {.columns = 1, .keep = MPL_KEEP_ALL, .across = true},
@@ -287,107 +289,109 @@ static mpl_status try_bands(maker *m, const candidate *c)
         {.keep = MPL_KEEP_ALL},
         {.keep = MPL_KEEP_ALL, .shift = true},
         {.keep = MPL_KEEP_NARROW}};
-    const mpl_shape *y = &m->g->value_shape[mpl_tile_result(m->g, &c->r)];
-    size_t first = m->e->n;
+    const mpl_shape *shape = &self->g->value_shape[mpl_tile_result(self->g, &c->r)];
+    size_t first = self->e->n;
 
     for (uint32_t form = 1; form < TILE_FORMS; form++)
         for (uint32_t way = 0; way < sizeof ways / sizeof *ways; way++) {
             mpl_patch patch = ways[way];
 
-            patch.channels = y->dim[1], patch.rows = tile_form_rows[form];
-            patch.columns = patch.across ? patch.columns : y->dim[3];
-            if (patch.rows < y->dim[2] && patch.columns <= y->dim[3] &&
+            patch.channels = shape->dim[1], patch.rows = tile_form_rows[form];
+            patch.columns = patch.across ? patch.columns : shape->dim[3];
+            if (patch.rows < shape->dim[2] && patch.columns <= shape->dim[3] &&
                 (c->r.band == 0 || c->r.band * 2 == patch.rows || c->r.band == patch.rows ||
                  c->r.band == 2 * patch.rows))
-                MPL_PASS(try_sizes(m, c, patch));
+                MPL_PASS(try_sizes(self, c, patch));
         }
-    keep_best(m, first);
+    keep_best(self, first);
     return MPL_OK;
 }
 
 /* A region with its operand and result in given forms, if these leave room below the peak. */
-static mpl_status try_form(maker *m, mpl_tile_region r, uint64_t highest)
+static mpl_status try_form(maker *self, mpl_tile_region r, uint64_t highest)
 {
     mpl_status st = MPL_OK;
-    mpl_value y = mpl_tile_result(m->g, &r);
-    uint64_t base = m->across[r.begin], *bytes = NULL, made;
-    bool *later = NULL, pinned = !is_planned(m, m->root[y]), bands = r.band > 0 || r.banded;
+    mpl_value y = mpl_tile_result(self->g, &r);
+    uint64_t base = self->across[r.begin], *bytes = NULL, made;
+    bool *later = NULL, pinned = !is_planned(self, self->root[y]), bands = r.band > 0 || r.banded;
     uint32_t n;
 
-    made = pinned ? 0 : tile_bytes(m->g, y);
+    made = pinned ? 0 : tile_bytes(self->g, y);
     if ((bands ? mpl_max_u64(made, base) : base + made) >= highest || (pinned && r.banded))
         return MPL_OK;
-    r.patch = (mpl_patch){.channels = m->g->value_shape[y].dim[1],
-                          .rows = m->g->value_shape[y].dim[2],
-                          .columns = m->g->value_shape[y].dim[3]};
-    MPL_TRY(tile_walk(&m->program, &r));
-    n = m->program.n_outside;
-    MPL_TRY(mpl_new(m->ctx, bytes, n));
-    MPL_TRY(mpl_new(m->ctx, later, n));
+    r.patch = (mpl_patch){.channels = self->g->value_shape[y].dim[1],
+                          .rows = self->g->value_shape[y].dim[2],
+                          .columns = self->g->value_shape[y].dim[3]};
+    MPL_TRY(tile_walk(&self->program, &r));
+    n = self->program.n_outside;
+    MPL_TRY(mpl_new(self->ctx, bytes, n));
+    MPL_TRY(mpl_new(self->ctx, later, n));
     for (uint32_t i = 0; i < n; i++) {
-        const tile_value *value = &m->program.value[i];
-        mpl_value v = m->root[value->of];
-        bool planned = is_planned(m, v), first = i == 0 || value[-1].of != value->of;
+        const tile_value *value = &self->program.value[i];
+        mpl_value v = self->root[value->of];
+        bool planned = is_planned(self, v), first = i == 0 || value[-1].of != value->of;
 
         bytes[i] = !planned ? 0
-                   : r.band > 0 && value->of == m->g->op_out[m->g->op_out_begin[r.begin - 1]]
+                   : r.band > 0 && value->of == self->g->op_out[self->g->op_out_begin[r.begin - 1]]
                        ? value->bytes
-                       : tile_bytes(m->g, v);
-        later[i] = planned && m->last[v] >= r.end;
-        base -= planned && first ? tile_bytes(m->g, v) : 0;
+                       : tile_bytes(self->g, v);
+        later[i] = planned && self->last[v] >= r.end;
+        base -= planned && first ? tile_bytes(self->g, v) : 0;
     }
-    MPL_TRY((bands ? try_bands : try_patches)(m, &(candidate){r, base, bytes, later, pinned}));
+    MPL_TRY((bands ? try_bands : try_patches)(self, &(candidate){r, base, bytes, later, pinned}));
 out:
-    mpl_free_each(m->ctx, bytes, later);
+    mpl_free_each(self->ctx, bytes, later);
     return st;
 }
 
 /* What bands save at most: of what is read and what is made, the smaller need not be there in
  * whole. Bands that only the next region reads save nothing here, but there at most all of them. */
-static uint64_t saved_by_bands(const maker *m, const mpl_tile_region *r)
+static uint64_t saved_by_bands(const maker *self, const mpl_tile_region *region)
 {
-    uint64_t made = tile_bytes(m->g, mpl_tile_result(m->g, r));
+    uint64_t made = tile_bytes(self->g, mpl_tile_result(self->g, region));
 
-    if (r->band == 0)
+    if (region->band == 0)
         return made;
-    return mpl_min_u64(made, tile_bytes(m->g, m->g->op_out[m->g->op_out_begin[r->begin - 1]]));
+    return mpl_min_u64(
+        made, tile_bytes(self->g, self->g->op_out[self->g->op_out_begin[region->begin - 1]]));
 }
 
 /* Planned bytes of what the region reads last; each once. */
-static uint64_t read_last(const maker *m, const mpl_tile_region *r)
+static uint64_t read_last(const maker *self, const mpl_tile_region *region)
 {
     uint64_t bytes = 0;
 
-    for (mpl_value v = 0; v < m->g->n_values; v++)
-        if (m->root[v] == v && is_planned(m, v) && m->last[v] >= r->begin && m->last[v] < r->end &&
-            (m->g->value_op[v] < r->begin || m->g->value_op[v] >= r->end))
-            bytes += tile_bytes(m->g, v);
+    for (mpl_value v = 0; v < self->g->n_values; v++)
+        if (self->root[v] == v && is_planned(self, v) && self->last[v] >= region->begin &&
+            self->last[v] < region->end &&
+            (self->g->value_op[v] < region->begin || self->g->value_op[v] >= region->end))
+            bytes += tile_bytes(self->g, v);
     return bytes;
 }
 
 /* Bytes of a piece that operation op reads while it makes the element in the middle, if the region
  * makes that operand, too. */
-static uint64_t least_pieces(const maker *m, const mpl_tile_region *r, mpl_op op)
+static uint64_t least_pieces(const maker *self, const mpl_tile_region *region, mpl_op op)
 {
-    const tile_rule *rule = &m->rule[op];
+    const tile_rule *rule = &self->rule[op];
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < mpl_op_n_in(m->g, op); i++) {
-        mpl_value v = mpl_op_input(m->g, op, i);
-        const mpl_shape *x = &m->g->value_shape[v];
+    for (uint32_t i = 0; i < mpl_op_n_in(self->g, op); i++) {
+        mpl_value v = mpl_op_input(self->g, op, i);
+        const mpl_shape *shape = &self->g->value_shape[v];
         uint64_t n, one = 0;
 
-        if (!tile_is_image(rule, i) || m->g->value_op[v] == MPL_NONE ||
-            m->g->value_op[v] < r->begin)
+        if (!tile_is_image(rule, i) || self->g->value_op[v] == MPL_NONE ||
+            self->g->value_op[v] < region->begin)
             continue;
-        n = (uint64_t)(x->dim[0] * (rule->mixes || rule->joint ? x->dim[1] : 1));
+        n = (uint64_t)(shape->dim[0] * (rule->mixes || rule->joint ? shape->dim[1] : 1));
         for (uint32_t axis = TILE_ROWS; axis < TILE_AXES; axis++) {
-            int64_t at = m->g->value_shape[mpl_op_output(m->g, op, 0)].dim[1 + axis] / 2;
-            tile_span back = tile_back(m->g, op, rule, i, axis, (tile_span){at, at + 1});
+            int64_t at = self->g->value_shape[mpl_op_output(self->g, op, 0)].dim[1 + axis] / 2;
+            tile_span back = tile_back(self->g, op, rule, i, axis, (tile_span){at, at + 1});
 
             n *= (uint64_t)(back.high - back.low);
         }
-        (void)mpl_type_size((mpl_type)m->g->value_type[v], n, &one);
+        (void)mpl_type_size((mpl_type)self->g->value_type[v], n, &one);
         bytes = mpl_max_u64(bytes, tile_slots(one));
     }
     return bytes;
@@ -395,76 +399,77 @@ static uint64_t least_pieces(const maker *m, const mpl_tile_region *r, mpl_op op
 
 /* Live bytes that the region needs whatever its patches: first all that it reads, in the end all
  * that it makes, between them what one element is made of. */
-static uint64_t region_bound(const maker *m, const mpl_tile_region *r)
+static uint64_t region_bound(const maker *self, const mpl_tile_region *region)
 {
-    mpl_value y = mpl_tile_result(m->g, r);
-    uint64_t made = is_planned(m, m->root[y]) ? tile_bytes(m->g, y) : 0, pieces = 0;
-    uint64_t read = read_last(m, r), stays = m->across[r->begin] - read;
+    mpl_value y = mpl_tile_result(self->g, region);
+    uint64_t made = is_planned(self, self->root[y]) ? tile_bytes(self->g, y) : 0, pieces = 0;
+    uint64_t read = read_last(self, region), stays = self->across[region->begin] - read;
 
-    for (mpl_op op = r->begin + 1; op < r->end; op++)
-        pieces = mpl_max_u64(pieces, least_pieces(m, r, op));
+    for (mpl_op op = region->begin + 1; op < region->end; op++)
+        pieces = mpl_max_u64(pieces, least_pieces(self, region, op));
     return stays + mpl_max_u64(mpl_max_u64(read, made), pieces);
 }
 
 /* In one piece from hand to hand; and in bands, where these may save a part of the peak. */
-static mpl_status try_region(maker *m, mpl_op begin, mpl_op end)
+static mpl_status try_region(maker *self, mpl_op begin, mpl_op end)
 {
     enum { PART = 16 };
     uint64_t highest = 0, least = UINT64_MAX, bound;
-    mpl_op last = m->last[m->root[m->g->op_out[m->g->op_out_begin[end - 1]]]];
-    bool in = tile_reads_bands(m->g, m->rule, begin, end);
-    bool out = end < m->g->n_ops && tile_reads_bands(m->g, m->rule, end, last + 1);
+    mpl_op last = self->last[self->root[self->g->op_out[self->g->op_out_begin[end - 1]]]];
+    bool in = tile_reads_bands(self->g, self->rule, begin, end);
+    bool out = end < self->g->n_ops && tile_reads_bands(self->g, self->rule, end, last + 1);
     mpl_tile_region r = {.begin = begin, .end = end};
-    size_t first = m->e->n;
+    size_t first = self->e->n;
 
-    bound = mpl_max_u64(m->bound[begin], region_bound(m, &r));
-    m->bound[end] = mpl_min_u64(m->bound[end], bound);
+    bound = mpl_max_u64(self->bound[begin], region_bound(self, &r));
+    self->bound[end] = mpl_min_u64(self->bound[end], bound);
     for (mpl_op op = begin; op < end; op++)
-        highest = mpl_max_u64(highest, m->cost[op]);
-    MPL_PASS(try_form(m, r, highest));
-    for (size_t i = first; i < m->e->n; i++)
-        least = mpl_min_u64(least, m->e->edge[i].peak);
-    for (uint32_t form = 0; form < (in ? TILE_FORMS : 1) && m->patches == 0; form++)
+        highest = mpl_max_u64(highest, self->cost[op]);
+    MPL_PASS(try_form(self, r, highest));
+    for (size_t i = first; i < self->e->n; i++)
+        least = mpl_min_u64(least, self->e->edge[i].peak);
+    for (uint32_t form = 0; form < (in ? TILE_FORMS : 1) && self->patches == 0; form++)
         for (int banded = form == 0; banded < (out ? 2 : 1); banded++) {
             r.band = tile_form_rows[form], r.banded = banded != 0;
-            if (saved_by_bands(m, &r) >= least / PART)
-                MPL_PASS(try_form(m, r, highest));
+            if (saved_by_bands(self, &r) >= least / PART)
+                MPL_PASS(try_form(self, r, highest));
         }
     return MPL_OK;
 }
 
 /* Bytes that a planner may leave out behind the last buffer of an arena. */
-static uint64_t slack(const maker *m)
+static uint64_t slack(const maker *self)
 {
     uint64_t most = 0;
 
-    for (mpl_value v = 0; v < m->g->n_values; v++)
-        if (m->root[v] == v && is_planned(m, v))
-            most = mpl_max_u64(most, tile_bytes(m->g, v) - m->g->value_bytes[v]);
+    for (mpl_value v = 0; v < self->g->n_values; v++)
+        if (self->root[v] == v && is_planned(self, v))
+            most = mpl_max_u64(most, tile_bytes(self->g, v) - self->g->value_bytes[v]);
     return most;
 }
 
-static mpl_status fill(maker *m)
+static mpl_status fill(maker *self)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = self->g;
 
-    memset(m->bound + 1, 0xff, g->n_ops * sizeof *m->bound);
+    memset(self->bound + 1, 0xff, g->n_ops * sizeof *self->bound);
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        m->e->plain_peak = mpl_max_u64(m->e->plain_peak, m->cost[op]);
-        m->e->plain_work += tile_products(g, op);
+        self->e->plain_peak = mpl_max_u64(self->e->plain_peak, self->cost[op]);
+        self->e->plain_work += tile_products(g, op);
     }
-    m->program.most_work = MOST_FACTOR * m->e->plain_work;
+    self->program.most_work = MOST_FACTOR * self->e->plain_work;
     for (mpl_op begin = 0; begin < g->n_ops; begin++) {
-        MPL_PASS(add_edge(m, &(tile_edge){.r = {.begin = begin, .end = begin + 1},
-                                          .peak = m->cost[begin],
-                                          .work = tile_products(g, begin)}));
-        m->bound[begin + 1] =
-            mpl_min_u64(m->bound[begin + 1], mpl_max_u64(m->bound[begin], m->cost[begin]));
-        for (mpl_op end = begin + 1; end <= g->n_ops && m->rule[end - 1].kind != TILE_NOT; end++)
-            if (is_cut(m, begin) && is_cut(m, end) && tile_is_region(g, m->rule, begin, end))
-                MPL_PASS(try_region(m, begin, end));
+        MPL_PASS(add_edge(self, &(tile_edge){.r = {.begin = begin, .end = begin + 1},
+                                             .peak = self->cost[begin],
+                                             .work = tile_products(g, begin)}));
+        self->bound[begin + 1] =
+            mpl_min_u64(self->bound[begin + 1], mpl_max_u64(self->bound[begin], self->cost[begin]));
+        for (mpl_op end = begin + 1; end <= g->n_ops && self->rule[end - 1].kind != TILE_NOT; end++)
+            if (is_cut(self, begin) && is_cut(self, end) &&
+                tile_is_region(g, self->rule, begin, end))
+                MPL_PASS(try_region(self, begin, end));
     }
-    m->e->bound = m->bound[g->n_ops] - mpl_min_u64(m->bound[g->n_ops], slack(m));
+    self->e->bound = self->bound[g->n_ops] - mpl_min_u64(self->bound[g->n_ops], slack(self));
     return MPL_OK;
 }
 

@@ -6,70 +6,72 @@
 #include "graphs/passes/tile/tile_priv.h"
 
 /* Bytes of operands that the result of a step lies on. */
-static uint64_t overwritten(const tile_program *p, size_t at, const uint32_t *last)
+static uint64_t overwritten(const tile_program *program, size_t at, const uint32_t *last)
 {
-    const tile_step *s = &p->step[at];
-    const tile_value *out = &p->value[s->out];
-    bool joins = s->what == TILE_OP && p->rule[s->op].kind == TILE_JOIN &&
-                 p->g->value_shape[out->of].dim[0] == 1;
+    const tile_step *step = &program->step[at];
+    const tile_value *out = &program->value[step->out];
+    bool joins = step->what == TILE_OP && program->rule[step->op].kind == TILE_JOIN &&
+                 program->g->value_shape[out->of].dim[0] == 1;
     uint64_t bytes = 0;
 
-    for (uint32_t k = 0; k < s->n_in; k++) {
-        uint32_t v = p->in[s->in_begin + k];
-        bool may = s->what == TILE_ASSIGN ? k == 0
-                   : s->what == TILE_OP   ? joins || mpl_op_overwrites(p->g, s->op, k)
-                                          : false;
+    for (uint32_t k = 0; k < step->n_in; k++) {
+        uint32_t v = program->in[step->in_begin + k];
+        bool may = step->what == TILE_ASSIGN ? k == 0
+                   : step->what == TILE_OP   ? joins || mpl_op_overwrites(program->g, step->op, k)
+                                             : false;
 
-        if (!may || v == MPL_NONE || v < p->n_outside || last[v] != at ||
-            (!joins && (p->value[v].bytes != out->bytes ||
-                        p->g->value_type[p->value[v].of] != p->g->value_type[out->of])))
+        if (!may || v == MPL_NONE || v < program->n_outside || last[v] != at ||
+            (!joins &&
+             (program->value[v].bytes != out->bytes ||
+              program->g->value_type[program->value[v].of] != program->g->value_type[out->of])))
             continue;
         if (!joins)
             return out->bytes;
-        bytes += p->value[v].bytes;
+        bytes += program->value[v].bytes;
     }
     return bytes < out->bytes ? bytes : out->bytes;
 }
 
-mpl_status tile_peak(const tile_program *p, const uint64_t *outside_bytes, const bool *used_later,
-                     bool pinned_result, uint64_t *peak)
+mpl_status tile_peak(const tile_program *program, const uint64_t *outside_bytes,
+                     const bool *used_later, bool pinned_result, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    uint32_t *last = NULL, result = p->result[p->n_result - 1];
+    uint32_t *last = NULL, result = program->result[program->n_result - 1];
     uint64_t live = 0;
 
     *peak = 0;
-    MPL_TRY(mpl_new(p->ctx, last, p->n_values));
-    for (size_t i = 0; i < p->n_steps; i++)
-        for (uint32_t k = 0; k < p->step[i].n_in; k++)
-            if (p->in[p->step[i].in_begin + k] != MPL_NONE)
-                last[p->in[p->step[i].in_begin + k]] = (uint32_t)i;
-    for (size_t i = 0; i < p->n_result; i++)
-        last[p->result[i]] = MPL_NONE;
-    for (uint32_t v = 0; v < p->n_outside; v++) {
+    MPL_TRY(mpl_new(program->ctx, last, program->n_values));
+    for (size_t i = 0; i < program->n_steps; i++)
+        for (uint32_t k = 0; k < program->step[i].n_in; k++)
+            if (program->in[program->step[i].in_begin + k] != MPL_NONE)
+                last[program->in[program->step[i].in_begin + k]] = (uint32_t)i;
+    for (size_t i = 0; i < program->n_result; i++)
+        last[program->result[i]] = MPL_NONE;
+    for (uint32_t v = 0; v < program->n_outside; v++) {
         live += outside_bytes[v];
         last[v] = used_later[v] ? MPL_NONE : last[v];
     }
-    for (size_t i = 0; i < p->n_steps; i++) {
-        const tile_step *s = &p->step[i];
-        const tile_value *out = &p->value[s->out];
-        bool pinned =
-            pinned_result && p->value[result].of == out->of && out->bytes == p->value[result].bytes;
+    for (size_t i = 0; i < program->n_steps; i++) {
+        const tile_step *step = &program->step[i];
+        const tile_value *out = &program->value[step->out];
+        bool pinned = pinned_result && program->value[result].of == out->of &&
+                      out->bytes == program->value[result].bytes;
 
-        *peak = mpl_max_u64(*peak, live + (pinned ? 0 : out->bytes - overwritten(p, i, last)));
+        *peak =
+            mpl_max_u64(*peak, live + (pinned ? 0 : out->bytes - overwritten(program, i, last)));
         live += pinned ? 0 : out->bytes;
-        for (uint32_t k = 0; k < s->n_in; k++) {
-            uint32_t v = p->in[s->in_begin + k];
+        for (uint32_t k = 0; k < step->n_in; k++) {
+            uint32_t v = program->in[step->in_begin + k];
 
             if (v == MPL_NONE || last[v] != i)
                 continue;
             last[v] = MPL_NONE; /* an operand may be read twice */
-            if (!(pinned_result && p->value[v].of == p->value[result].of &&
-                  p->value[v].bytes == p->value[result].bytes))
-                live -= v < p->n_outside ? outside_bytes[v] : p->value[v].bytes;
+            if (!(pinned_result && program->value[v].of == program->value[result].of &&
+                  program->value[v].bytes == program->value[result].bytes))
+                live -= v < program->n_outside ? outside_bytes[v] : program->value[v].bytes;
         }
     }
 out:
-    mpl_free(p->ctx, last);
+    mpl_free(program->ctx, last);
     return st;
 }

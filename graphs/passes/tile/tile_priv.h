@@ -111,9 +111,9 @@ typedef struct tile_program {
 
 /* tile_walk.c: tile_walk makes the program of a region, and forgets the one before. */
 mpl_status tile_program_new(mpl_ctx *ctx, const mpl_graph *g, const tile_rule *rule,
-                            tile_program *p);
-void tile_program_fini(tile_program *p);
-mpl_status tile_walk(tile_program *p, const mpl_tile_region *r);
+                            tile_program *program);
+void tile_program_fini(tile_program *program);
+mpl_status tile_walk(tile_program *program, const mpl_tile_region *region);
 
 /* tile_rules.c: [n_ops] rules of a graph. */
 mpl_status tile_rules_new(mpl_ctx *ctx, const mpl_graph *g, tile_rule **rule);
@@ -138,13 +138,13 @@ static inline size_t tile_node(mpl_op at, int64_t band)
 {
     return (size_t)at * TILE_FORMS + (band == 4 ? 3 : (size_t)band);
 }
-static inline size_t tile_from(const tile_edge *e)
+static inline size_t tile_from(const tile_edge *edge)
 {
-    return tile_node(e->r.begin, e->r.band);
+    return tile_node(edge->r.begin, edge->r.band);
 }
-static inline size_t tile_to(const tile_edge *e)
+static inline size_t tile_to(const tile_edge *edge)
 {
-    return tile_node(e->r.end, e->r.banded ? e->r.patch.rows : 0);
+    return tile_node(edge->r.end, edge->r.banded ? edge->r.patch.rows : 0);
 }
 
 /* All edges of a graph, ascending by begin, end. */
@@ -158,12 +158,12 @@ typedef struct tile_edges {
 /* tile_edges.c. patches: 0 for all sizes of the list; else rows in so many patches, or 1. */
 mpl_status tile_edges_new(mpl_ctx *ctx, const mpl_graph *g, uint64_t patches, tile_edges *out);
 /* tile_model.c: live bytes of a program at its highest step. used_later[n_outside] */
-mpl_status tile_peak(const tile_program *p, const uint64_t *outside_bytes, const bool *used_later,
-                     bool pinned_result, uint64_t *peak);
+mpl_status tile_peak(const tile_program *program, const uint64_t *outside_bytes,
+                     const bool *used_later, bool pinned_result, uint64_t *peak);
 /* tile_search.c: the least work from position 0 to the last over edges of at most `most` bytes;
  * cost and via, [(n_ops + 1) * TILE_FORMS], receive it and the edge into each node. False: there is
  * no way. */
 typedef struct tile_cost {
     uint64_t work, n_patches;
 } tile_cost;
-bool tile_least_work(const tile_edges *e, uint64_t most, tile_cost *cost, uint32_t *via);
+bool tile_least_work(const tile_edges *edges, uint64_t most, tile_cost *cost, uint32_t *via);

@@ -25,45 +25,46 @@ static int64_t number(const mpl_graph *g, mpl_op op, mpl_attr_key key, uint32_t 
 /* A window of `kernel` pixels; false: one that reads padding alone, or ends in what is not there.
  */
 static bool window(const mpl_graph *g, mpl_op op, const int64_t kernel[2], const mpl_shape *x,
-                   tile_rule *r)
+                   tile_rule *rule)
 {
     const mpl_shape *y = out_shape(g, op);
 
     for (uint32_t a = 0; a < 2; a++) {
         int64_t after = number(g, op, MPL_ATTR_pads, 2 + a, 0);
 
-        r->reach[a] = (kernel[a] - 1) * number(g, op, MPL_ATTR_dilations, a, 1) + 1;
-        r->stride[a] = number(g, op, MPL_ATTR_strides, a, 1);
-        r->before[a] = number(g, op, MPL_ATTR_pads, a, 0);
-        if (r->before[a] >= r->reach[a] || after >= r->reach[a] ||
-            (y->dim[2 + a] - 1) * r->stride[a] + r->reach[a] > r->before[a] + x->dim[2 + a] + after)
+        rule->reach[a] = (kernel[a] - 1) * number(g, op, MPL_ATTR_dilations, a, 1) + 1;
+        rule->stride[a] = number(g, op, MPL_ATTR_strides, a, 1);
+        rule->before[a] = number(g, op, MPL_ATTR_pads, a, 0);
+        if (rule->before[a] >= rule->reach[a] || after >= rule->reach[a] ||
+            (y->dim[2 + a] - 1) * rule->stride[a] + rule->reach[a] >
+                rule->before[a] + x->dim[2 + a] + after)
             return false;
     }
-    r->kind = TILE_WINDOW;
+    rule->kind = TILE_WINDOW;
     return true;
 }
 
-static void conv_rule(const mpl_graph *g, mpl_op op, uint32_t first, tile_rule *r)
+static void conv_rule(const mpl_graph *g, mpl_op op, uint32_t first, tile_rule *rule)
 {
-    const mpl_shape *x = in_shape(g, op, first), *w = in_shape(g, op, first + 1);
+    const mpl_shape *shape = in_shape(g, op, first), *w = in_shape(g, op, first + 1);
     int64_t group = mpl_attr_int(g, op, MPL_ATTR_group, 1);
 
-    if (x->rank != 4 || mpl_attr_int(g, op, MPL_ATTR_channels_last, 0) != 0 ||
-        !window(g, op, w->dim + 2, x, r))
+    if (shape->rank != 4 || mpl_attr_int(g, op, MPL_ATTR_channels_last, 0) != 0 ||
+        !window(g, op, w->dim + 2, shape, rule))
         return;
-    r->mixes = group == 1;
-    r->joint = group != 1 && (group != x->dim[1] || group != w->dim[0]);
-    r->products = (uint64_t)mpl_count_dims(w, 1, 4);
+    rule->mixes = group == 1;
+    rule->joint = group != 1 && (group != shape->dim[1] || group != w->dim[0]);
+    rule->products = (uint64_t)mpl_count_dims(w, 1, 4);
 }
 
-static void pool_rule(const mpl_graph *g, mpl_op op, tile_rule *r)
+static void pool_rule(const mpl_graph *g, mpl_op op, tile_rule *rule)
 {
     uint32_t n;
     const int64_t *kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
 
     if (n == 2 && in_shape(g, op, 0)->rank == 4 && mpl_op_lone_output(g, op) &&
         mpl_attr_int(g, op, MPL_ATTR_channels_last, 0) == 0)
-        window(g, op, kernel, in_shape(g, op, 0), r);
+        window(g, op, kernel, in_shape(g, op, 0), rule);
 }
 
 /* Whether each operand is an image of the result's dims, or the same for all pixels. */
@@ -84,18 +85,18 @@ static bool is_pointwise(const mpl_graph *g, mpl_op op)
     return mpl_op_lone_output(g, op);
 }
 
-static void point_rule(const mpl_graph *g, mpl_op op, tile_rule *r)
+static void point_rule(const mpl_graph *g, mpl_op op, tile_rule *rule)
 {
     bool norm = g->op_kind[op] == MPL_OP_batch_norm;
 
     if (norm || is_pointwise(g, op))
-        r->kind = TILE_POINT;
+        rule->kind = TILE_POINT;
 }
 
 /* Nearest, in a form that repeats each element as often as a whole factor says. */
-static void resize_rule(const mpl_graph *g, mpl_op op, tile_rule *r)
+static void resize_rule(const mpl_graph *g, mpl_op op, tile_rule *rule)
 {
-    const mpl_shape *x = in_shape(g, op, 0), *y = out_shape(g, op);
+    const mpl_shape *shape = in_shape(g, op, 0), *y = out_shape(g, op);
     const char *at = mpl_attr_text(g, op, MPL_ATTR_coordinate_mode, "half_pixel");
     const char *round = mpl_attr_text(g, op, MPL_ATTR_nearest_mode, "round_prefer_floor");
     bool repeats = strcmp(at, "asymmetric") == 0
@@ -103,14 +104,14 @@ static void resize_rule(const mpl_graph *g, mpl_op op, tile_rule *r)
                        : strcmp(at, "half_pixel") == 0 && strcmp(round, "round_prefer_floor") == 0;
 
     if (!repeats || strcmp(mpl_attr_text(g, op, MPL_ATTR_mode, "nearest"), "nearest") != 0 ||
-        x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1])
+        shape->dim[0] != y->dim[0] || shape->dim[1] != y->dim[1])
         return;
     for (uint32_t a = 0; a < 2; a++) {
-        if (x->dim[2 + a] == 0 || y->dim[2 + a] % x->dim[2 + a] != 0)
+        if (shape->dim[2 + a] == 0 || y->dim[2 + a] % shape->dim[2 + a] != 0)
             return;
-        r->factor[a] = y->dim[2 + a] / x->dim[2 + a];
+        rule->factor[a] = y->dim[2 + a] / shape->dim[2 + a];
     }
-    r->kind = TILE_RESIZE;
+    rule->kind = TILE_RESIZE;
 }
 
 static bool is_number_for_number(const mpl_graph *g, mpl_op op)
@@ -128,40 +129,41 @@ static bool is_number_for_number(const mpl_graph *g, mpl_op op)
     }
 }
 
-static bool is_image(const mpl_graph *g, mpl_op op, const tile_rule *r, uint32_t i)
+static bool is_image(const mpl_graph *g, mpl_op op, const tile_rule *rule, uint32_t i)
 {
-    uint32_t first = r->kind == TILE_WINDOW ? mpl_fused_first((mpl_op_kind)g->op_kind[op]) : 0;
+    uint32_t first = rule->kind == TILE_WINDOW ? mpl_fused_first((mpl_op_kind)g->op_kind[op]) : 0;
 
     if (mpl_op_input(g, op, i) == MPL_NONE)
         return false;
-    if (r->kind == TILE_WINDOW || r->kind == TILE_RESIZE || g->op_kind[op] == MPL_OP_batch_norm)
+    if (rule->kind == TILE_WINDOW || rule->kind == TILE_RESIZE ||
+        g->op_kind[op] == MPL_OP_batch_norm)
         return i <= first;
-    return r->kind == TILE_JOIN || mpl_shape_equal(in_shape(g, op, i), out_shape(g, op));
+    return rule->kind == TILE_JOIN || mpl_shape_equal(in_shape(g, op, i), out_shape(g, op));
 }
 
-void tile_rule_of(const mpl_graph *g, mpl_op op, tile_rule *r)
+void tile_rule_of(const mpl_graph *g, mpl_op op, tile_rule *rule)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
 
-    *r = (tile_rule){.kind = TILE_NOT};
+    *rule = (tile_rule){.kind = TILE_NOT};
     if (g->op_block[op] != 0 || !mpl_op_lone_output(g, op) || out_shape(g, op)->rank != 4)
         return;
     if (mpl_is_conv(kind) || kind == MPL_OP_qconv)
-        conv_rule(g, op, mpl_is_conv(kind) ? mpl_fused_first(kind) : 0, r);
+        conv_rule(g, op, mpl_is_conv(kind) ? mpl_fused_first(kind) : 0, rule);
     else if (kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool || kind == MPL_OP_qavg_pool)
-        pool_rule(g, op, r);
+        pool_rule(g, op, rule);
     else if (kind == MPL_OP_concat)
-        r->kind = (mpl_attr_int(g, op, MPL_ATTR_axis, 0) & 3) == 1 ? TILE_JOIN : TILE_NOT;
+        rule->kind = (mpl_attr_int(g, op, MPL_ATTR_axis, 0) & 3) == 1 ? TILE_JOIN : TILE_NOT;
     else if (kind == MPL_OP_resize)
-        resize_rule(g, op, r);
+        resize_rule(g, op, rule);
     else if (is_number_for_number(g, op))
-        point_rule(g, op, r);
-    r->joint |= r->kind == TILE_JOIN;
-    for (uint32_t i = 0; r->kind != TILE_NOT && i < mpl_op_n_in(g, op) && i < 64; i++)
-        r->images |= (uint64_t)is_image(g, op, r, i) << i;
+        point_rule(g, op, rule);
+    rule->joint |= rule->kind == TILE_JOIN;
+    for (uint32_t i = 0; rule->kind != TILE_NOT && i < mpl_op_n_in(g, op) && i < 64; i++)
+        rule->images |= (uint64_t)is_image(g, op, rule, i) << i;
 }
 
-tile_span tile_back(const mpl_graph *g, mpl_op op, const tile_rule *r, uint32_t i, uint32_t axis,
+tile_span tile_back(const mpl_graph *g, mpl_op op, const tile_rule *rule, uint32_t i, uint32_t axis,
                     tile_span out)
 {
     const tile_span all = {0, in_shape(g, op, i)->dim[1 + axis]};
@@ -170,31 +172,31 @@ tile_span tile_back(const mpl_graph *g, mpl_op op, const tile_rule *r, uint32_t 
     if (tile_empty(out))
         return out;
     if (axis == TILE_CHANNELS)
-        return r->mixes && i == mpl_fused_first((mpl_op_kind)g->op_kind[op]) ? all
-               : r->joint                                                    ? all
-                                                                             : out;
+        return rule->mixes && i == mpl_fused_first((mpl_op_kind)g->op_kind[op]) ? all
+               : rule->joint                                                    ? all
+                                                                                : out;
     axis -= TILE_ROWS;
-    if (r->kind == TILE_WINDOW && i == mpl_fused_first((mpl_op_kind)g->op_kind[op])) {
-        back.low = out.low * r->stride[axis] - r->before[axis];
-        back.high = (out.high - 1) * r->stride[axis] - r->before[axis] + r->reach[axis];
-    } else if (r->kind == TILE_RESIZE) {
-        back.low = out.low / r->factor[axis];
-        back.high = (out.high + r->factor[axis] - 1) / r->factor[axis];
+    if (rule->kind == TILE_WINDOW && i == mpl_fused_first((mpl_op_kind)g->op_kind[op])) {
+        back.low = out.low * rule->stride[axis] - rule->before[axis];
+        back.high = (out.high - 1) * rule->stride[axis] - rule->before[axis] + rule->reach[axis];
+    } else if (rule->kind == TILE_RESIZE) {
+        back.low = out.low / rule->factor[axis];
+        back.high = (out.high + rule->factor[axis] - 1) / rule->factor[axis];
     }
     back.low = back.low < 0 ? 0 : back.low;
     back.high = back.high > all.high ? all.high : back.high;
     return back;
 }
 
-tile_span tile_made(const mpl_graph *g, mpl_op op, const tile_rule *r, uint32_t axis,
+tile_span tile_made(const mpl_graph *g, mpl_op op, const tile_rule *rule, uint32_t axis,
                     tile_span need)
 {
     if (tile_empty(need))
         return need;
     if (axis == TILE_CHANNELS)
-        return r->joint ? (tile_span){0, out_shape(g, op)->dim[1]} : need;
-    if (r->kind == TILE_RESIZE) {
-        int64_t f = r->factor[axis - TILE_ROWS];
+        return rule->joint ? (tile_span){0, out_shape(g, op)->dim[1]} : need;
+    if (rule->kind == TILE_RESIZE) {
+        int64_t f = rule->factor[axis - TILE_ROWS];
 
         return (tile_span){need.low / f * f, (need.high + f - 1) / f * f};
     }
@@ -203,12 +205,12 @@ tile_span tile_made(const mpl_graph *g, mpl_op op, const tile_rule *r, uint32_t 
 
 uint32_t tile_channel_axis(const mpl_graph *g, mpl_op op, uint32_t i)
 {
-    const mpl_shape *x = in_shape(g, op, i), *y = out_shape(g, op);
+    const mpl_shape *shape = in_shape(g, op, i), *y = out_shape(g, op);
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     bool first = mpl_is_conv(kind) || kind == MPL_OP_qconv || kind == MPL_OP_batch_norm;
-    uint32_t axis = first || x->rank < 3 ? 0 : x->rank - 3;
+    uint32_t axis = first || shape->rank < 3 ? 0 : shape->rank - 3;
 
-    return x->rank > 0 && x->dim[axis] == y->dim[1] && y->dim[1] > 1 ? axis : MPL_NONE;
+    return shape->rank > 0 && shape->dim[axis] == y->dim[1] && y->dim[1] > 1 ? axis : MPL_NONE;
 }
 
 uint64_t tile_products(const mpl_graph *g, mpl_op op)

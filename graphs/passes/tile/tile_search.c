@@ -12,15 +12,15 @@ static bool is_less(tile_cost a, tile_cost b)
     return a.work != b.work ? a.work < b.work : a.n_patches < b.n_patches;
 }
 
-bool tile_least_work(const tile_edges *e, uint64_t most, tile_cost *cost, uint32_t *via)
+bool tile_least_work(const tile_edges *edges, uint64_t most, tile_cost *cost, uint32_t *via)
 {
     const tile_cost far = {UINT64_MAX, UINT64_MAX};
-    mpl_op n = e->g->n_ops;
+    mpl_op n = edges->g->n_ops;
 
     for (size_t i = 0; i < tile_node(n + 1, 0); i++)
         cost[i] = i == 0 ? (tile_cost){0, 0} : far, via[i] = MPL_NONE;
-    for (size_t i = 0; i < e->n; i++) {
-        const tile_edge *edge = &e->edge[i];
+    for (size_t i = 0; i < edges->n; i++) {
+        const tile_edge *edge = &edges->edge[i];
         tile_cost at = cost[tile_from(edge)];
 
         if (edge->peak > most || at.work == UINT64_MAX)
@@ -41,31 +41,31 @@ typedef struct search {
 } search;
 
 /* The least peak with at most `most` work; false: none. */
-static bool least_peak(search *s, uint64_t most, uint64_t *peak)
+static bool least_peak(search *self, uint64_t most, uint64_t *peak)
 {
-    size_t low = 0, high = s->e.n;
-    mpl_op n = s->e.g->n_ops;
+    size_t low = 0, high = self->e.n;
+    mpl_op n = self->e.g->n_ops;
 
     while (low < high) {
         size_t mid = low + (high - low) / 2;
 
-        if (tile_least_work(&s->e, (uint64_t)s->peak[mid], s->cost, s->via) &&
-            s->cost[tile_node(n, 0)].work <= most)
+        if (tile_least_work(&self->e, (uint64_t)self->peak[mid], self->cost, self->via) &&
+            self->cost[tile_node(n, 0)].work <= most)
             high = mid;
         else
             low = mid + 1;
     }
-    *peak = low < s->e.n ? (uint64_t)s->peak[low] : 0;
-    return low < s->e.n;
+    *peak = low < self->e.n ? (uint64_t)self->peak[low] : 0;
+    return low < self->e.n;
 }
 
 /* The highest step if `edge` alone is by patches. */
-static uint64_t peak_with(const search *s, const tile_edge *edge)
+static uint64_t peak_with(const search *self, const tile_edge *edge)
 {
     uint64_t peak = edge->peak;
 
-    for (size_t k = 0; k < s->e.n; k++) {
-        const tile_edge *other = &s->e.edge[k];
+    for (size_t k = 0; k < self->e.n; k++) {
+        const tile_edge *other = &self->e.edge[k];
 
         if (other->n_patches == 0 &&
             (other->r.begin < edge->r.begin || other->r.begin >= edge->r.end))
@@ -75,33 +75,33 @@ static uint64_t peak_with(const search *s, const tile_edge *edge)
 }
 
 /* The one region that leaves the least peak, then the least work. */
-static mpl_status take_one(search *s, const mpl_tile_ask *ask, uint32_t *n,
+static mpl_status take_one(search *self, const mpl_tile_ask *ask, uint32_t *n,
                            mpl_tile_region **region, uint64_t *peak)
 {
     const tile_edge *best = NULL;
 
-    for (size_t i = 0; i < s->e.n; i++) {
-        const tile_edge *edge = &s->e.edge[i];
-        uint64_t with = edge->n_patches > 0 ? peak_with(s, edge) : 0;
+    for (size_t i = 0; i < self->e.n; i++) {
+        const tile_edge *edge = &self->e.edge[i];
+        uint64_t with = edge->n_patches > 0 ? peak_with(self, edge) : 0;
 
         if (edge->n_patches > 0 &&
             (best == NULL || with < *peak || (with == *peak && edge->work < best->work)))
             best = edge, *peak = with;
     }
     if (best == NULL)
-        return MPL_REFUSE(s->ctx,
+        return MPL_REFUSE(self->ctx,
                           "no region of '%s' lowers the peak by %" PRIu64 " patches of rows",
-                          s->e.g->name, ask->patches);
-    MPL_PASS(mpl_new(s->ctx, *region, 1));
+                          self->e.g->name, ask->patches);
+    MPL_PASS(mpl_new(self->ctx, *region, 1));
     (*region)[(*n)++] = best->r;
     return MPL_OK;
 }
 
-static mpl_status take_way(search *s, uint32_t *n, mpl_tile_region **region, uint64_t *peak)
+static mpl_status take_way(search *self, uint32_t *n, mpl_tile_region **region, uint64_t *peak)
 {
-    MPL_PASS(mpl_new(s->ctx, *region, s->e.g->n_ops));
-    for (size_t at = tile_node(s->e.g->n_ops, 0); at > 0;) {
-        const tile_edge *edge = &s->e.edge[s->via[at]];
+    MPL_PASS(mpl_new(self->ctx, *region, self->e.g->n_ops));
+    for (size_t at = tile_node(self->e.g->n_ops, 0); at > 0;) {
+        const tile_edge *edge = &self->e.edge[self->via[at]];
 
         *peak = mpl_max_u64(*peak, edge->peak);
         if (edge->n_patches > 0)
@@ -116,29 +116,29 @@ static mpl_status take_way(search *s, uint32_t *n, mpl_tile_region **region, uin
     return MPL_OK;
 }
 
-static uint64_t work_of(const search *s, double factor)
+static uint64_t work_of(const search *self, double factor)
 {
-    double most = factor * (double)s->e.plain_work;
+    double most = factor * (double)self->e.plain_work;
 
     return most < 0x1p63 ? (uint64_t)most : UINT64_MAX - 1;
 }
 
-static mpl_status choose(search *s, const mpl_tile_ask *ask, uint32_t *n, mpl_tile_region **region,
-                         mpl_tile_facts *facts)
+static mpl_status choose(search *self, const mpl_tile_ask *ask, uint32_t *n,
+                         mpl_tile_region **region, mpl_tile_facts *facts)
 {
     uint64_t most = ask->bytes;
 
     if (ask->goal == MPL_TILE_ROWS)
-        return take_one(s, ask, n, region, &facts->model_bytes);
-    least_peak(s, UINT64_MAX - 1, &facts->least_bytes);
+        return take_one(self, ask, n, region, &facts->model_bytes);
+    least_peak(self, UINT64_MAX - 1, &facts->least_bytes);
     if (ask->goal == MPL_TILE_WORK)
-        least_peak(s, work_of(s, ask->factor), &most);
-    if (!tile_least_work(&s->e, most, s->cost, s->via))
-        return MPL_ERROR(s->ctx, MPL_EINVALID,
+        least_peak(self, work_of(self, ask->factor), &most);
+    if (!tile_least_work(&self->e, most, self->cost, self->via))
+        return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "no choice of patches of '%s' needs at most %" PRIu64
                          " bytes; the least is %" PRIu64,
-                         s->e.g->name, most, facts->least_bytes);
-    return take_way(s, n, region, &facts->model_bytes);
+                         self->e.g->name, most, facts->least_bytes);
+    return take_way(self, n, region, &facts->model_bytes);
 }
 
 mpl_status mpl_tile_search(mpl_ctx *ctx, const mpl_graph *g, const mpl_tile_ask *ask, uint32_t *n,

@@ -37,74 +37,75 @@ typedef struct walk {
 
 /* ---- what is needed ---- */
 
-static mpl_value made_by(const walk *w, uint32_t i)
+static mpl_value made_by(const walk *self, uint32_t i)
 {
-    return w->g->op_out[w->g->op_out_begin[w->r->begin + i]];
+    return self->g->op_out[self->g->op_out_begin[self->r->begin + i]];
 }
 
 /* The operation of the region that makes v; MPL_NONE: none. */
-static uint32_t maker(const walk *w, mpl_value v)
+static uint32_t maker(const walk *self, mpl_value v)
 {
-    mpl_op op = w->g->value_op[v];
+    mpl_op op = self->g->value_op[v];
 
-    return op != MPL_NONE && op >= w->r->begin && op < w->r->end ? op - w->r->begin : MPL_NONE;
+    return op != MPL_NONE && op >= self->r->begin && op < self->r->end ? op - self->r->begin
+                                                                       : MPL_NONE;
 }
 
 /* Whether the rows of operation i's result are kept. */
-static bool is_kept(const walk *w, uint32_t i)
+static bool is_kept(const walk *self, uint32_t i)
 {
-    mpl_op op = w->r->begin + i;
+    mpl_op op = self->r->begin + i;
 
-    if (i + 1 == w->n || w->r->patch.keep == MPL_KEEP_NONE)
+    if (i + 1 == self->n || self->r->patch.keep == MPL_KEEP_NONE)
         return false;
-    return w->r->patch.keep == MPL_KEEP_ALL || !w->wider[op - w->r->begin];
+    return self->r->patch.keep == MPL_KEEP_ALL || !self->wider[op - self->r->begin];
 }
 
 /* Marks what has more channels than the operands that it is made of, and what changes only its
  * numbers. */
-static void find_wider(walk *w)
+static void find_wider(walk *self)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
-        mpl_op op = w->r->begin + i;
-        const tile_rule *rule = &w->p->rule[op];
-        int64_t channels = w->g->value_shape[made_by(w, i)].dim[1], most = 0;
+    for (uint32_t i = 0; i < self->n; i++) {
+        mpl_op op = self->r->begin + i;
+        const tile_rule *rule = &self->p->rule[op];
+        int64_t channels = self->g->value_shape[made_by(self, i)].dim[1], most = 0;
 
-        for (uint32_t k = 0; k < mpl_op_n_in(w->g, op); k++) {
-            mpl_value v = mpl_op_input(w->g, op, k);
-            uint32_t from = tile_is_image(rule, k) ? maker(w, v) : MPL_NONE;
+        for (uint32_t k = 0; k < mpl_op_n_in(self->g, op); k++) {
+            mpl_value v = mpl_op_input(self->g, op, k);
+            uint32_t from = tile_is_image(rule, k) ? maker(self, v) : MPL_NONE;
 
-            if (tile_is_image(rule, k) && w->g->value_shape[v].dim[1] > most)
-                most = w->g->value_shape[v].dim[1];
-            w->wider[i] =
-                w->wider[i] || (rule->kind == TILE_POINT && from != MPL_NONE && w->wider[from]);
+            if (tile_is_image(rule, k) && self->g->value_shape[v].dim[1] > most)
+                most = self->g->value_shape[v].dim[1];
+            self->wider[i] = self->wider[i] ||
+                             (rule->kind == TILE_POINT && from != MPL_NONE && self->wider[from]);
         }
-        w->wider[i] = w->wider[i] || (rule->mixes && channels > most);
+        self->wider[i] = self->wider[i] || (rule->mixes && channels > most);
     }
 }
 
 /* Fills need and made, each [n], for a span of the result. have: rows that are there; NULL: none.
  * The result itself goes into the whole: none of it is kept. */
-static void look_back(const walk *w, uint32_t axis, tile_span result, const int64_t *have,
+static void look_back(const walk *self, uint32_t axis, tile_span result, const int64_t *have,
                       tile_span *need, tile_span *made)
 {
-    memset(need, 0, w->n * sizeof *need);
-    need[w->n - 1] = result;
-    for (uint32_t i = w->n; i-- > 0;) {
-        mpl_op op = w->r->begin + i;
-        const tile_rule *rule = &w->p->rule[op];
+    memset(need, 0, self->n * sizeof *need);
+    need[self->n - 1] = result;
+    for (uint32_t i = self->n; i-- > 0;) {
+        mpl_op op = self->r->begin + i;
+        const tile_rule *rule = &self->p->rule[op];
 
         made[i] = need[i];
-        if (have != NULL && is_kept(w, i) && !tile_empty(need[i]) && made[i].low < have[i])
+        if (have != NULL && is_kept(self, i) && !tile_empty(need[i]) && made[i].low < have[i])
             made[i].low = have[i];
-        made[i] = tile_made(w->g, op, rule, axis, made[i]);
-        for (uint32_t k = 0; k < mpl_op_n_in(w->g, op); k++) {
+        made[i] = tile_made(self->g, op, rule, axis, made[i]);
+        for (uint32_t k = 0; k < mpl_op_n_in(self->g, op); k++) {
             uint32_t from;
 
             if (!tile_is_image(rule, k) || tile_empty(made[i]))
                 continue;
-            from = maker(w, mpl_op_input(w->g, op, k));
+            from = maker(self, mpl_op_input(self->g, op, k));
             if (from != MPL_NONE)
-                need[from] = tile_join(need[from], tile_back(w->g, op, rule, k, axis, made[i]));
+                need[from] = tile_join(need[from], tile_back(self->g, op, rule, k, axis, made[i]));
         }
     }
 }
@@ -115,28 +116,28 @@ static tile_span part(int64_t i, int64_t size, int64_t all)
 }
 
 /* Rows of all patches of a strip. */
-static void look_down(walk *w)
+static void look_down(walk *self)
 {
-    for (uint32_t i = 0; i < w->n; i++)
-        w->have[i] = INT64_MIN;
-    for (uint32_t k = 0; k < w->n_down; k++) {
-        tile_span *made = w->made + (size_t)k * w->n;
+    for (uint32_t i = 0; i < self->n; i++)
+        self->have[i] = INT64_MIN;
+    for (uint32_t k = 0; k < self->n_down; k++) {
+        tile_span *made = self->made + (size_t)k * self->n;
 
-        look_back(w, w->down, part(k, w->step_down, w->dims->dim[1 + w->down]), w->have,
-                  w->need + (size_t)k * w->n, made);
-        for (uint32_t i = 0; i < w->n; i++) {
-            w->rows[i] += tile_empty(made[i]) ? 0 : (uint64_t)(made[i].high - made[i].low);
-            if (!tile_empty(made[i]) && made[i].high > w->have[i])
-                w->have[i] = made[i].high;
+        look_back(self, self->down, part(k, self->step_down, self->dims->dim[1 + self->down]),
+                  self->have, self->need + (size_t)k * self->n, made);
+        for (uint32_t i = 0; i < self->n; i++) {
+            self->rows[i] += tile_empty(made[i]) ? 0 : (uint64_t)(made[i].high - made[i].low);
+            if (!tile_empty(made[i]) && made[i].high > self->have[i])
+                self->have[i] = made[i].high;
         }
     }
-    for (uint32_t i = 0; i < w->n; i++) {
+    for (uint32_t i = 0; i < self->n; i++) {
         int64_t first = INT64_MAX;
 
-        for (uint32_t k = w->n_down; k-- > 0;) {
-            const tile_span *need = &w->need[(size_t)k * w->n + i];
+        for (uint32_t k = self->n_down; k-- > 0;) {
+            const tile_span *need = &self->need[(size_t)k * self->n + i];
 
-            w->later[(size_t)k * w->n + i] = is_kept(w, i) ? first : INT64_MAX;
+            self->later[(size_t)k * self->n + i] = is_kept(self, i) ? first : INT64_MAX;
             if (!tile_empty(*need) && need->low < first)
                 first = need->low;
         }
@@ -155,27 +156,27 @@ static uint64_t box_bytes(const mpl_graph *g, mpl_value v, const tile_box *box)
     return tile_slots(bytes);
 }
 
-static mpl_status add_value(tile_program *p, mpl_value v, const tile_box *box, uint32_t *out)
+static mpl_status add_value(tile_program *program, mpl_value v, const tile_box *box, uint32_t *out)
 {
-    MPL_PASS(mpl_reserve(p->ctx, p->value, p->cap_values, p->n_values + 1));
-    p->value[p->n_values] = (tile_value){v, *box, box_bytes(p->g, v, box)};
-    *out = (uint32_t)p->n_values++;
+    MPL_PASS(mpl_reserve(program->ctx, program->value, program->cap_values, program->n_values + 1));
+    program->value[program->n_values] = (tile_value){v, *box, box_bytes(program->g, v, box)};
+    *out = (uint32_t)program->n_values++;
     return MPL_OK;
 }
 
 /* A step that reads `in` and makes a box of v. */
-static mpl_status add_step(tile_program *p, tile_do what, mpl_op op, uint32_t n_in,
+static mpl_status add_step(tile_program *program, tile_do what, mpl_op op, uint32_t n_in,
                            const uint32_t *in, mpl_value v, const tile_box *box, uint32_t *out)
 {
-    tile_step *s;
+    tile_step *step;
 
-    MPL_PASS(mpl_reserve(p->ctx, p->step, p->cap_steps, p->n_steps + 1));
-    MPL_PASS(mpl_reserve(p->ctx, p->in, p->cap_in, p->n_in + n_in));
-    MPL_PASS(add_value(p, v, box, out));
-    s = &p->step[p->n_steps++];
-    *s = (tile_step){what, op, (uint32_t)p->n_in, n_in, *out, 0, TILE_ROWS};
-    memcpy(p->in + p->n_in, in, n_in * sizeof *in);
-    p->n_in += n_in;
+    MPL_PASS(mpl_reserve(program->ctx, program->step, program->cap_steps, program->n_steps + 1));
+    MPL_PASS(mpl_reserve(program->ctx, program->in, program->cap_in, program->n_in + n_in));
+    MPL_PASS(add_value(program, v, box, out));
+    step = &program->step[program->n_steps++];
+    *step = (tile_step){what, op, (uint32_t)program->n_in, n_in, *out, 0, TILE_ROWS};
+    memcpy(program->in + program->n_in, in, n_in * sizeof *in);
+    program->n_in += n_in;
     return MPL_OK;
 }
 
@@ -188,11 +189,11 @@ static bool same_box(const tile_box *a, const tile_box *b)
 }
 
 /* The box of what `from` holds. */
-static mpl_status cut(tile_program *p, uint32_t from, const tile_box *box, uint32_t *out)
+static mpl_status cut(tile_program *program, uint32_t from, const tile_box *box, uint32_t *out)
 {
-    if (same_box(&p->value[from].box, box))
+    if (same_box(&program->value[from].box, box))
         return *out = from, MPL_OK;
-    return add_step(p, TILE_SLICE, MPL_NONE, 1, &from, p->value[from].of, box, out);
+    return add_step(program, TILE_SLICE, MPL_NONE, 1, &from, program->value[from].of, box, out);
 }
 
 static tile_box all_of(const mpl_graph *g, mpl_value v)
@@ -206,196 +207,197 @@ static tile_box all_of(const mpl_graph *g, mpl_value v)
 
 /* `piece` put into *into, which grows to `box`; *into MPL_NONE: nothing is there yet; piece
  * MPL_NONE: it grows and no more. */
-static mpl_status put(tile_program *p, uint32_t *into, uint32_t piece, const tile_box *box)
+static mpl_status put(tile_program *program, uint32_t *into, uint32_t piece, const tile_box *box)
 {
     uint32_t first = *into != MPL_NONE ? *into : piece, in[2];
-    mpl_value v = p->value[first].of;
+    mpl_value v = program->value[first].of;
 
-    if (same_box(&p->value[first].box, box))
+    if (same_box(&program->value[first].box, box))
         *into = first;
     else
-        MPL_PASS(add_step(p, TILE_PAD, MPL_NONE, 1, &first, v, box, into));
+        MPL_PASS(add_step(program, TILE_PAD, MPL_NONE, 1, &first, v, box, into));
     if (piece == MPL_NONE || first == piece)
         return MPL_OK;
     in[0] = *into, in[1] = piece;
-    return add_step(p, TILE_ASSIGN, MPL_NONE, 2, in, v, box, into);
+    return add_step(program, TILE_ASSIGN, MPL_NONE, 2, in, v, box, into);
 }
 
 /* ---- patches ---- */
 
-static tile_box box_of(const walk *w, tile_span channels, tile_span down, tile_span side)
+static tile_box box_of(const walk *self, tile_span channels, tile_span down, tile_span side)
 {
     tile_box box = {{channels}};
 
-    box.at[w->down] = down, box.at[w->side] = side;
+    box.at[self->down] = down, box.at[self->side] = side;
     return box;
 }
 
 /* A box of what comes in bands. */
-static mpl_status gather(walk *w, const tile_box *box, uint32_t *out)
+static mpl_status gather(walk *self, const tile_box *box, uint32_t *out)
 {
-    tile_program *p = w->p;
+    tile_program *program = self->p;
     tile_span rows = box->at[TILE_ROWS];
 
     *out = MPL_NONE;
-    for (int64_t i = rows.low / w->r->band; i * w->r->band < rows.high; i++) {
-        uint32_t from = p->local[w->in] + (uint32_t)i, piece;
-        tile_span band = p->value[from].box.at[TILE_ROWS];
+    for (int64_t i = rows.low / self->r->band; i * self->r->band < rows.high; i++) {
+        uint32_t from = program->local[self->in] + (uint32_t)i, piece;
+        tile_span band = program->value[from].box.at[TILE_ROWS];
         tile_box some = *box;
 
         some.at[TILE_ROWS].low = band.low > rows.low ? band.low : rows.low;
         some.at[TILE_ROWS].high = band.high < rows.high ? band.high : rows.high;
-        MPL_PASS(cut(p, from, &some, &piece));
-        MPL_PASS(put(p, out, piece, box));
+        MPL_PASS(cut(program, from, &some, &piece));
+        MPL_PASS(put(program, out, piece, box));
     }
     return MPL_OK;
 }
 
 /* The operand's value for a box of the result of operation i. */
-static mpl_status operand(walk *w, uint32_t i, uint32_t k, const tile_box *out, uint32_t *in)
+static mpl_status operand(walk *self, uint32_t i, uint32_t k, const tile_box *out, uint32_t *in)
 {
-    mpl_op op = w->r->begin + i;
-    mpl_value v = mpl_op_input(w->g, op, k);
-    uint32_t from = maker(w, v);
+    mpl_op op = self->r->begin + i;
+    mpl_value v = mpl_op_input(self->g, op, k);
+    uint32_t from = maker(self, v);
     tile_box box;
 
     for (uint32_t a = 0; a < TILE_AXES; a++)
-        box.at[a] = tile_back(w->g, op, &w->p->rule[op], k, a, out->at[a]);
-    if (v == w->in)
-        return gather(w, &box, in);
-    return cut(w->p, from != MPL_NONE ? w->now[from] : w->p->local[v], &box, in);
+        box.at[a] = tile_back(self->g, op, &self->p->rule[op], k, a, out->at[a]);
+    if (v == self->in)
+        return gather(self, &box, in);
+    return cut(self->p, from != MPL_NONE ? self->now[from] : self->p->local[v], &box, in);
 }
 
-static mpl_status compute(walk *w, uint32_t i, const tile_box *box, uint32_t *out)
+static mpl_status compute(walk *self, uint32_t i, const tile_box *box, uint32_t *out)
 {
-    tile_program *p = w->p;
-    mpl_op op = w->r->begin + i;
-    const tile_rule *rule = &p->rule[op];
-    uint32_t n_in = mpl_op_n_in(w->g, op);
+    tile_program *program = self->p;
+    mpl_op op = self->r->begin + i;
+    const tile_rule *rule = &program->rule[op];
+    uint32_t n_in = mpl_op_n_in(self->g, op);
 
-    MPL_PASS(mpl_reserve(w->ctx, w->operand, w->cap_operand, n_in));
+    MPL_PASS(mpl_reserve(self->ctx, self->operand, self->cap_operand, n_in));
     for (uint32_t k = 0; k < n_in; k++) {
-        w->operand[k] = MPL_NONE;
+        self->operand[k] = MPL_NONE;
         if (tile_is_image(rule, k))
-            MPL_PASS(operand(w, i, k, box, &w->operand[k]));
+            MPL_PASS(operand(self, i, k, box, &self->operand[k]));
     }
-    return add_step(p, TILE_OP, op, n_in, w->operand, made_by(w, i), box, out);
+    return add_step(program, TILE_OP, op, n_in, self->operand, made_by(self, i), box, out);
 }
 
 /* Keeps the rows of operation i's result that later patches need. */
-static mpl_status leave_tail(walk *w, uint32_t i, int64_t later)
+static mpl_status leave_tail(walk *self, uint32_t i, int64_t later)
 {
     tile_box box;
 
-    if (w->now[i] == MPL_NONE)
+    if (self->now[i] == MPL_NONE)
         return MPL_OK;
-    box = w->p->value[w->now[i]].box;
-    if (later >= box.at[w->down].high)
-        return w->now[i] = MPL_NONE, MPL_OK;
-    if (w->r->patch.shift)
+    box = self->p->value[self->now[i]].box;
+    if (later >= box.at[self->down].high)
+        return self->now[i] = MPL_NONE, MPL_OK;
+    if (self->r->patch.shift)
         return MPL_OK;
-    if (later > box.at[w->down].low)
-        box.at[w->down].low = later;
-    return cut(w->p, w->now[i], &box, &w->now[i]);
+    if (later > box.at[self->down].low)
+        box.at[self->down].low = later;
+    return cut(self->p, self->now[i], &box, &self->now[i]);
 }
 
 /* Moves the rows that stay, [box.low, its old end), to the top of what is kept of operation i; what
  * is then called `box` has its last rows still to come. */
-static mpl_status move_up(walk *w, uint32_t i, const tile_box *box)
+static mpl_status move_up(walk *self, uint32_t i, const tile_box *box)
 {
-    tile_program *p = w->p;
-    tile_value old = p->value[w->now[i]];
-    tile_span stays = {box->at[w->down].low, old.box.at[w->down].high};
-    int64_t up = stays.low - old.box.at[w->down].low, low = stays.low;
+    tile_program *program = self->p;
+    tile_value old = program->value[self->now[i]];
+    tile_span stays = {box->at[self->down].low, old.box.at[self->down].high};
+    int64_t up = stays.low - old.box.at[self->down].low, low = stays.low;
 
     while (low < stays.high) {
         tile_box some = old.box;
-        uint32_t in[2] = {w->now[i], MPL_NONE};
+        uint32_t in[2] = {self->now[i], MPL_NONE};
 
-        some.at[w->down].low = low;
-        some.at[w->down].high = low = low + up < stays.high ? low + up : stays.high;
-        MPL_PASS(add_step(p, TILE_SLICE, MPL_NONE, 1, in, old.of, &some, &in[1]));
-        MPL_PASS(add_step(p, TILE_ASSIGN, MPL_NONE, 2, in, old.of, &old.box, &w->now[i]));
-        p->step[p->n_steps - 1].up = up;
-        p->step[p->n_steps - 1].axis = w->down;
+        some.at[self->down].low = low;
+        some.at[self->down].high = low = low + up < stays.high ? low + up : stays.high;
+        MPL_PASS(add_step(program, TILE_SLICE, MPL_NONE, 1, in, old.of, &some, &in[1]));
+        MPL_PASS(add_step(program, TILE_ASSIGN, MPL_NONE, 2, in, old.of, &old.box, &self->now[i]));
+        program->step[program->n_steps - 1].up = up;
+        program->step[program->n_steps - 1].axis = self->down;
     }
-    p->value[w->now[i]].box = *box;
-    p->step[p->n_steps - 1].up = 0; /* as its result is called now */
+    program->value[self->now[i]].box = *box;
+    program->step[program->n_steps - 1].up = 0; /* as its result is called now */
     return MPL_OK;
 }
 
 /* Makes room in what is kept of operation i for rows that are made next; `all` receives the box. */
-static mpl_status grow(walk *w, uint32_t k, uint32_t i, tile_span rows, tile_box *all)
+static mpl_status grow(walk *self, uint32_t k, uint32_t i, tile_span rows, tile_box *all)
 {
-    tile_box old = w->p->value[w->now[i]].box;
-    tile_span stays = old.at[w->down];
+    tile_box old = self->p->value[self->now[i]].box;
+    tile_span stays = old.at[self->down];
 
-    if (w->r->patch.shift && stays.low < w->later[(size_t)(k - 1) * w->n + i])
-        stays.low = w->later[(size_t)(k - 1) * w->n + i];
-    all->at[w->down] = tile_join(stays, rows);
-    if (stays.low > old.at[w->down].low) {
-        if (all->at[w->down].high - all->at[w->down].low ==
-            old.at[w->down].high - old.at[w->down].low)
-            return move_up(w, i, all);
-        old.at[w->down] = stays;
-        MPL_PASS(cut(w->p, w->now[i], &old, &w->now[i]));
+    if (self->r->patch.shift && stays.low < self->later[(size_t)(k - 1) * self->n + i])
+        stays.low = self->later[(size_t)(k - 1) * self->n + i];
+    all->at[self->down] = tile_join(stays, rows);
+    if (stays.low > old.at[self->down].low) {
+        if (all->at[self->down].high - all->at[self->down].low ==
+            old.at[self->down].high - old.at[self->down].low)
+            return move_up(self, i, all);
+        old.at[self->down] = stays;
+        MPL_PASS(cut(self->p, self->now[i], &old, &self->now[i]));
     }
-    return put(w->p, &w->now[i], MPL_NONE, all);
+    return put(self->p, &self->now[i], MPL_NONE, all);
 }
 
 /* Makes what patch k needs of operation i. What is kept of it grows first: its operands are mostly
  * smaller than what is kept. */
-static mpl_status make(walk *w, uint32_t k, uint32_t i)
+static mpl_status make(walk *self, uint32_t k, uint32_t i)
 {
-    tile_span rows = w->made[(size_t)k * w->n + i];
-    tile_box box = box_of(w, w->deep_made[i], rows, w->wide_made[i]), all = box;
+    tile_span rows = self->made[(size_t)k * self->n + i];
+    tile_box box = box_of(self, self->deep_made[i], rows, self->wide_made[i]), all = box;
     uint32_t piece;
 
     if (tile_empty(rows))
         return MPL_OK;
-    if (w->now[i] != MPL_NONE)
-        MPL_PASS(grow(w, k, i, rows, &all));
-    MPL_PASS(compute(w, i, &box, &piece));
-    return put(w->p, &w->now[i], piece, &all);
+    if (self->now[i] != MPL_NONE)
+        MPL_PASS(grow(self, k, i, rows, &all));
+    MPL_PASS(compute(self, i, &box, &piece));
+    return put(self->p, &self->now[i], piece, &all);
 }
 
 /* The result, or the band of it that the patch is in. */
-static tile_box whole_of(const walk *w, const tile_box *result)
+static tile_box whole_of(const walk *self, const tile_box *result)
 {
-    tile_box all = all_of(w->g, made_by(w, w->n - 1));
+    tile_box all = all_of(self->g, made_by(self, self->n - 1));
 
-    if (w->r->banded)
+    if (self->r->banded)
         all.at[TILE_ROWS] = result->at[TILE_ROWS];
     return all;
 }
 
 /* What is whole when the patch is done. */
-static mpl_status hand_over(walk *w, const tile_box *result)
+static mpl_status hand_over(walk *self, const tile_box *result)
 {
-    tile_program *p = w->p;
+    tile_program *program = self->p;
 
-    if (!w->r->banded || result->at[TILE_COLUMNS].high < w->dims->dim[3])
+    if (!self->r->banded || result->at[TILE_COLUMNS].high < self->dims->dim[3])
         return MPL_OK;
-    MPL_PASS(mpl_reserve(p->ctx, p->result, p->cap_result, p->n_result + 1));
-    p->result[p->n_result++] = w->whole;
-    w->whole = MPL_NONE;
+    MPL_PASS(
+        mpl_reserve(program->ctx, program->result, program->cap_result, program->n_result + 1));
+    program->result[program->n_result++] = self->whole;
+    self->whole = MPL_NONE;
     return MPL_OK;
 }
 
-static mpl_status patch(walk *w, uint32_t k, const tile_box *result)
+static mpl_status patch(walk *self, uint32_t k, const tile_box *result)
 {
-    tile_box all = whole_of(w, result);
+    tile_box all = whole_of(self, result);
     uint32_t piece;
 
-    for (uint32_t i = 0; i < w->n; i++) {
-        MPL_PASS(make(w, k, i));
-        for (uint32_t j = w->done[i]; j != MPL_NONE; j = w->next[j])
-            MPL_PASS(leave_tail(w, j, w->later[(size_t)k * w->n + j]));
+    for (uint32_t i = 0; i < self->n; i++) {
+        MPL_PASS(make(self, k, i));
+        for (uint32_t j = self->done[i]; j != MPL_NONE; j = self->next[j])
+            MPL_PASS(leave_tail(self, j, self->later[(size_t)k * self->n + j]));
     }
-    MPL_PASS(cut(w->p, w->now[w->n - 1], result, &piece));
-    w->now[w->n - 1] = MPL_NONE;
-    MPL_PASS(put(w->p, &w->whole, piece, &all));
-    return hand_over(w, result);
+    MPL_PASS(cut(self->p, self->now[self->n - 1], result, &piece));
+    self->now[self->n - 1] = MPL_NONE;
+    MPL_PASS(put(self->p, &self->whole, piece, &all));
+    return hand_over(self, result);
 }
 
 /* Takes a number into a list that is compared with the one before; false: it differs. */
@@ -409,22 +411,22 @@ static bool is_again(int64_t *before, int64_t now)
 
 /* Whether all that is made, needed and read along the axis is as long as it was in `before`, which
  * then takes these lengths. */
-static bool as_before(const walk *w, uint32_t axis, const tile_span *need, const tile_span *made,
+static bool as_before(const walk *self, uint32_t axis, const tile_span *need, const tile_span *made,
                       int64_t *before)
 {
     bool same = true;
 
-    for (uint32_t i = 0; i < w->n; i++) {
-        mpl_op op = w->r->begin + i;
-        const tile_rule *rule = &w->p->rule[op];
+    for (uint32_t i = 0; i < self->n; i++) {
+        mpl_op op = self->r->begin + i;
+        const tile_rule *rule = &self->p->rule[op];
         int64_t read = 0;
 
-        for (uint32_t k = 0; k < mpl_op_n_in(w->g, op) && !tile_empty(made[i]); k++) {
+        for (uint32_t k = 0; k < mpl_op_n_in(self->g, op) && !tile_empty(made[i]); k++) {
             tile_span back;
 
             if (!tile_is_image(rule, k))
                 continue;
-            back = tile_back(w->g, op, rule, k, axis, made[i]);
+            back = tile_back(self->g, op, rule, k, axis, made[i]);
             read += back.high - back.low;
         }
         same &= is_again(&before[3 * (size_t)i], need[i].high - need[i].low);
@@ -435,218 +437,229 @@ static bool as_before(const walk *w, uint32_t axis, const tile_span *need, const
 }
 
 /* Multiplications of the strip's patches. */
-static void count_work(walk *w)
+static void count_work(walk *self)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
-        uint64_t n = (uint64_t)w->dims->dim[0] * w->p->rule[w->r->begin + i].products;
+    for (uint32_t i = 0; i < self->n; i++) {
+        uint64_t n = (uint64_t)self->dims->dim[0] * self->p->rule[self->r->begin + i].products;
 
-        w->p->work += n * w->rows[i] * (uint64_t)(w->deep_made[i].high - w->deep_made[i].low) *
-                      (uint64_t)(w->wide_made[i].high - w->wide_made[i].low);
+        self->p->work += n * self->rows[i] *
+                         (uint64_t)(self->deep_made[i].high - self->deep_made[i].low) *
+                         (uint64_t)(self->wide_made[i].high - self->wide_made[i].low);
     }
-    w->p->n_patches += w->n_down;
+    self->p->n_patches += self->n_down;
 }
 
-static void look_across(walk *w, tile_span channels, tile_span side)
+static void look_across(walk *self, tile_span channels, tile_span side)
 {
-    look_back(w, TILE_CHANNELS, channels, NULL, w->deep, w->deep_made);
-    look_back(w, w->side, side, NULL, w->wide, w->wide_made);
+    look_back(self, TILE_CHANNELS, channels, NULL, self->deep, self->deep_made);
+    look_back(self, self->side, side, NULL, self->wide, self->wide_made);
 }
 
 /* ---- steps that a model leaves out ---- */
 
 /* In place of left out steps that make a band, or read some: a step that reads and makes these.
  * rows: made of each operation. */
-static mpl_status leave_out(walk *w, const tile_span *rows, const tile_box *result)
+static mpl_status leave_out(walk *self, const tile_span *rows, const tile_box *result)
 {
-    tile_box box = whole_of(w, result);
+    tile_box box = whole_of(self, result);
     uint32_t n = 0, out;
 
-    if (!w->r->banded && w->in == MPL_NONE)
+    if (!self->r->banded && self->in == MPL_NONE)
         return MPL_OK;
-    for (uint32_t i = 0; i < w->n && w->in != MPL_NONE; i++)
-        for (uint32_t k = 0; k < mpl_op_n_in(w->g, w->r->begin + i); k++) {
-            mpl_op op = w->r->begin + i;
+    for (uint32_t i = 0; i < self->n && self->in != MPL_NONE; i++)
+        for (uint32_t k = 0; k < mpl_op_n_in(self->g, self->r->begin + i); k++) {
+            mpl_op op = self->r->begin + i;
             tile_span back;
 
-            if (mpl_op_input(w->g, op, k) != w->in || tile_empty(rows[i]))
+            if (mpl_op_input(self->g, op, k) != self->in || tile_empty(rows[i]))
                 continue;
-            back = tile_back(w->g, op, &w->p->rule[op], k, TILE_ROWS, rows[i]);
-            for (int64_t b = back.low / w->r->band; b * w->r->band < back.high; b++) {
-                MPL_PASS(mpl_reserve(w->ctx, w->operand, w->cap_operand, n + 1));
-                w->operand[n++] = w->p->local[w->in] + (uint32_t)b;
+            back = tile_back(self->g, op, &self->p->rule[op], k, TILE_ROWS, rows[i]);
+            for (int64_t b = back.low / self->r->band; b * self->r->band < back.high; b++) {
+                MPL_PASS(mpl_reserve(self->ctx, self->operand, self->cap_operand, n + 1));
+                self->operand[n++] = self->p->local[self->in] + (uint32_t)b;
             }
         }
-    MPL_PASS(mpl_reserve(w->ctx, w->operand, w->cap_operand, n + 1));
-    MPL_PASS(add_step(w->p, TILE_SLICE, MPL_NONE, n, w->operand, made_by(w, w->n - 1), &box, &out));
-    if (!w->r->banded)
-        return w->p->value[out].bytes = 0, MPL_OK;
-    w->whole = out;
-    return hand_over(w, &box);
+    MPL_PASS(mpl_reserve(self->ctx, self->operand, self->cap_operand, n + 1));
+    MPL_PASS(add_step(self->p, TILE_SLICE, MPL_NONE, n, self->operand, made_by(self, self->n - 1),
+                      &box, &out));
+    if (!self->r->banded)
+        return self->p->value[out].bytes = 0, MPL_OK;
+    self->whole = out;
+    return hand_over(self, &box);
 }
 
 /* Whether patch k does what the one before did, all of it as far on. */
-static bool is_steady(const walk *w, uint32_t k)
+static bool is_steady(const walk *self, uint32_t k)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
-        size_t is = (size_t)k * w->n + i, was = is - w->n;
-        int64_t on = w->made[is].high - w->made[was].high;
+    for (uint32_t i = 0; i < self->n; i++) {
+        size_t is = (size_t)k * self->n + i, was = is - self->n;
+        int64_t on = self->made[is].high - self->made[was].high;
 
-        if (tile_empty(w->made[is]) || tile_empty(w->made[was]) ||
-            w->need[is].low - w->need[was].low != on ||
-            (w->later[is] != w->later[was] && w->later[is] - w->later[was] != on))
+        if (tile_empty(self->made[is]) || tile_empty(self->made[was]) ||
+            self->need[is].low - self->need[was].low != on ||
+            (self->later[is] != self->later[was] && self->later[is] - self->later[was] != on))
             return false;
     }
     return true;
 }
 
 /* What is kept moves on, as if patch k were done. */
-static void move_on(walk *w, uint32_t k)
+static void move_on(walk *self, uint32_t k)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
-        size_t is = (size_t)k * w->n + i;
-        int64_t on = w->made[is].high - w->made[is - w->n].high;
+    for (uint32_t i = 0; i < self->n; i++) {
+        size_t is = (size_t)k * self->n + i;
+        int64_t on = self->made[is].high - self->made[is - self->n].high;
 
-        if (w->now[i] != MPL_NONE) {
-            tile_span *span = &w->p->value[w->now[i]].box.at[w->down];
+        if (self->now[i] != MPL_NONE) {
+            tile_span *span = &self->p->value[self->now[i]].box.at[self->down];
 
             span->low += on, span->high += on;
         }
     }
 }
 
-static mpl_status strip(walk *w, tile_span channels, tile_span side)
+static mpl_status strip(walk *self, tile_span channels, tile_span side)
 {
     enum { SETTLED = 3 }; /* patches until what is kept is as long as it stays */
-    int64_t left = w->dims->dim[1 + w->side] - side.high;
-    bool like, bands = w->r->banded || w->in != MPL_NONE;
+    int64_t left = self->dims->dim[1 + self->side] - side.high;
+    bool like, bands = self->r->banded || self->in != MPL_NONE;
 
-    look_across(w, channels, side);
-    for (uint32_t i = 0; i < w->n; i++)
-        w->now[i] = MPL_NONE;
-    like = as_before(w, w->side, w->wide, w->wide_made, w->widths);
-    w->n_like = 0;
-    if (like && w->p->sample && left > (bands ? w->step_side : 0) && channels.low == 0) {
-        tile_box result = box_of(w, channels, (tile_span){0, 1}, side);
+    look_across(self, channels, side);
+    for (uint32_t i = 0; i < self->n; i++)
+        self->now[i] = MPL_NONE;
+    like = as_before(self, self->side, self->wide, self->wide_made, self->widths);
+    self->n_like = 0;
+    if (like && self->p->sample && left > (bands ? self->step_side : 0) && channels.low == 0) {
+        tile_box result = box_of(self, channels, (tile_span){0, 1}, side);
 
-        return w->down == TILE_COLUMNS ? leave_out(w, w->wide_made, &result) : MPL_OK;
+        return self->down == TILE_COLUMNS ? leave_out(self, self->wide_made, &result) : MPL_OK;
     }
-    for (uint32_t k = 0; k < w->n_down; k++) {
-        size_t at = (size_t)k * w->n;
+    for (uint32_t k = 0; k < self->n_down; k++) {
+        size_t at = (size_t)k * self->n;
         tile_box result =
-            box_of(w, channels, part(k, w->step_down, w->dims->dim[1 + w->down]), side);
+            box_of(self, channels, part(k, self->step_down, self->dims->dim[1 + self->down]), side);
 
-        like = as_before(w, w->down, w->need + at, w->made + at, w->heights) && k > 0;
-        w->n_like = like ? w->n_like + 1 : 0;
-        if (w->p->sample && k + 2 < w->n_down &&
-            (w->r->patch.keep == MPL_KEEP_NONE ? like && !bands
-                                               : w->n_like > SETTLED && is_steady(w, k))) {
-            move_on(w, k);
-            if (w->down == TILE_ROWS)
-                MPL_PASS(leave_out(w, w->made + at, &result));
+        like =
+            as_before(self, self->down, self->need + at, self->made + at, self->heights) && k > 0;
+        self->n_like = like ? self->n_like + 1 : 0;
+        if (self->p->sample && k + 2 < self->n_down &&
+            (self->r->patch.keep == MPL_KEEP_NONE ? like && !bands
+                                                  : self->n_like > SETTLED && is_steady(self, k))) {
+            move_on(self, k);
+            if (self->down == TILE_ROWS)
+                MPL_PASS(leave_out(self, self->made + at, &result));
         } else {
-            MPL_PASS(patch(w, k, &result));
+            MPL_PASS(patch(self, k, &result));
         }
     }
     return MPL_OK;
 }
 
-static mpl_status read_bands(walk *w, const tile_box *all)
+static mpl_status read_bands(walk *self, const tile_box *all)
 {
     int64_t rows = all->at[TILE_ROWS].high;
 
-    for (int64_t i = 0; i * w->r->band < rows; i++) {
+    for (int64_t i = 0; i * self->r->band < rows; i++) {
         tile_box box = *all;
         uint32_t band;
 
-        box.at[TILE_ROWS] = part(i, w->r->band, rows);
-        MPL_PASS(add_value(w->p, w->in, &box, &band));
-        w->p->local[w->in] = i == 0 ? band : w->p->local[w->in];
+        box.at[TILE_ROWS] = part(i, self->r->band, rows);
+        MPL_PASS(add_value(self->p, self->in, &box, &band));
+        self->p->local[self->in] = i == 0 ? band : self->p->local[self->in];
     }
     return MPL_OK;
 }
 
 /* Values for what the region reads from outside; the last reader of each of its results. */
-static mpl_status read_outside(walk *w)
+static mpl_status read_outside(walk *self)
 {
-    for (uint32_t i = 0; i < w->n; i++) {
-        mpl_op op = w->r->begin + i;
+    for (uint32_t i = 0; i < self->n; i++) {
+        mpl_op op = self->r->begin + i;
 
-        w->last[i] = i;
-        for (uint32_t k = 0; k < mpl_op_n_in(w->g, op); k++) {
-            mpl_value v = mpl_op_input(w->g, op, k);
+        self->last[i] = i;
+        for (uint32_t k = 0; k < mpl_op_n_in(self->g, op); k++) {
+            mpl_value v = mpl_op_input(self->g, op, k);
             tile_box all;
 
-            if (!tile_is_image(&w->p->rule[op], k))
+            if (!tile_is_image(&self->p->rule[op], k))
                 continue;
-            if (maker(w, v) != MPL_NONE) {
-                w->last[maker(w, v)] = i;
-            } else if (w->p->local[v] == MPL_NONE) {
-                all = all_of(w->g, v);
-                MPL_PASS(v == w->in ? read_bands(w, &all)
-                                    : add_value(w->p, v, &all, &w->p->local[v]));
+            if (maker(self, v) != MPL_NONE) {
+                self->last[maker(self, v)] = i;
+            } else if (self->p->local[v] == MPL_NONE) {
+                all = all_of(self->g, v);
+                MPL_PASS(v == self->in ? read_bands(self, &all)
+                                       : add_value(self->p, v, &all, &self->p->local[v]));
             }
         }
     }
-    w->p->n_outside = (uint32_t)w->p->n_values;
+    self->p->n_outside = (uint32_t)self->p->n_values;
     return MPL_OK;
 }
 
-static void list_done(walk *w)
+static void list_done(walk *self)
 {
-    memset(w->done, 0xff, w->n * sizeof *w->done);
-    for (uint32_t i = w->n; i-- > 0;)
-        if (w->last[i] != i) {
-            w->next[i] = w->done[w->last[i]];
-            w->done[w->last[i]] = i;
+    memset(self->done, 0xff, self->n * sizeof *self->done);
+    for (uint32_t i = self->n; i-- > 0;)
+        if (self->last[i] != i) {
+            self->next[i] = self->done[self->last[i]];
+            self->done[self->last[i]] = i;
         }
 }
 
-static mpl_status walk_patches(walk *w)
+static mpl_status walk_patches(walk *self)
 {
-    const mpl_patch *patch = &w->r->patch;
-    const int64_t deep = w->dims->dim[1], wide = w->dims->dim[1 + w->side], size = w->step_side;
-    tile_program *p = w->p;
+    const mpl_patch *patch = &self->r->patch;
+    const int64_t deep = self->dims->dim[1], wide = self->dims->dim[1 + self->side],
+                  size = self->step_side;
+    tile_program *program = self->p;
 
-    look_down(w);
+    look_down(self);
     for (int64_t c = 0; c * patch->channels < deep; c++)
         for (int64_t x = 0; x * size < wide; x++) {
-            look_across(w, part(c, patch->channels, deep), part(x, size, wide));
-            count_work(w);
+            look_across(self, part(c, patch->channels, deep), part(x, size, wide));
+            count_work(self);
         }
-    for (int64_t c = 0; c * patch->channels < deep && p->work <= p->most_work; c++)
+    for (int64_t c = 0; c * patch->channels < deep && program->work <= program->most_work; c++)
         for (int64_t x = 0; x * size < wide; x++)
-            MPL_PASS(strip(w, part(c, patch->channels, deep), part(x, size, wide)));
-    if (w->r->banded)
+            MPL_PASS(strip(self, part(c, patch->channels, deep), part(x, size, wide)));
+    if (self->r->banded)
         return MPL_OK;
-    MPL_PASS(mpl_reserve(p->ctx, p->result, p->cap_result, 1));
-    p->result[0] = w->whole, p->n_result = 1;
+    MPL_PASS(mpl_reserve(program->ctx, program->result, program->cap_result, 1));
+    program->result[0] = self->whole, program->n_result = 1;
     return MPL_OK;
 }
 
 /* Which axis is which, how many patches there are. */
-static void set_axes(walk *w)
+static void set_axes(walk *self)
 {
-    const mpl_patch *patch = &w->r->patch;
+    const mpl_patch *patch = &self->r->patch;
 
-    w->down = patch->across ? TILE_COLUMNS : TILE_ROWS;
-    w->side = patch->across ? TILE_ROWS : TILE_COLUMNS;
-    w->step_down = patch->across ? patch->columns : patch->rows;
-    w->step_side = patch->across ? patch->rows : patch->columns;
-    w->dims = &w->g->value_shape[mpl_tile_result(w->g, w->r)];
-    w->n_down = (uint32_t)((w->dims->dim[1 + w->down] + w->step_down - 1) / w->step_down);
-    w->in = w->r->band > 0 ? w->g->op_out[w->g->op_out_begin[w->r->begin - 1]] : MPL_NONE;
+    self->down = patch->across ? TILE_COLUMNS : TILE_ROWS;
+    self->side = patch->across ? TILE_ROWS : TILE_COLUMNS;
+    self->step_down = patch->across ? patch->columns : patch->rows;
+    self->step_side = patch->across ? patch->rows : patch->columns;
+    self->dims = &self->g->value_shape[mpl_tile_result(self->g, self->r)];
+    self->n_down =
+        (uint32_t)((self->dims->dim[1 + self->down] + self->step_down - 1) / self->step_down);
+    self->in =
+        self->r->band > 0 ? self->g->op_out[self->g->op_out_begin[self->r->begin - 1]] : MPL_NONE;
 }
 
-mpl_status tile_walk(tile_program *p, const mpl_tile_region *r)
+mpl_status tile_walk(tile_program *program, const mpl_tile_region *region)
 {
     mpl_status st = MPL_OK;
-    walk w = {.ctx = p->ctx, .g = p->g, .p = p, .r = r, .n = r->end - r->begin, .whole = MPL_NONE};
+    walk w = {.ctx = program->ctx,
+              .g = program->g,
+              .p = program,
+              .r = region,
+              .n = region->end - region->begin,
+              .whole = MPL_NONE};
     size_t cells;
 
-    for (size_t i = 0; i < p->n_outside; i++)
-        p->local[p->value[i].of] = MPL_NONE;
-    p->n_values = p->n_steps = p->n_in = p->n_result = 0;
-    p->n_outside = p->n_patches = 0, p->work = 0;
+    for (size_t i = 0; i < program->n_outside; i++)
+        program->local[program->value[i].of] = MPL_NONE;
+    program->n_values = program->n_steps = program->n_in = program->n_result = 0;
+    program->n_outside = program->n_patches = 0, program->work = 0;
     set_axes(&w);
     cells = (size_t)w.n_down * w.n;
     MPL_TRY(mpl_new_each(w.ctx, cells, w.need, w.made, w.later));
@@ -665,18 +678,19 @@ out:
 }
 
 mpl_status tile_program_new(mpl_ctx *ctx, const mpl_graph *g, const tile_rule *rule,
-                            tile_program *p)
+                            tile_program *program)
 {
-    *p = (tile_program){.ctx = ctx, .g = g, .rule = rule, .most_work = UINT64_MAX};
-    MPL_PASS(mpl_new(ctx, p->local, g->n_values));
+    *program = (tile_program){.ctx = ctx, .g = g, .rule = rule, .most_work = UINT64_MAX};
+    MPL_PASS(mpl_new(ctx, program->local, g->n_values));
     for (mpl_value v = 0; v < g->n_values; v++)
-        p->local[v] = MPL_NONE;
+        program->local[v] = MPL_NONE;
     return MPL_OK;
 }
 
-void tile_program_fini(tile_program *p)
+void tile_program_fini(tile_program *program)
 {
-    if (p->ctx != NULL)
-        mpl_free_each(p->ctx, p->value, p->step, p->in, p->local, p->result);
-    *p = (tile_program){0};
+    if (program->ctx != NULL)
+        mpl_free_each(program->ctx, program->value, program->step, program->in, program->local,
+                      program->result);
+    *program = (tile_program){0};
 }

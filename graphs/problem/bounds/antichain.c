@@ -32,17 +32,17 @@ static void push_arc(network *net, uint32_t from, uint32_t to, uint64_t capacity
 static mpl_status build_network(mpl_ctx *ctx, const mpl_problem *p, const uint64_t *weight,
                                 uint64_t no_limit, network *net)
 {
-    const mpl_before *o = p->before;
+    const mpl_before *before = p->before;
     uint32_t n = p->n;
-    size_t most = 3 * (size_t)n + o->red_begin[n] + p->n_in_place;
+    size_t most = 3 * (size_t)n + before->red_begin[n] + p->n_in_place;
 
     MPL_PASS(mpl_new_each(ctx, most, net->from, net->to, net->capacity));
     for (uint32_t v = 0; v < n; v++) {
         push_arc(net, 2 * n, v, weight[v]);
         push_arc(net, n + v, 2 * n + 1, weight[v]);
         push_arc(net, n + v, v, no_limit);
-        for (uint32_t i = o->red_begin[v]; i < o->red_begin[v + 1]; i++)
-            push_arc(net, v, n + o->red_item[i], no_limit);
+        for (uint32_t i = before->red_begin[v]; i < before->red_begin[v + 1]; i++)
+            push_arc(net, v, n + before->red_item[i], no_limit);
     }
     for (uint32_t i = 0; i < p->n_in_place; i++)
         push_arc(net, p->in_place_in[i], n + p->in_place_out[i], no_limit);

@@ -49,58 +49,58 @@ static int by_size_down(const void *a, const void *b)
 }
 
 /* Bytes in whole slots; cannot overflow, since sizes are below 2^63. */
-static uint64_t slots(const sweep *s, mpl_buffer b)
+static uint64_t slots(const sweep *self, mpl_buffer b)
 {
-    return mpl_align_up(s->p->bytes[b], s->grain);
+    return mpl_align_up(self->p->bytes[b], self->grain);
 }
 
-static uint64_t rest(const sweep *s, uint32_t id)
+static uint64_t rest(const sweep *self, uint32_t id)
 {
-    mpl_buffer b = s->piece[id].b;
+    mpl_buffer b = self->piece[id].b;
 
-    return slots(s, b) - s->p->bytes[b];
+    return slots(self, b) - self->p->bytes[b];
 }
 
-static void heap_push(sweep *s, uint32_t id)
+static void heap_push(sweep *self, uint32_t id)
 {
-    uint32_t at = s->n_heap++;
+    uint32_t at = self->n_heap++;
 
-    for (; at > 0 && rest(s, s->rest_heap[(at - 1) / 2]) < rest(s, id); at = (at - 1) / 2)
-        s->rest_heap[at] = s->rest_heap[(at - 1) / 2];
-    s->rest_heap[at] = id;
+    for (; at > 0 && rest(self, self->rest_heap[(at - 1) / 2]) < rest(self, id); at = (at - 1) / 2)
+        self->rest_heap[at] = self->rest_heap[(at - 1) / 2];
+    self->rest_heap[at] = id;
 }
 
-static void heap_pop(sweep *s)
+static void heap_pop(sweep *self)
 {
-    uint32_t moved = s->rest_heap[--s->n_heap];
+    uint32_t moved = self->rest_heap[--self->n_heap];
     uint32_t at = 0;
 
-    for (uint32_t child = 1; child < s->n_heap; child = 2 * at + 1) {
-        if (child + 1 < s->n_heap &&
-            rest(s, s->rest_heap[child]) < rest(s, s->rest_heap[child + 1]))
+    for (uint32_t child = 1; child < self->n_heap; child = 2 * at + 1) {
+        if (child + 1 < self->n_heap &&
+            rest(self, self->rest_heap[child]) < rest(self, self->rest_heap[child + 1]))
             child++;
-        if (rest(s, moved) >= rest(s, s->rest_heap[child]))
+        if (rest(self, moved) >= rest(self, self->rest_heap[child]))
             break;
-        s->rest_heap[at] = s->rest_heap[child];
+        self->rest_heap[at] = self->rest_heap[child];
         at = child;
     }
-    s->rest_heap[at] = moved;
+    self->rest_heap[at] = moved;
 }
 
 /* Largest rest of a buffer live at `step`. */
-static uint64_t live_rest(sweep *s, uint32_t step)
+static uint64_t live_rest(sweep *self, uint32_t step)
 {
-    while (s->n_heap > 0 && s->piece[s->rest_heap[0]].to <= step)
-        heap_pop(s);
-    return s->n_heap > 0 ? rest(s, s->rest_heap[0]) : 0;
+    while (self->n_heap > 0 && self->piece[self->rest_heap[0]].to <= step)
+        heap_pop(self);
+    return self->n_heap > 0 ? rest(self, self->rest_heap[0]) : 0;
 }
 
 /* Upper bound on what the in-place pairs [*at, ..) of `step` can save; moves *at past them. Each
  * output lies on one input, each input under one output. If an operation has several of both,
  * counts the largest outputs, as many as there are inputs. */
-static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
+static uint64_t saving(sweep *self, uint32_t *at, uint32_t step)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
     uint32_t n_out = 0, n_pairs = 0, n_in = 0;
     mpl_buffer last = MPL_NONE;
     uint64_t sum = 0;
@@ -108,91 +108,92 @@ static uint64_t saving(sweep *s, uint32_t *at, uint32_t step)
     for (; *at < p->n_in_place && p->in_place_step[*at] <= step; ++*at) {
         mpl_buffer out = p->in_place_out[*at];
 
-        if (p->pool[out] != s->pool) /* other pools' pairs may be of earlier steps */
+        if (p->pool[out] != self->pool) /* other pools' pairs may be of earlier steps */
             continue;
         if (out != last)
-            s->saved[n_out++] = slots(s, out);
+            self->saved[n_out++] = slots(self, out);
         last = out;
-        s->source[n_pairs++] = p->in_place_in[*at];
+        self->source[n_pairs++] = p->in_place_in[*at];
     }
-    qsort(s->saved, n_out, sizeof *s->saved, by_size_down);
-    mpl_sort_u32(s->source, n_pairs);
+    qsort(self->saved, n_out, sizeof *self->saved, by_size_down);
+    mpl_sort_u32(self->source, n_pairs);
     for (uint32_t i = 0; i < n_pairs; i++)
-        n_in += i == 0 || s->source[i] != s->source[i - 1];
+        n_in += i == 0 || self->source[i] != self->source[i - 1];
     for (uint32_t i = 0; i < n_out && i < n_in; i++)
-        sum += s->saved[i];
+        sum += self->saved[i];
     return sum;
 }
 
-static void cut_lifetimes(sweep *s)
+static void cut_lifetimes(sweep *self)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
 
-    s->n = 0;
+    self->n = 0;
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t from = p->birth[b];
 
-        if (p->pool[b] != s->pool)
+        if (p->pool[b] != self->pool)
             continue;
         for (uint32_t i = p->gap_begin != NULL ? p->gap_begin[b] : 0;
              p->gap_begin != NULL && i < p->gap_begin[b + 1]; i++) {
-            s->piece[s->n++] = (piece){b, from, p->gap_from[i]};
+            self->piece[self->n++] = (piece){b, from, p->gap_from[i]};
             from = p->gap_to[i];
         }
-        s->piece[s->n++] = (piece){b, from, p->death[b]};
+        self->piece[self->n++] = (piece){b, from, p->death[b]};
     }
 }
 
-static mpl_status sweep_init(sweep *s)
+static mpl_status sweep_init(sweep *self)
 {
-    const mpl_problem *p = s->p;
+    const mpl_problem *p = self->p;
 
-    s->grain = mpl_pool_grain(p, s->pool);
+    self->grain = mpl_pool_grain(p, self->pool);
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == s->pool)
-            s->n += 1 + (p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0);
-    MPL_PASS(mpl_new_each(s->ctx, s->n, s->piece, s->birth, s->death, s->rest_heap, s->saved));
-    MPL_PASS(mpl_new(s->ctx, s->source, p->n_in_place));
-    cut_lifetimes(s);
-    for (uint32_t i = 0; i < s->n; i++) {
-        s->birth[i] = (event){s->piece[i].from, i};
-        s->death[i] = (event){s->piece[i].to, i};
+        if (p->pool[b] == self->pool)
+            self->n += 1 + (p->gap_begin != NULL ? p->gap_begin[b + 1] - p->gap_begin[b] : 0);
+    MPL_PASS(mpl_new_each(self->ctx, self->n, self->piece, self->birth, self->death,
+                          self->rest_heap, self->saved));
+    MPL_PASS(mpl_new(self->ctx, self->source, p->n_in_place));
+    cut_lifetimes(self);
+    for (uint32_t i = 0; i < self->n; i++) {
+        self->birth[i] = (event){self->piece[i].from, i};
+        self->death[i] = (event){self->piece[i].to, i};
     }
-    qsort(s->birth, s->n, sizeof *s->birth, by_step);
-    qsort(s->death, s->n, sizeof *s->death, by_step);
+    qsort(self->birth, self->n, sizeof *self->birth, by_step);
+    qsort(self->death, self->n, sizeof *self->death, by_step);
     return MPL_OK;
 }
 
 /* Visits the steps at which the live set changes, in order. */
-static mpl_status sweep_run(sweep *s, uint64_t *peak, uint64_t *live, uint32_t *peak_step)
+static mpl_status sweep_run(sweep *self, uint64_t *peak, uint64_t *live, uint32_t *peak_step)
 {
     uint32_t n_born = 0, n_dead = 0, at_pair = 0, filled = 0;
     uint64_t sum = 0, now = 0, saved;
 
     *peak = 0, *peak_step = 0;
-    while (n_dead < s->n) {
-        uint32_t step = s->death[n_dead].step;
+    while (n_dead < self->n) {
+        uint32_t step = self->death[n_dead].step;
 
-        if (n_born < s->n && s->birth[n_born].step < step)
-            step = s->birth[n_born].step;
+        if (n_born < self->n && self->birth[n_born].step < step)
+            step = self->birth[n_born].step;
         for (; live != NULL && filled < step; filled++)
             live[filled] = now;
-        for (; n_dead < s->n && s->death[n_dead].step == step; n_dead++)
-            sum -= slots(s, s->piece[s->death[n_dead].id].b);
-        for (; n_born < s->n && s->birth[n_born].step == step; n_born++) {
-            if (!mpl_add_bytes(sum, slots(s, s->piece[s->birth[n_born].id].b), &sum) ||
+        for (; n_dead < self->n && self->death[n_dead].step == step; n_dead++)
+            sum -= slots(self, self->piece[self->death[n_dead].id].b);
+        for (; n_born < self->n && self->birth[n_born].step == step; n_born++) {
+            if (!mpl_add_bytes(sum, slots(self, self->piece[self->birth[n_born].id].b), &sum) ||
                 sum > INT64_MAX)
-                return MPL_REFUSE(s->ctx, "live bytes pass 2^63 at step %u", step);
-            heap_push(s, s->birth[n_born].id);
+                return MPL_REFUSE(self->ctx, "live bytes pass 2^63 at step %u", step);
+            heap_push(self, self->birth[n_born].id);
         }
-        now = sum - live_rest(s, step);
-        saved = saving(s, &at_pair, step);
-        if (live != NULL && step < s->p->n_steps)
+        now = sum - live_rest(self, step);
+        saved = saving(self, &at_pair, step);
+        if (live != NULL && step < self->p->n_steps)
             live[filled++] = now - saved;
         if (now - saved > *peak)
             *peak = now - saved, *peak_step = step;
     }
-    for (; live != NULL && filled < s->p->n_steps; filled++)
+    for (; live != NULL && filled < self->p->n_steps; filled++)
         live[filled] = 0;
     return MPL_OK;
 }

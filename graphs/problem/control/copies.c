@@ -11,65 +11,66 @@ typedef struct lister {
 } lister;
 
 /* A value without a place is never read, so it is not copied. */
-static bool lies_somewhere(const lister *l, mpl_value v)
+static bool lies_somewhere(const lister *self, mpl_value v)
 {
-    mpl_value root = v != MPL_NONE ? l->map->value_root[v] : MPL_NONE;
+    mpl_value root = v != MPL_NONE ? self->map->value_root[v] : MPL_NONE;
 
-    if (root == MPL_NONE || l->g->value_bytes[v] == 0)
+    if (root == MPL_NONE || self->g->value_bytes[v] == 0)
         return false;
-    return l->map->places->value_place[root] != MPL_NONE ||
-           l->map->value_buffer[root] != MPL_NONE ||
-           (l->g->value_role[root] != MPL_PARAMETER && !mpl_is_chosen(l->g, root));
+    return self->map->places->value_place[root] != MPL_NONE ||
+           self->map->value_buffer[root] != MPL_NONE ||
+           (self->g->value_role[root] != MPL_PARAMETER && !mpl_is_chosen(self->g, root));
 }
 
-static mpl_status add(lister *l, mpl_copy copy)
+static mpl_status add(lister *self, mpl_copy copy)
 {
-    if (!lies_somewhere(l, copy.to))
+    if (!lies_somewhere(self, copy.to))
         return MPL_OK;
-    MPL_PASS(mpl_reserve(l->ctx, l->list, l->room, (size_t)l->n + 1));
-    l->list[l->n++] = copy;
+    MPL_PASS(mpl_reserve(self->ctx, self->list, self->room, (size_t)self->n + 1));
+    self->list[self->n++] = copy;
     return MPL_OK;
 }
 
-static mpl_status add_while(lister *l, mpl_op op)
+static mpl_status add_while(lister *self, mpl_op op)
 {
-    const mpl_graph *g = l->g;
-    const mpl_places *p = l->map->places;
+    const mpl_graph *g = self->g;
+    const mpl_places *places = self->map->places;
     uint32_t body = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     const mpl_value *in = g->op_in + g->op_in_begin[op], *out = g->op_out + g->op_out_begin[op];
     const mpl_value *param = g->block_param + g->block_param_begin[body];
     const mpl_value *result = g->block_result + g->block_result_begin[body];
 
     for (uint32_t i = 2; i < mpl_op_n_in(g, op); i++)
-        if (p->in_copied[g->op_in_begin[op] + i])
-            MPL_PASS(add(l, (mpl_copy){i < 2 + n ? MPL_COPY_ENTRY : MPL_COPY_SLICE, body, in[i],
-                                       param[i - 1], g->value_bytes[param[i - 1]]}));
+        if (places->in_copied[g->op_in_begin[op] + i])
+            MPL_PASS(add(self, (mpl_copy){i < 2 + n ? MPL_COPY_ENTRY : MPL_COPY_SLICE, body, in[i],
+                                          param[i - 1], g->value_bytes[param[i - 1]]}));
     for (uint32_t i = 1; i < g->block_n_results[body]; i++)
-        if (p->result_copied[g->block_result_begin[body] + i])
-            MPL_PASS(add(l, (mpl_copy){i <= n ? MPL_COPY_CARRIED : MPL_COPY_ROW, body, result[i],
-                                       i <= n ? param[i] : out[i - 1], g->value_bytes[result[i]]}));
+        if (places->result_copied[g->block_result_begin[body] + i])
+            MPL_PASS(
+                add(self, (mpl_copy){i <= n ? MPL_COPY_CARRIED : MPL_COPY_ROW, body, result[i],
+                                     i <= n ? param[i] : out[i - 1], g->value_bytes[result[i]]}));
     return MPL_OK;
 }
 
-static mpl_status add_case(lister *l, mpl_op op)
+static mpl_status add_case(lister *self, mpl_op op)
 {
-    const mpl_graph *g = l->g;
-    const mpl_places *p = l->map->places;
+    const mpl_graph *g = self->g;
+    const mpl_places *places = self->map->places;
     const mpl_value *out = g->op_out + g->op_out_begin[op];
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         for (uint32_t i = 0, b = g->op_body[k]; i < g->block_n_results[b]; i++) {
             uint32_t at = g->block_result_begin[b] + i;
 
-            if (p->result_copied[at])
-                MPL_PASS(add(l, (mpl_copy){MPL_COPY_BRANCH, b, g->block_result[at], out[i],
-                                           out[i] != MPL_NONE ? g->value_bytes[out[i]] : 0}));
+            if (places->result_copied[at])
+                MPL_PASS(add(self, (mpl_copy){MPL_COPY_BRANCH, b, g->block_result[at], out[i],
+                                              out[i] != MPL_NONE ? g->value_bytes[out[i]] : 0}));
         }
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
-        if (p->in_copied[i] && i - g->op_in_begin[op] <= mpl_op_n_out(g, op))
-            MPL_PASS(
-                add(l, (mpl_copy){MPL_COPY_BYPASS, g->op_block[op], g->op_in[i],
-                                  out[i - g->op_in_begin[op] - 1], g->value_bytes[g->op_in[i]]}));
+        if (places->in_copied[i] && i - g->op_in_begin[op] <= mpl_op_n_out(g, op))
+            MPL_PASS(add(self,
+                         (mpl_copy){MPL_COPY_BYPASS, g->op_block[op], g->op_in[i],
+                                    out[i - g->op_in_begin[op] - 1], g->value_bytes[g->op_in[i]]}));
     return MPL_OK;
 }
 

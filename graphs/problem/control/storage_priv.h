@@ -67,39 +67,39 @@ typedef struct mpl_store {
 } mpl_store;
 
 /* Whether result i of a block is read at its end. */
-bool mpl_result_read(const mpl_store *s, uint32_t block, uint32_t i);
+bool mpl_result_read(const mpl_store *store, uint32_t block, uint32_t i);
 /* Fills wanted (parameters whose contents are read) and out_live. */
-void mpl_store_wanted(mpl_store *s);
+void mpl_store_wanted(mpl_store *store);
 /* Fills the rows of all values, by data flow over the program with its branches. */
-mpl_status mpl_store_live(mpl_store *s);
+mpl_status mpl_store_live(mpl_store *store);
 
-static inline uint64_t *mpl_row(const mpl_store *s, uint32_t item)
+static inline uint64_t *mpl_row(const mpl_store *store, uint32_t item)
 {
-    return s->row + (size_t)item * s->words;
+    return store->row + (size_t)item * store->words;
 }
 /* Marks contents as needed at `step`. */
-void mpl_row_set(const mpl_store *s, uint64_t *row, uint32_t step);
+void mpl_row_set(const mpl_store *store, uint64_t *row, uint32_t step);
 /* Whether both may be needed at once; whether at `step` and at no other. */
-bool mpl_rows_meet(const mpl_store *s, const uint64_t *a, const uint64_t *b);
-bool mpl_rows_meet_at(const mpl_store *s, const uint64_t *a, const uint64_t *b, uint32_t step);
+bool mpl_rows_meet(const mpl_store *store, const uint64_t *a, const uint64_t *b);
+bool mpl_rows_meet_at(const mpl_store *store, const uint64_t *a, const uint64_t *b, uint32_t step);
 /* Turns rows of steps (one order) into rows of points (any order of the units). Does nothing
  * without units. */
-mpl_status mpl_store_widen(mpl_store *s);
+mpl_status mpl_store_widen(mpl_store *store);
 
 /* Representative of an item's cell. */
-uint32_t mpl_cell(mpl_store *s, uint32_t item);
+uint32_t mpl_cell(mpl_store *store, uint32_t item);
 /* Adds an item in a cell of its own, with an empty row. */
-uint32_t mpl_item_new(mpl_store *s, mpl_value named, uint64_t bytes, uint32_t copy);
+uint32_t mpl_item_new(mpl_store *store, mpl_value named, uint64_t bytes, uint32_t copy);
 /* Merges two cells if no step needs items of both. Neither may have a turn. */
-bool mpl_cells_join(mpl_store *s, uint32_t a, uint32_t b);
+bool mpl_cells_join(mpl_store *store, uint32_t a, uint32_t b);
 /* Extends the live range of root value v by the steps of `row`. False when its place is needed for
  * something else then. */
-bool mpl_hold(mpl_store *s, mpl_value v, const uint64_t *row);
+bool mpl_hold(mpl_store *store, mpl_value v, const uint64_t *row);
 /* Appends the items that may hold root value v to the list being made at the end of deps. */
-mpl_status mpl_add_deps(mpl_store *s, mpl_value v);
+mpl_status mpl_add_deps(mpl_store *store, mpl_value v);
 /* The same for any item. */
-mpl_status mpl_add_item_deps(mpl_store *s, uint32_t item);
+mpl_status mpl_add_item_deps(mpl_store *store, uint32_t item);
 
 /* Places one `while` (nested blocks are done already); one `case`. */
 mpl_status mpl_store_while(mpl_store *s, mpl_op op);
-mpl_status mpl_store_case(mpl_store *s, mpl_op op);
+mpl_status mpl_store_case(mpl_store *store, mpl_op op);

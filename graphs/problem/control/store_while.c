@@ -32,15 +32,15 @@ static void cell_row(mpl_store *s, uint32_t item, uint64_t *to)
 }
 
 /* Steps at which instances of that age are needed. */
-static void age_row(mpl_loop *l, uint32_t head, uint32_t age, uint64_t *to)
+static void age_row(mpl_loop *loop, uint32_t head, uint32_t age, uint64_t *to)
 {
-    memset(to, 0, l->s->words * sizeof *to);
+    memset(to, 0, loop->s->words * sizeof *to);
     if (age == 0)
-        cell_row(l->s, l->pair[head].source, to);
-    for (uint32_t i = 0; i < l->n && age > 0; i++)
-        if (l->pair[i].chain == head && l->pair[i].age == age && l->pair[i].wanted &&
-            !l->pair[i].copied)
-            cell_row(l->s, l->pair[i].param, to);
+        cell_row(loop->s, loop->pair[head].source, to);
+    for (uint32_t i = 0; i < loop->n && age > 0; i++)
+        if (loop->pair[i].chain == head && loop->pair[i].age == age && loop->pair[i].wanted &&
+            !loop->pair[i].copied)
+            cell_row(loop->s, loop->pair[i].param, to);
 }
 
 /* ---- number of cells of a chain ---- */
@@ -52,43 +52,44 @@ static bool is_single(const mpl_store *s, uint32_t item)
 
 /* Whether the source may overwrite the only parameter of age `age`, at the one step that needs
  * both. */
-static bool may_overwrite(const mpl_loop *l, uint32_t head, uint32_t age)
+static bool may_overwrite(const mpl_loop *loop, uint32_t head, uint32_t age)
 {
-    const mpl_store *s = l->s;
-    mpl_value source = l->pair[head].source, param = MPL_NONE;
-    mpl_op op = l->g->value_op[source];
+    const mpl_store *s = loop->s;
+    mpl_value source = loop->pair[head].source, param = MPL_NONE;
+    mpl_op op = loop->g->value_op[source];
     uint32_t step;
 
     if (op == MPL_NONE)
         return false;
     step = s->program->op_step[op];
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->pair[i].chain == head && l->pair[i].age == age && l->pair[i].wanted &&
-            !l->pair[i].copied) {
+    for (uint32_t i = 0; i < loop->n; i++)
+        if (loop->pair[i].chain == head && loop->pair[i].age == age && loop->pair[i].wanted &&
+            !loop->pair[i].copied) {
             if (param != MPL_NONE)
                 return false;
-            param = l->pair[i].param;
+            param = loop->pair[i].param;
         }
     if (param == MPL_NONE || !is_single(s, param) || !is_single(s, source) ||
-        !s->spec->options->in_place || mpl_op_output(l->g, op, 0) != source)
+        !s->spec->options->in_place || mpl_op_output(loop->g, op, 0) != source)
         return false;
-    if (!mpl_rows_meet_at(s, l->row, l->other, step))
+    if (!mpl_rows_meet_at(s, loop->row, loop->other, step))
         return false;
-    for (uint32_t i = l->g->op_in_begin[op]; i < l->g->op_in_begin[op + 1]; i++)
-        if (l->g->op_in[i] != MPL_NONE && s->spec->root[l->g->op_in[i]] == param &&
-            mpl_in_place_operand(l->g, s->spec->root, NULL, op, i - l->g->op_in_begin[op]))
+    for (uint32_t i = loop->g->op_in_begin[op]; i < loop->g->op_in_begin[op + 1]; i++)
+        if (loop->g->op_in[i] != MPL_NONE && s->spec->root[loop->g->op_in[i]] == param &&
+            mpl_in_place_operand(loop->g, s->spec->root, NULL, op, i - loop->g->op_in_begin[op]))
             return true;
     return false;
 }
 
 /* Whether instances whose ages differ by a multiple of n can share a cell. */
-static bool cells_suffice(mpl_loop *l, uint32_t head, uint32_t oldest, uint32_t n)
+static bool cells_suffice(mpl_loop *loop, uint32_t head, uint32_t oldest, uint32_t n)
 {
     for (uint32_t a = 0; a <= oldest; a++)
         for (uint32_t b = a + n; b <= oldest; b += n) {
-            age_row(l, head, a, l->row);
-            age_row(l, head, b, l->other);
-            if (mpl_rows_meet(l->s, l->row, l->other) && (a > 0 || !may_overwrite(l, head, b)))
+            age_row(loop, head, a, loop->row);
+            age_row(loop, head, b, loop->other);
+            if (mpl_rows_meet(loop->s, loop->row, loop->other) &&
+                (a > 0 || !may_overwrite(loop, head, b)))
                 return false;
         }
     return true;
@@ -96,21 +97,21 @@ static bool cells_suffice(mpl_loop *l, uint32_t head, uint32_t oldest, uint32_t 
 
 /* Whether parameters that already share a cell, with each other or with the source, have ages equal
  * modulo n. */
-static bool ages_agree(mpl_loop *l, uint32_t head, uint32_t n)
+static bool ages_agree(mpl_loop *loop, uint32_t head, uint32_t n)
 {
-    uint32_t source = mpl_cell(l->s, l->pair[head].source);
+    uint32_t source = mpl_cell(loop->s, loop->pair[head].source);
 
-    for (uint32_t i = 0; i < l->n; i++) {
-        const mpl_pair *p = &l->pair[i];
+    for (uint32_t i = 0; i < loop->n; i++) {
+        const mpl_pair *pair = &loop->pair[i];
 
-        if (p->chain != head || !p->wanted || p->copied)
+        if (pair->chain != head || !pair->wanted || pair->copied)
             continue;
-        if (mpl_cell(l->s, p->param) == source && p->age % n != 0)
+        if (mpl_cell(loop->s, pair->param) == source && pair->age % n != 0)
             return false;
         for (uint32_t k = 0; k < i; k++)
-            if (l->pair[k].chain == head && l->pair[k].wanted && !l->pair[k].copied &&
-                mpl_cell(l->s, l->pair[k].param) == mpl_cell(l->s, p->param) &&
-                l->pair[k].age % n != p->age % n)
+            if (loop->pair[k].chain == head && loop->pair[k].wanted && !loop->pair[k].copied &&
+                mpl_cell(loop->s, loop->pair[k].param) == mpl_cell(loop->s, pair->param) &&
+                loop->pair[k].age % n != pair->age % n)
                 return false;
     }
     return true;
@@ -118,14 +119,14 @@ static bool ages_agree(mpl_loop *l, uint32_t head, uint32_t n)
 
 /* ---- cells and turns ---- */
 
-static uint32_t oldest_of(const mpl_loop *l, uint32_t head)
+static uint32_t oldest_of(const mpl_loop *loop, uint32_t head)
 {
     uint32_t oldest = 0;
 
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->pair[i].chain == head && l->pair[i].wanted && !l->pair[i].copied &&
-            l->pair[i].age > oldest)
-            oldest = l->pair[i].age;
+    for (uint32_t i = 0; i < loop->n; i++)
+        if (loop->pair[i].chain == head && loop->pair[i].wanted && !loop->pair[i].copied &&
+            loop->pair[i].age > oldest)
+            oldest = loop->pair[i].age;
     return oldest;
 }
 
@@ -138,23 +139,23 @@ static uint32_t cell_of(const mpl_pair *head, int64_t instance)
 }
 
 /* Gives a chain of the body its cells. False when no number of cells works. */
-static bool make_cells(mpl_loop *l, uint32_t at)
+static bool make_cells(mpl_loop *loop, uint32_t at)
 {
-    mpl_pair *head = &l->pair[at];
-    uint32_t oldest = oldest_of(l, at), n = 1;
+    mpl_pair *head = &loop->pair[at];
+    uint32_t oldest = oldest_of(loop, at), n = 1;
 
-    while (n <= oldest && !(ages_agree(l, at, n) && cells_suffice(l, at, oldest, n)))
+    while (n <= oldest && !(ages_agree(loop, at, n) && cells_suffice(loop, at, oldest, n)))
         n++;
-    if (!ages_agree(l, at, n))
+    if (!ages_agree(loop, at, n))
         return false;
     head->n_cells = n;
-    head->cell = l->s->n_items;
+    head->cell = loop->s->n_items;
     for (uint32_t k = 0; k < n; k++)
-        mpl_item_new(l->s, head->source, l->g->value_bytes[head->source], k);
+        mpl_item_new(loop->s, head->source, loop->g->value_bytes[head->source], k);
     for (uint32_t age = 0; age <= oldest; age++) {
-        age_row(l, at, age, l->row);
+        age_row(loop, at, age, loop->row);
         for (uint32_t k = 0; k < n; k++)
-            row_or(l->s, mpl_row(l->s, head->cell + k), l->row);
+            row_or(loop->s, mpl_row(loop->s, head->cell + k), loop->row);
     }
     return true;
 }
@@ -178,23 +179,23 @@ static bool turns_equal(const mpl_store *s, const mpl_turn *a, const mpl_turn *b
 }
 
 /* Whether a copied pair's parameter lies in the cell of `item`; that cell must not move. */
-static bool holds_copied(const mpl_loop *l, uint32_t item)
+static bool holds_copied(const mpl_loop *loop, uint32_t item)
 {
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->pair[i].copied && l->s->how[l->pair[i].param] == MPL_HOW_CELL &&
-            mpl_cell(l->s, l->pair[i].param) == mpl_cell(l->s, item))
+    for (uint32_t i = 0; i < loop->n; i++)
+        if (loop->pair[i].copied && loop->s->how[loop->pair[i].param] == MPL_HOW_CELL &&
+            mpl_cell(loop->s, loop->pair[i].param) == mpl_cell(loop->s, item))
             return true;
     return false;
 }
 
 /* Makes the cell of `item` follow the refs from `begin` on. Shortens the first part where the cycle
  * gives the same. *good: false when other values in the cell have another address. */
-static mpl_status push_turn(mpl_loop *l, uint32_t item, uint32_t begin, uint32_t n_first,
+static mpl_status push_turn(mpl_loop *loop, uint32_t item, uint32_t begin, uint32_t n_first,
                             bool *good)
 {
-    mpl_store *s = l->s;
+    mpl_store *s = loop->s;
     uint32_t cell = mpl_cell(s, item);
-    mpl_turn t = {.block = l->body,
+    mpl_turn t = {.block = loop->body,
                   .begin = begin,
                   .n_first = n_first,
                   .n_cycle = s->n_refs - begin - n_first};
@@ -203,7 +204,7 @@ static mpl_status push_turn(mpl_loop *l, uint32_t item, uint32_t begin, uint32_t
         t.n_first--;
         s->n_refs--; /* rotate the cycle back by one */
     }
-    *good = !holds_copied(l, item) &&
+    *good = !holds_copied(loop, item) &&
             (s->turn[cell] == MPL_NONE || turns_equal(s, &s->turns[s->turn[cell]], &t));
     MPL_PASS(mpl_reserve(s->ctx, s->turns, s->turns_cap, (size_t)s->n_turns + 1));
     s->turn[cell] = s->n_turns;
@@ -211,39 +212,42 @@ static mpl_status push_turn(mpl_loop *l, uint32_t item, uint32_t begin, uint32_t
     return MPL_OK;
 }
 
-static bool same_age(const mpl_loop *l, uint32_t i)
+static bool same_age(const mpl_loop *loop, uint32_t i)
 {
-    for (uint32_t k = 0; k < l->n; k++)
-        if (k != i && !l->pair[k].copied && l->pair[k].chain == l->pair[i].chain &&
-            l->pair[k].age == l->pair[i].age && (l->pair[k].wanted || l->pair[k].out != MPL_NONE))
+    for (uint32_t k = 0; k < loop->n; k++)
+        if (k != i && !loop->pair[k].copied && loop->pair[k].chain == loop->pair[i].chain &&
+            loop->pair[k].age == loop->pair[i].age &&
+            (loop->pair[k].wanted || loop->pair[k].out != MPL_NONE))
             return true;
     return false;
 }
 
 /* Merges initial values with the cells that their instances would have, where they do not
  * conflict. */
-static void settle_firsts(mpl_loop *l)
+static void settle_firsts(mpl_loop *loop)
 {
-    for (uint32_t i = 0; i < l->n; i++) {
-        mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
+    for (uint32_t i = 0; i < loop->n; i++) {
+        mpl_pair *pair = &loop->pair[i], *head = &loop->pair[pair->chain];
         uint32_t cell;
 
-        if (p->copied || p->ring || head->n_cells == 0 || (!p->wanted && p->out == MPL_NONE))
+        if (pair->copied || pair->ring || head->n_cells == 0 ||
+            (!pair->wanted && pair->out == MPL_NONE))
             continue;
-        cell = cell_of(head, -(int64_t)p->age);
-        if (!p->shared && l->s->how[p->init] == MPL_HOW_CELL && mpl_cells_join(l->s, p->init, cell))
-            p->first = cell;
+        cell = cell_of(head, -(int64_t)pair->age);
+        if (!pair->shared && loop->s->how[pair->init] == MPL_HOW_CELL &&
+            mpl_cells_join(loop->s, pair->init, cell))
+            pair->first = cell;
     }
 }
 
 /* Hops from pair x up to pair i; MPL_NONE when i is not above x. */
-static uint32_t hops_to(const mpl_loop *l, uint32_t x, uint32_t i)
+static uint32_t hops_to(const mpl_loop *loop, uint32_t x, uint32_t i)
 {
     uint32_t n = 0;
 
     while (x != i) {
-        x = l->pair[x].up;
-        if (x == MPL_NONE || ++n > l->n)
+        x = loop->pair[x].up;
+        if (x == MPL_NONE || ++n > loop->n)
             return MPL_NONE;
     }
     return n;
@@ -251,51 +255,52 @@ static uint32_t hops_to(const mpl_loop *l, uint32_t x, uint32_t i)
 
 /* Steps at which parameters that point at the initial value of pair i read it. *fits: each of them
  * is alone in its cell, so nothing else is written there. */
-static void first_row(mpl_loop *l, uint32_t i, uint64_t *row, bool *fits)
+static void first_row(mpl_loop *loop, uint32_t i, uint64_t *row, bool *fits)
 {
-    memset(row, 0, l->s->words * sizeof *row);
+    memset(row, 0, loop->s->words * sizeof *row);
     *fits = true;
-    for (uint32_t x = 0; x < l->n; x++) {
-        uint32_t hops = l->pair[x].wanted && !l->pair[x].copied ? hops_to(l, x, i) : MPL_NONE;
+    for (uint32_t x = 0; x < loop->n; x++) {
+        uint32_t hops =
+            loop->pair[x].wanted && !loop->pair[x].copied ? hops_to(loop, x, i) : MPL_NONE;
 
         if (hops == MPL_NONE)
             continue;
-        *fits = *fits && is_single(l->s, l->pair[x].param);
-        cell_row(l->s, l->pair[x].param, row); /* all steps of a round that passes it on */
+        *fits = *fits && is_single(loop->s, loop->pair[x].param);
+        cell_row(loop->s, loop->pair[x].param, row); /* all steps of a round that passes it on */
     }
 }
 
 /* Places an initial value that did not settle: it stays where it is, or is copied on entry. False
  * when it cannot even be kept until the copy. */
-static bool place_first(mpl_loop *l, uint32_t i)
+static bool place_first(mpl_loop *loop, uint32_t i)
 {
-    mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
+    mpl_pair *pair = &loop->pair[i], *head = &loop->pair[pair->chain];
     bool fits;
 
-    if (p->first != p->init)
+    if (pair->first != pair->init)
         return true;
-    first_row(l, i, l->row, &fits);
-    if (fits && mpl_hold(l->s, p->init, l->row))
+    first_row(loop, i, loop->row, &fits);
+    if (fits && mpl_hold(loop->s, pair->init, loop->row))
         return true;
-    if (!mpl_loop_hold_at(l, p->init, l->begin))
+    if (!mpl_loop_hold_at(loop, pair->init, loop->begin))
         return false;
-    l->s->in_copied[p->in] = 1;
-    if (!p->ring && head->n_cells > 0 && !same_age(l, i)) {
-        p->first = cell_of(head, -(int64_t)p->age);
+    loop->s->in_copied[pair->in] = 1;
+    if (!pair->ring && head->n_cells > 0 && !same_age(loop, i)) {
+        pair->first = cell_of(head, -(int64_t)pair->age);
         return true;
     }
-    p->first = mpl_item_new(l->s, p->param, l->g->value_bytes[p->param], 0);
-    memcpy(mpl_row(l->s, p->first), l->row, l->s->words * sizeof *l->row);
-    mpl_row_set(l->s, mpl_row(l->s, p->first), l->begin);
+    pair->first = mpl_item_new(loop->s, pair->param, loop->g->value_bytes[pair->param], 0);
+    memcpy(mpl_row(loop->s, pair->first), loop->row, loop->s->words * sizeof *loop->row);
+    mpl_row_set(loop->s, mpl_row(loop->s, pair->first), loop->begin);
     return true;
 }
 
-static bool in_ring(const mpl_loop *l, uint32_t i)
+static bool in_ring(const mpl_loop *loop, uint32_t i)
 {
     uint32_t at = i;
 
-    for (uint32_t k = 0; k <= l->n; k++) {
-        at = l->pair[at].up;
+    for (uint32_t k = 0; k <= loop->n; k++) {
+        at = loop->pair[at].up;
         if (at == i || at == MPL_NONE)
             break;
     }
@@ -304,21 +309,21 @@ static bool in_ring(const mpl_loop *l, uint32_t i)
 
 /* Whether another value in the cell of parameter i is needed while another parameter with the same
  * instance still reads it. */
-static bool hides_instance(mpl_loop *l, uint32_t i)
+static bool hides_instance(mpl_loop *loop, uint32_t i)
 {
-    mpl_store *s = l->s;
-    const mpl_pair *p = &l->pair[i];
+    mpl_store *s = loop->s;
+    const mpl_pair *pair = &loop->pair[i];
 
-    for (uint32_t k = 0; k < l->n; k++) {
-        const mpl_pair *other = &l->pair[k];
+    for (uint32_t k = 0; k < loop->n; k++) {
+        const mpl_pair *other = &loop->pair[k];
 
-        if (k == i || other->copied || !other->wanted || other->chain != p->chain ||
-            other->age != p->age || mpl_cell(s, other->param) == mpl_cell(s, p->param))
+        if (k == i || other->copied || !other->wanted || other->chain != pair->chain ||
+            other->age != pair->age || mpl_cell(s, other->param) == mpl_cell(s, pair->param))
             continue;
-        memset(l->row, 0, s->words * sizeof *l->row);
-        cell_row(s, other->param, l->row);
-        for (uint32_t at = s->next[p->param]; at != p->param; at = s->next[at])
-            if (mpl_rows_meet(s, mpl_row(s, at), l->row))
+        memset(loop->row, 0, s->words * sizeof *loop->row);
+        cell_row(s, other->param, loop->row);
+        for (uint32_t at = s->next[pair->param]; at != pair->param; at = s->next[at])
+            if (mpl_rows_meet(s, mpl_row(s, at), loop->row))
                 return true;
     }
     return false;
@@ -326,20 +331,20 @@ static bool hides_instance(mpl_loop *l, uint32_t i)
 
 /* Whether a parameter that shares a cell can take the address that turn_param gives it: writes of
  * the other values must not destroy what is still read. */
-static bool turn_is_safe(mpl_loop *l, uint32_t i)
+static bool turn_is_safe(mpl_loop *loop, uint32_t i)
 {
-    const mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
+    const mpl_pair *pair = &loop->pair[i], *head = &loop->pair[pair->chain];
 
-    if (is_single(l->s, p->param))
+    if (is_single(loop->s, pair->param))
         return true;
-    if (p->ring || head->n_cells == 0 || hides_instance(l, i))
+    if (pair->ring || head->n_cells == 0 || hides_instance(loop, i))
         return false;
-    for (uint32_t at = i; at != MPL_NONE; at = l->pair[at].up) {
-        uint32_t first = l->pair[at].first;
+    for (uint32_t at = i; at != MPL_NONE; at = loop->pair[at].up) {
+        uint32_t first = loop->pair[at].first;
         bool own = first >= head->cell && first < head->cell + head->n_cells;
 
-        if (!own &&
-            (first < l->g->n_values || mpl_cell(l->s, p->param) == mpl_cell(l->s, head->source)))
+        if (!own && (first < loop->g->n_values ||
+                     mpl_cell(loop->s, pair->param) == mpl_cell(loop->s, head->source)))
             return false;
     }
     return true;
@@ -348,137 +353,139 @@ static bool turn_is_safe(mpl_loop *l, uint32_t i)
 /* ---- one attempt ---- */
 
 /* Sets the address of a parameter in each round. */
-static mpl_status turn_param(mpl_loop *l, uint32_t i, bool *good)
+static mpl_status turn_param(mpl_loop *loop, uint32_t i, bool *good)
 {
-    mpl_store *s = l->s;
-    const mpl_pair *p = &l->pair[i], *head = &l->pair[p->chain];
-    uint32_t begin = s->n_refs, at = i, n_first = p->age;
+    mpl_store *s = loop->s;
+    const mpl_pair *pair = &loop->pair[i], *head = &loop->pair[pair->chain];
+    uint32_t begin = s->n_refs, at = i, n_first = pair->age;
 
-    if (p->ring) /* up to the ring's entry */
-        for (n_first = 0; !in_ring(l, at); at = l->pair[at].up, n_first++)
-            MPL_PASS(push_ref(s, l->pair[at].first));
-    for (uint32_t r = 0; r < n_first && !p->ring; r++, at = l->pair[at].up)
-        MPL_PASS(push_ref(s, l->pair[at].first));
-    if (p->ring) {
+    if (pair->ring) /* up to the ring's entry */
+        for (n_first = 0; !in_ring(loop, at); at = loop->pair[at].up, n_first++)
+            MPL_PASS(push_ref(s, loop->pair[at].first));
+    for (uint32_t r = 0; r < n_first && !pair->ring; r++, at = loop->pair[at].up)
+        MPL_PASS(push_ref(s, loop->pair[at].first));
+    if (pair->ring) {
         uint32_t from = at;
 
         do {
-            MPL_PASS(push_ref(s, l->pair[at].first));
-            at = l->pair[at].up;
+            MPL_PASS(push_ref(s, loop->pair[at].first));
+            at = loop->pair[at].up;
         } while (at != from);
     } else if (head->n_cells == 0) {
         MPL_PASS(push_ref(s, head->source));
     }
-    for (uint32_t k = 0; k < head->n_cells && !p->ring; k++)
+    for (uint32_t k = 0; k < head->n_cells && !pair->ring; k++)
         MPL_PASS(push_ref(s, head->cell + k));
-    return push_turn(l, p->param, begin, n_first, good);
+    return push_turn(loop, pair->param, begin, n_first, good);
 }
 
 /* Sets the address of the source: its cells in turn. */
-static mpl_status turn_source(mpl_loop *l, const mpl_pair *head, bool *good)
+static mpl_status turn_source(mpl_loop *loop, const mpl_pair *head, bool *good)
 {
-    uint32_t begin = l->s->n_refs;
+    uint32_t begin = loop->s->n_refs;
 
     for (uint32_t k = 0; k < head->n_cells; k++)
-        MPL_PASS(push_ref(l->s, head->cell + k));
-    return push_turn(l, head->source, begin, 0, good);
+        MPL_PASS(push_ref(loop->s, head->cell + k));
+    return push_turn(loop, head->source, begin, 0, good);
 }
 
 /* The cell that certainly holds the output of pair i after the loop; MPL_NONE when it depends on
  * the number of rounds. */
-static uint32_t last_cell(const mpl_loop *l, const mpl_pair *p)
+static uint32_t last_cell(const mpl_loop *loop, const mpl_pair *pair)
 {
-    const mpl_pair *head = &l->pair[p->chain];
-    int64_t instance = l->rounds - p->age; /* last round's instance of the source, less the hops */
+    const mpl_pair *head = &loop->pair[pair->chain];
+    int64_t instance = loop->rounds - pair->age; /* last round's instance of the source, less the
+                                                    hops */
 
-    if (p->ring || head->n_cells == 0)
+    if (pair->ring || head->n_cells == 0)
         return MPL_NONE;
-    if (l->rounds >= p->age)
+    if (loop->rounds >= pair->age)
         return cell_of(head, instance);
-    return l->rounds < 0 && head->n_cells == 1 && p->first == head->cell ? head->cell : MPL_NONE;
+    return loop->rounds < 0 && head->n_cells == 1 && pair->first == head->cell ? head->cell
+                                                                               : MPL_NONE;
 }
 
 /* Places the output of a pair that is not copied. False when it cannot be kept. */
-static mpl_status place_out(mpl_loop *l, uint32_t i, bool *good)
+static mpl_status place_out(mpl_loop *loop, uint32_t i, bool *good)
 {
-    mpl_store *s = l->s;
-    const mpl_pair *p = &l->pair[i];
-    uint32_t cell = last_cell(l, p), first_dep = s->n_deps;
+    mpl_store *s = loop->s;
+    const mpl_pair *pair = &loop->pair[i];
+    uint32_t cell = last_cell(loop, pair), first_dep = s->n_deps;
 
     *good = true;
-    if (p->out == MPL_NONE || (cell != MPL_NONE && mpl_cells_join(s, p->out, cell)))
+    if (pair->out == MPL_NONE || (cell != MPL_NONE && mpl_cells_join(s, pair->out, cell)))
         return MPL_OK;
-    MPL_PASS(mpl_add_deps(s, p->source));
-    if (l->rounds <= 0)
-        MPL_PASS(mpl_add_item_deps(s, p->first));
-    s->how[p->out] = MPL_HOW_FINAL;
-    s->of[p->out] = l->op;
-    s->ref0[p->out] = l->rounds <= 0 ? p->first : p->source;
-    s->ref1[p->out] = p->source;
-    s->same[p->out] = mpl_loop_same_place(s, s->ref0[p->out]);
-    if (mpl_loop_same_place(s, p->source) != s->same[p->out])
-        s->same[p->out] = MPL_NONE;
-    s->dep_begin[p->out] = first_dep;
-    s->dep_n[p->out] = s->n_deps - first_dep;
-    *good = mpl_hold(s, p->out, mpl_row(s, p->out));
-    memset(mpl_row(s, p->out), 0, s->words * sizeof *s->row);
+    MPL_PASS(mpl_add_deps(s, pair->source));
+    if (loop->rounds <= 0)
+        MPL_PASS(mpl_add_item_deps(s, pair->first));
+    s->how[pair->out] = MPL_HOW_FINAL;
+    s->of[pair->out] = loop->op;
+    s->ref0[pair->out] = loop->rounds <= 0 ? pair->first : pair->source;
+    s->ref1[pair->out] = pair->source;
+    s->same[pair->out] = mpl_loop_same_place(s, s->ref0[pair->out]);
+    if (mpl_loop_same_place(s, pair->source) != s->same[pair->out])
+        s->same[pair->out] = MPL_NONE;
+    s->dep_begin[pair->out] = first_dep;
+    s->dep_n[pair->out] = s->n_deps - first_dep;
+    *good = mpl_hold(s, pair->out, mpl_row(s, pair->out));
+    memset(mpl_row(s, pair->out), 0, s->words * sizeof *s->row);
     return MPL_OK;
 }
 
 /* A pair of the chain that is not copied yet; a chain with cells has one. */
-static uint32_t uncopied(const mpl_loop *l, uint32_t head)
+static uint32_t uncopied(const mpl_loop *loop, uint32_t head)
 {
     uint32_t i = 0;
 
-    while (l->pair[i].copied || l->pair[i].chain != head)
+    while (loop->pair[i].copied || loop->pair[i].chain != head)
         i++;
     return i;
 }
 
 /* Places all pairs. *bad: the first that must be copied instead; MPL_NONE: none. A failed attempt
  * is not undone here. */
-static mpl_status attempt(mpl_loop *l, uint32_t *bad)
+static mpl_status attempt(mpl_loop *loop, uint32_t *bad)
 {
     bool good = true;
 
     *bad = MPL_NONE;
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->pair[i].copied)
-            MPL_PASS(mpl_loop_place_copied(l, i));
-    for (uint32_t i = 0; i < l->n; i++) {
-        mpl_pair *p = &l->pair[i];
-        bool used = !p->copied && (p->wanted || p->out != MPL_NONE);
+    for (uint32_t i = 0; i < loop->n; i++)
+        if (loop->pair[i].copied)
+            MPL_PASS(mpl_loop_place_copied(loop, i));
+    for (uint32_t i = 0; i < loop->n; i++) {
+        mpl_pair *pair = &loop->pair[i];
+        bool used = !pair->copied && (pair->wanted || pair->out != MPL_NONE);
 
-        if (!used || p->ring || !mpl_loop_is_made_here(l, p->source) ||
-            l->pair[p->chain].n_cells > 0)
+        if (!used || pair->ring || !mpl_loop_is_made_here(loop, pair->source) ||
+            loop->pair[pair->chain].n_cells > 0)
             continue;
-        if (!make_cells(l, p->chain))
+        if (!make_cells(loop, pair->chain))
             return *bad = i, MPL_OK;
     }
-    settle_firsts(l);
-    for (uint32_t i = 0; i < l->n; i++)
-        if (!l->pair[i].copied &&
-            (!place_first(l, i) || (l->pair[i].wanted && !turn_is_safe(l, i))))
+    settle_firsts(loop);
+    for (uint32_t i = 0; i < loop->n; i++)
+        if (!loop->pair[i].copied &&
+            (!place_first(loop, i) || (loop->pair[i].wanted && !turn_is_safe(loop, i))))
             return *bad = i, MPL_OK;
-    for (uint32_t i = 0; i < l->n; i++) {
-        if (l->pair[i].wanted && !l->pair[i].copied)
-            MPL_PASS(turn_param(l, i, &good));
+    for (uint32_t i = 0; i < loop->n; i++) {
+        if (loop->pair[i].wanted && !loop->pair[i].copied)
+            MPL_PASS(turn_param(loop, i, &good));
         if (!good)
             return *bad = i, MPL_OK;
     }
-    for (uint32_t i = 0; i < l->n; i++) {
-        if (l->pair[i].n_cells > 0)
-            MPL_PASS(turn_source(l, &l->pair[i], &good));
+    for (uint32_t i = 0; i < loop->n; i++) {
+        if (loop->pair[i].n_cells > 0)
+            MPL_PASS(turn_source(loop, &loop->pair[i], &good));
         if (!good)
-            return *bad = uncopied(l, i), MPL_OK;
+            return *bad = uncopied(loop, i), MPL_OK;
     }
-    for (uint32_t i = 0; i < l->n && good; i++)
-        if (!l->pair[i].copied) {
-            MPL_PASS(place_out(l, i, &good));
+    for (uint32_t i = 0; i < loop->n && good; i++)
+        if (!loop->pair[i].copied) {
+            MPL_PASS(place_out(loop, i, &good));
             *bad = good ? MPL_NONE : i;
         }
     if (good)
-        MPL_PASS(mpl_loop_add_staging(l));
+        MPL_PASS(mpl_loop_add_staging(loop));
     return MPL_OK;
 }
 

@@ -29,24 +29,24 @@ typedef struct mpl_loop {
 } mpl_loop;
 
 /* Number of rounds, if nothing else can end the loop; -1: unknown in advance. */
-int64_t mpl_loop_known_rounds(const mpl_loop *l);
+int64_t mpl_loop_known_rounds(const mpl_loop *loop);
 /* The item at whose address `item` always lies: itself, or one that an inner loop left in place.
  * MPL_NONE: it depends on control flow. */
-uint32_t mpl_loop_same_place(mpl_store *s, uint32_t item);
-void mpl_loop_find_pairs(mpl_loop *l);
+uint32_t mpl_loop_same_place(mpl_store *store, uint32_t item);
+void mpl_loop_find_pairs(mpl_loop *loop);
 /* Whether the body makes v, the source of a pair, and v has a cell. Cells of inner blocks are
  * settled. */
-bool mpl_loop_is_made_here(const mpl_loop *l, mpl_value v);
+bool mpl_loop_is_made_here(const mpl_loop *loop, mpl_value v);
 /* Follows the chains. A pair is copied if its source has no address of its own from round to round;
  * so are the pairs that depend on its parameter. */
-void mpl_loop_link_pairs(mpl_loop *l);
+void mpl_loop_link_pairs(mpl_loop *loop);
 /* Finds pairs that start with one value, or with values that control flow may have left in one
  * place. */
-mpl_status mpl_loop_find_shared(mpl_loop *l);
+mpl_status mpl_loop_find_shared(mpl_loop *loop);
 /* Keeps a value until the step at which it is copied. */
-bool mpl_loop_hold_at(mpl_loop *l, mpl_value v, uint32_t step);
+bool mpl_loop_hold_at(mpl_loop *loop, mpl_value v, uint32_t step);
 /* Places a pair whose value is copied each round: the parameter gets a cell that nothing else in
  * the loop uses. */
-mpl_status mpl_loop_place_copied(mpl_loop *l, uint32_t i);
+mpl_status mpl_loop_place_copied(mpl_loop *loop, uint32_t i);
 /* Adds a staging buffer for values that are copied crosswise, each into the other's place. */
-mpl_status mpl_loop_add_staging(mpl_loop *l);
+mpl_status mpl_loop_add_staging(mpl_loop *loop);

@@ -29,38 +29,38 @@ mpl_status mpl_units_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_program *pr
 void mpl_units_free(mpl_ctx *ctx, mpl_units *units);
 
 /* Points. A step is its own number. */
-static inline uint32_t mpl_point_end(const mpl_units *u)
+static inline uint32_t mpl_point_end(const mpl_units *units)
 {
-    return u->n_steps;
+    return units->n_steps;
 }
-static inline uint32_t mpl_point_start(const mpl_units *u)
+static inline uint32_t mpl_point_start(const mpl_units *units)
 {
-    return u->n_steps + 1;
+    return units->n_steps + 1;
 }
-static inline uint32_t mpl_point_entry(const mpl_units *u, uint32_t unit)
+static inline uint32_t mpl_point_entry(const mpl_units *units, uint32_t unit)
 {
-    return u->n_steps + 2 + unit;
+    return units->n_steps + 2 + unit;
 }
 /* The unit that contains operation `op`, at any depth. */
-static inline uint32_t mpl_unit_of(const mpl_units *u, const mpl_program *program, mpl_op op)
+static inline uint32_t mpl_unit_of(const mpl_units *units, const mpl_program *program, mpl_op op)
 {
-    return u->of_step[program->op_step[op]];
+    return units->of_step[program->op_step[op]];
 }
 
 /* Adds steps `from` to `last` of one unit to a row of two sets: points that need something in every
  * run, and points that may need it in some run. Adds to the second set also all points of units
  * that may run concurrently. */
-void mpl_points_set_range(const mpl_units *u, uint32_t from, uint32_t last, uint64_t *row);
+void mpl_points_set_range(const mpl_units *units, uint32_t from, uint32_t last, uint64_t *row);
 /* Adds all points of a unit to one set. */
-void mpl_points_set_unit(const mpl_units *u, uint32_t unit, uint64_t *points);
+void mpl_points_set_unit(const mpl_units *units, uint32_t unit, uint64_t *points);
 
 /* The order of n non-empty sets of points, `stride` words apart: a is before b when every point of
  * a precedes every point of b in each run. Borrows the sets. */
 typedef struct mpl_extents mpl_extents;
-mpl_status mpl_extents_new(mpl_ctx *ctx, const mpl_units *u, uint32_t n, const uint64_t *set,
+mpl_status mpl_extents_new(mpl_ctx *ctx, const mpl_units *units, uint32_t n, const uint64_t *set,
                            size_t stride, mpl_extents **out);
 void mpl_extents_free(mpl_ctx *ctx, mpl_extents *extents);
 /* O(units / 64 + steps of a unit). */
-bool mpl_extents_before(const mpl_extents *e, uint32_t a, uint32_t b);
+bool mpl_extents_before(const mpl_extents *extents, uint32_t a, uint32_t b);
 /* Whether a ends at `step`, where b begins, in every run. */
-bool mpl_extents_meet_at(const mpl_extents *e, uint32_t a, uint32_t b, uint32_t step);
+bool mpl_extents_meet_at(const mpl_extents *extents, uint32_t a, uint32_t b, uint32_t step);

@@ -33,14 +33,15 @@ typedef struct chooser {
 
 /* Makes the problem of the current choice and the bound of pool 0. *step (may be NULL): the peak of
  * a serial one. */
-static mpl_status try_choice(chooser *c, uint64_t *bound, uint32_t *step)
+static mpl_status try_choice(chooser *self, uint64_t *bound, uint32_t *step)
 {
-    mpl_problem_free(c->ctx, c->p), c->p = NULL;
-    mpl_value_map_free(c->ctx, c->map), c->map = NULL;
-    c->work += c->g->n_ops;
-    MPL_PASS(mpl_problem_build(c->ctx, c->g, c->order, c->options, c->shared, &c->p, &c->map));
-    return c->p->before == NULL ? mpl_peak_live(c->ctx, c->p, 0, bound, NULL, step)
-                                : mpl_lower_bound(c->ctx, c->p, 0, bound, NULL);
+    mpl_problem_free(self->ctx, self->p), self->p = NULL;
+    mpl_value_map_free(self->ctx, self->map), self->map = NULL;
+    self->work += self->g->n_ops;
+    MPL_PASS(mpl_problem_build(self->ctx, self->g, self->order, self->options, self->shared,
+                               &self->p, &self->map));
+    return self->p->before == NULL ? mpl_peak_live(self->ctx, self->p, 0, bound, NULL, step)
+                                   : mpl_lower_bound(self->ctx, self->p, 0, bound, NULL);
 }
 
 static uint64_t result_bytes(const mpl_graph *g, mpl_op op)
@@ -56,22 +57,22 @@ bool mpl_concat_better(const mpl_concat_choice *a, const mpl_concat_choice *b)
 }
 
 /* Tries every choice of a few concats and takes the best. */
-static mpl_status try_all(chooser *c)
+static mpl_status try_all(chooser *self)
 {
-    mpl_concats *found = c->found;
+    mpl_concats *found = self->found;
     uint32_t best = 0;
 
-    MPL_PASS(mpl_new(c->ctx, found->choice, (size_t)1 << found->n));
+    MPL_PASS(mpl_new(self->ctx, found->choice, (size_t)1 << found->n));
     found->n_choices = UINT32_C(1) << found->n;
     for (uint32_t set = 0; set < found->n_choices; set++) {
         mpl_concat_choice *choice = &found->choice[set];
 
         choice->set = set;
         for (uint32_t i = 0; i < found->n; i++) {
-            c->shared[found->op[i]] = set >> i & 1;
-            choice->shared_bytes += set >> i & 1 ? result_bytes(c->g, found->op[i]) : 0;
+            self->shared[found->op[i]] = set >> i & 1;
+            choice->shared_bytes += set >> i & 1 ? result_bytes(self->g, found->op[i]) : 0;
         }
-        MPL_PASS(try_choice(c, &choice->bytes, NULL));
+        MPL_PASS(try_choice(self, &choice->bytes, NULL));
         best = mpl_concat_better(choice, &found->choice[best]) ? set : best;
     }
     for (uint32_t i = 0; i < found->n; i++)
@@ -80,22 +81,22 @@ static mpl_status try_all(chooser *c)
 }
 
 /* Whether the bound counts a part of the result of `op`: live at `step`, or in the witness. */
-static bool counts(const chooser *c, mpl_op op, uint32_t step, const uint8_t *member)
+static bool counts(const chooser *self, mpl_op op, uint32_t step, const uint8_t *member)
 {
-    mpl_value out = mpl_op_output(c->g, op, 0);
-    mpl_buffer b = c->map->value_buffer[out];
-    uint32_t n = c->map->value_buffers != NULL ? c->map->value_buffers[out] : 1;
+    mpl_value out = mpl_op_output(self->g, op, 0);
+    mpl_buffer b = self->map->value_buffer[out];
+    uint32_t n = self->map->value_buffers != NULL ? self->map->value_buffers[out] : 1;
 
     for (uint32_t k = 0; b != MPL_NONE && k < n; k++)
         if (member != NULL ? member[b + k]
-                           : c->p->birth[b + k] <= step && step < c->p->death[b + k])
+                           : self->p->birth[b + k] <= step && step < self->p->death[b + k])
             return true;
     return false;
 }
 
 /* The shared concat that the bound counts and that saves least by sharing; if none is counted, any
  * shared one; MPL_NONE: none shares. */
-static mpl_status least_counted(const chooser *c, uint32_t step, mpl_op *found)
+static mpl_status least_counted(const chooser *self, uint32_t step, mpl_op *found)
 {
     mpl_status st = MPL_OK;
     uint8_t *member = NULL;
@@ -103,32 +104,32 @@ static mpl_status least_counted(const chooser *c, uint32_t step, mpl_op *found)
     mpl_op any = MPL_NONE;
 
     *found = MPL_NONE;
-    if (c->p->before != NULL) {
-        MPL_TRY(mpl_new(c->ctx, member, c->p->n));
-        MPL_TRY(mpl_lower_bound(c->ctx, c->p, 0, &bound, member));
+    if (self->p->before != NULL) {
+        MPL_TRY(mpl_new(self->ctx, member, self->p->n));
+        MPL_TRY(mpl_lower_bound(self->ctx, self->p, 0, &bound, member));
     }
-    for (mpl_op op = 0; op < c->g->n_ops; op++) {
-        any = any == MPL_NONE && c->shared[op] ? op : any;
-        if (c->shared[op] &&
-            (*found == MPL_NONE || result_bytes(c->g, op) < result_bytes(c->g, *found)) &&
-            counts(c, op, step, member))
+    for (mpl_op op = 0; op < self->g->n_ops; op++) {
+        any = any == MPL_NONE && self->shared[op] ? op : any;
+        if (self->shared[op] &&
+            (*found == MPL_NONE || result_bytes(self->g, op) < result_bytes(self->g, *found)) &&
+            counts(self, op, step, member))
             *found = op;
     }
     *found = *found == MPL_NONE ? any : *found;
 out:
-    mpl_free(c->ctx, member);
+    mpl_free(self->ctx, member);
     return st;
 }
 
 /* The largest sharable concat that copies, with a smaller result than `after` (or an equal one and
  * a higher id); MPL_NONE: none. */
-static mpl_op next_copying(const chooser *c, mpl_op after)
+static mpl_op next_copying(const chooser *self, mpl_op after)
 {
-    const mpl_graph *g = c->g;
+    const mpl_graph *g = self->g;
     mpl_op found = MPL_NONE;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        if (!c->sharable[op] || c->shared[op] ||
+        if (!self->sharable[op] || self->shared[op] ||
             (after != MPL_NONE && (result_bytes(g, op) > result_bytes(g, after) ||
                                    (result_bytes(g, op) == result_bytes(g, after) && op <= after))))
             continue;
@@ -140,43 +141,43 @@ static mpl_op next_copying(const chooser *c, mpl_op after)
 
 /* Retries the concats that were given up, largest first. Each shares again if the bound stays the
  * same. */
-static mpl_status share_again(chooser *c)
+static mpl_status share_again(chooser *self)
 {
     mpl_op op = MPL_NONE;
     uint64_t bound;
 
-    while (c->work < MOST_WORK && (op = next_copying(c, op)) != MPL_NONE) {
-        c->shared[op] = 1;
-        MPL_PASS(try_choice(c, &bound, NULL));
-        c->shared[op] = bound <= c->copying;
+    while (self->work < MOST_WORK && (op = next_copying(self, op)) != MPL_NONE) {
+        self->shared[op] = 1;
+        MPL_PASS(try_choice(self, &bound, NULL));
+        self->shared[op] = bound <= self->copying;
     }
     return MPL_OK;
 }
 
 /* Shares all at first. While that raises the peak, turns the concat at the peak that saves least
  * into a copy. */
-static mpl_status give_up(chooser *c)
+static mpl_status give_up(chooser *self)
 {
     uint64_t bound;
     uint32_t step = 0;
     mpl_op op;
 
-    MPL_PASS(try_choice(c, &c->copying, NULL));
-    memcpy(c->shared, c->sharable, c->g->n_ops);
+    MPL_PASS(try_choice(self, &self->copying, NULL));
+    memcpy(self->shared, self->sharable, self->g->n_ops);
     for (;;) {
-        MPL_PASS(try_choice(c, &bound, &step));
-        if (bound <= c->copying)
+        MPL_PASS(try_choice(self, &bound, &step));
+        if (bound <= self->copying)
             break;
-        if (c->work >= MOST_WORK) {
-            memset(c->shared, 0, c->g->n_ops);
+        if (self->work >= MOST_WORK) {
+            memset(self->shared, 0, self->g->n_ops);
             break;
         }
-        MPL_PASS(least_counted(c, step, &op));
+        MPL_PASS(least_counted(self, step, &op));
         mpl_assert(op != MPL_NONE);
-        c->shared[op] = 0;
+        self->shared[op] = 0;
     }
-    MPL_PASS(share_again(c));
-    memcpy(c->found->shared, c->shared, c->g->n_ops);
+    MPL_PASS(share_again(self));
+    memcpy(self->found->shared, self->shared, self->g->n_ops);
     return MPL_OK;
 }
 
@@ -215,17 +216,17 @@ out:
     return st;
 }
 
-static mpl_status decide(chooser *c)
+static mpl_status decide(chooser *self)
 {
-    uint32_t most = c->options->parallel ? MOST_TRIED_PARALLEL : MOST_TRIED, n = 0;
+    uint32_t most = self->options->parallel ? MOST_TRIED_PARALLEL : MOST_TRIED, n = 0;
 
-    MPL_PASS(mpl_new(c->ctx, c->shared, c->g->n_ops));
-    MPL_PASS(mpl_new(c->ctx, c->found->op, c->found->n));
-    for (mpl_op op = 0; op < c->g->n_ops; op++)
-        if (c->sharable[op])
-            c->found->op[n++] = op;
-    c->found->by = n <= most ? MPL_CONCAT_BY_BOUND : MPL_CONCAT_BY_GREEDY;
-    return n <= most ? try_all(c) : give_up(c);
+    MPL_PASS(mpl_new(self->ctx, self->shared, self->g->n_ops));
+    MPL_PASS(mpl_new(self->ctx, self->found->op, self->found->n));
+    for (mpl_op op = 0; op < self->g->n_ops; op++)
+        if (self->sharable[op])
+            self->found->op[n++] = op;
+    self->found->by = n <= most ? MPL_CONCAT_BY_BOUND : MPL_CONCAT_BY_GREEDY;
+    return n <= most ? try_all(self) : give_up(self);
 }
 
 mpl_status mpl_concats_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_op *order,

@@ -28,18 +28,18 @@ typedef struct mpl_maker {
 } mpl_maker;
 
 /* Whether the root is needed until the last operation is done. */
-static inline bool mpl_maker_is_kept(const mpl_maker *m, mpl_value root)
+static inline bool mpl_maker_is_kept(const mpl_maker *maker, mpl_value root)
 {
-    return m->is_output[root] || m->g->value_role[root] == MPL_WEIGHT;
+    return maker->is_output[root] || maker->g->value_role[root] == MPL_WEIGHT;
 }
-mpl_status mpl_maker_fill_values(mpl_maker *m);
-mpl_status mpl_maker_fill_cells(mpl_maker *m);
-mpl_status mpl_maker_fill_workspaces(mpl_maker *m);
+mpl_status mpl_maker_fill_values(mpl_maker *maker);
+mpl_status mpl_maker_fill_cells(mpl_maker *maker);
+mpl_status mpl_maker_fill_workspaces(mpl_maker *maker);
 /* Gives equal ids to equal dims: the lowest buffer with these dims, found by open addressing. A
  * workspace has one dimension of bytes. */
-mpl_status mpl_maker_fill_shapes(mpl_maker *m);
+mpl_status mpl_maker_fill_shapes(mpl_maker *maker);
 /* Appends pairs sorted by (step, out, in): steps ascend, and each step has one output. */
-mpl_status mpl_maker_add_pairs(mpl_maker *m, const mpl_op *order);
+mpl_status mpl_maker_add_pairs(mpl_maker *maker, const mpl_op *order);
 /* Computes when each cell and workspace is needed, and the resulting order. */
-mpl_status mpl_maker_fill_points(mpl_maker *m);
-mpl_status mpl_maker_make_parallel(mpl_maker *m);
+mpl_status mpl_maker_fill_points(mpl_maker *maker);
+mpl_status mpl_maker_make_parallel(mpl_maker *maker);

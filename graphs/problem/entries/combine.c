@@ -11,135 +11,136 @@ typedef struct combiner {
 } combiner;
 
 /* Numbers buffers and steps; counts pairs and, at most, gaps. */
-static mpl_status count_all(combiner *c, uint32_t *n_buffers, uint32_t *n_steps)
+static mpl_status count_all(combiner *self, uint32_t *n_buffers, uint32_t *n_steps)
 {
-    uint64_t buffers = c->n_states, steps = 0;
+    uint64_t buffers = self->n_states, steps = 0;
 
-    for (uint32_t e = 0; e < c->n; e++) {
-        const mpl_problem *p = c->part[e].p;
+    for (uint32_t e = 0; e < self->n; e++) {
+        const mpl_problem *p = self->part[e].p;
 
         if (p->before != NULL || p->n_pools > 2 ||
             (p->n_pools == 2 && strcmp(p->pool_name[1], "workspace") != 0))
-            return MPL_REFUSE(c->ctx,
+            return MPL_REFUSE(self->ctx,
                               "%s: graphs over one memory are planned serially, in one pool",
-                              c->part[e].name);
-        c->part[e].first = (uint32_t)buffers;
-        c->shift[e] = (uint32_t)steps;
+                              self->part[e].name);
+        self->part[e].first = (uint32_t)buffers;
+        self->shift[e] = (uint32_t)steps;
         buffers += p->n;
         steps += p->n_steps;
         if (buffers >= MPL_NONE || steps >= MPL_NONE)
-            return MPL_REFUSE(c->ctx,
+            return MPL_REFUSE(self->ctx,
                               "%s: the graphs together have more than 2^32 buffers or steps",
-                              c->part[e].name);
-        c->n_pairs += p->n_in_place;
-        c->n_gaps += c->n_states + (p->gap_begin != NULL ? p->gap_begin[p->n] : 0);
+                              self->part[e].name);
+        self->n_pairs += p->n_in_place;
+        self->n_gaps += self->n_states + (p->gap_begin != NULL ? p->gap_begin[p->n] : 0);
     }
     *n_buffers = (uint32_t)buffers;
     *n_steps = (uint32_t)steps;
     return MPL_OK;
 }
 
-static mpl_status alloc_fields(combiner *c)
+static mpl_status alloc_fields(combiner *self)
 {
-    mpl_problem *p = c->p;
+    mpl_problem *p = self->p;
     bool families = false, pool = false;
 
-    for (uint32_t e = 0; e < c->n; e++) {
-        families = families || c->part[e].p->inside != NULL;
-        pool = pool || c->part[e].p->n_pools > 1;
+    for (uint32_t e = 0; e < self->n; e++) {
+        families = families || self->part[e].p->inside != NULL;
+        pool = pool || self->part[e].p->n_pools > 1;
     }
-    MPL_PASS(mpl_new(c->ctx, p->buffer_name, p->n));
-    MPL_PASS(mpl_new_each(c->ctx, p->n, p->type_id, p->shape_id, p->no_reuse));
-    MPL_PASS(mpl_new(c->ctx, p->gap_begin, (size_t)p->n + 1));
-    MPL_PASS(mpl_new_each(c->ctx, c->n_gaps, p->gap_from, p->gap_to));
-    MPL_PASS(mpl_new_each(c->ctx, c->n_pairs, p->in_place_in, p->in_place_out, p->in_place_step));
+    MPL_PASS(mpl_new(self->ctx, p->buffer_name, p->n));
+    MPL_PASS(mpl_new_each(self->ctx, p->n, p->type_id, p->shape_id, p->no_reuse));
+    MPL_PASS(mpl_new(self->ctx, p->gap_begin, (size_t)p->n + 1));
+    MPL_PASS(mpl_new_each(self->ctx, self->n_gaps, p->gap_from, p->gap_to));
+    MPL_PASS(
+        mpl_new_each(self->ctx, self->n_pairs, p->in_place_in, p->in_place_out, p->in_place_step));
     if (families) {
-        MPL_PASS(mpl_new_each(c->ctx, p->n, p->inside, p->inside_at));
+        MPL_PASS(mpl_new_each(self->ctx, p->n, p->inside, p->inside_at));
         for (mpl_buffer b = 0; b < p->n; b++)
             p->inside[b] = b;
     }
-    return pool ? mpl_problem_add_pool(c->ctx, p, "workspace") : MPL_OK;
+    return pool ? mpl_problem_add_pool(self->ctx, p, "workspace") : MPL_OK;
 }
 
-static void add_gap(combiner *c, uint32_t from, uint32_t to)
+static void add_gap(combiner *self, uint32_t from, uint32_t to)
 {
-    mpl_problem *p = c->p;
+    mpl_problem *p = self->p;
 
     p->gap_from[p->gap_begin[p->n]] = from;
     p->gap_to[p->gap_begin[p->n]++] = to;
 }
 
 /* A state: there always, but for the steps before a graph makes it anew. */
-static mpl_status add_state(combiner *c, uint32_t s, const char *name, uint64_t bytes)
+static mpl_status add_state(combiner *self, uint32_t s, const char *name, uint64_t bytes)
 {
-    mpl_problem *p = c->p;
+    mpl_problem *p = self->p;
 
     p->bytes[s] = bytes;
     p->death[s] = p->n_steps;
     p->type_id[s] = MPL_N_TYPES;
     p->shape_id[s] = s;
-    for (uint32_t e = 0; e < c->n; e++) {
-        const mpl_held *h = c->part[e].held;
+    for (uint32_t e = 0; e < self->n; e++) {
+        const mpl_held *held = self->part[e].held;
 
-        if (h->from[s] < h->to[s] && c->shift[e] + h->from[s] == 0)
-            p->birth[s] = h->to[s];
-        else if (h->from[s] < h->to[s])
-            add_gap(c, c->shift[e] + h->from[s], c->shift[e] + h->to[s]);
+        if (held->from[s] < held->to[s] && self->shift[e] + held->from[s] == 0)
+            p->birth[s] = held->to[s];
+        else if (held->from[s] < held->to[s])
+            add_gap(self, self->shift[e] + held->from[s], self->shift[e] + held->to[s]);
     }
     p->gap_begin[s + 1] = p->gap_begin[p->n];
-    return mpl_copy_text(c->ctx, p->buffer_name[s], name);
+    return mpl_copy_text(self->ctx, p->buffer_name[s], name);
 }
 
-static mpl_status add_buffer(combiner *c, uint32_t e, mpl_buffer b)
+static mpl_status add_buffer(combiner *self, uint32_t e, mpl_buffer b)
 {
-    const mpl_problem *from = c->part[e].p;
-    mpl_problem *p = c->p;
-    mpl_buffer to = c->part[e].first + b;
+    const mpl_problem *from = self->part[e].p;
+    mpl_problem *p = self->p;
+    mpl_buffer to = self->part[e].first + b;
     char label[24];
     const char *name = mpl_buffer_label(from, b, label);
-    size_t n = strlen(c->part[e].name) + strlen(name) + 2;
+    size_t n = strlen(self->part[e].name) + strlen(name) + 2;
 
     p->bytes[to] = from->bytes[b];
     p->align[to] = from->align[b];
     p->pool[to] = from->pool[b];
-    p->birth[to] = c->shift[e] + from->birth[b];
-    p->death[to] = c->shift[e] + from->death[b];
+    p->birth[to] = self->shift[e] + from->birth[b];
+    p->death[to] = self->shift[e] + from->death[b];
     p->type_id[to] = from->type_id[b];
-    p->shape_id[to] = c->part[e].first + from->shape_id[b];
+    p->shape_id[to] = self->part[e].first + from->shape_id[b];
     p->no_reuse[to] = from->no_reuse[b];
     if (from->inside != NULL) {
-        p->inside[to] = c->part[e].first + from->inside[b];
+        p->inside[to] = self->part[e].first + from->inside[b];
         p->inside_at[to] = from->inside_at[b];
     }
     for (uint32_t k = from->gap_begin != NULL ? from->gap_begin[b] : 0;
          from->gap_begin != NULL && k < from->gap_begin[b + 1]; k++)
-        add_gap(c, c->shift[e] + from->gap_from[k], c->shift[e] + from->gap_to[k]);
+        add_gap(self, self->shift[e] + from->gap_from[k], self->shift[e] + from->gap_to[k]);
     p->gap_begin[to + 1] = p->gap_begin[p->n];
-    MPL_PASS((p->buffer_name[to] = mpl_alloc(c->ctx, n, 1)) != NULL ? MPL_OK : MPL_EMEM);
-    snprintf(p->buffer_name[to], n, "%s/%s", c->part[e].name, name);
+    MPL_PASS((p->buffer_name[to] = mpl_alloc(self->ctx, n, 1)) != NULL ? MPL_OK : MPL_EMEM);
+    snprintf(p->buffer_name[to], n, "%s/%s", self->part[e].name, name);
     return MPL_OK;
 }
 
-static void add_pairs(combiner *c, uint32_t e)
+static void add_pairs(combiner *self, uint32_t e)
 {
-    const mpl_problem *from = c->part[e].p;
-    mpl_problem *p = c->p;
+    const mpl_problem *from = self->part[e].p;
+    mpl_problem *p = self->p;
 
     for (uint32_t i = 0; i < from->n_in_place; i++, p->n_in_place++) {
-        p->in_place_in[p->n_in_place] = c->part[e].first + from->in_place_in[i];
-        p->in_place_out[p->n_in_place] = c->part[e].first + from->in_place_out[i];
-        p->in_place_step[p->n_in_place] = c->shift[e] + from->in_place_step[i];
+        p->in_place_in[p->n_in_place] = self->part[e].first + from->in_place_in[i];
+        p->in_place_out[p->n_in_place] = self->part[e].first + from->in_place_out[i];
+        p->in_place_step[p->n_in_place] = self->shift[e] + from->in_place_step[i];
     }
 }
 
 /* A problem without gaps has no arrays for them. */
-static void drop_no_gaps(combiner *c)
+static void drop_no_gaps(combiner *self)
 {
-    mpl_problem *p = c->p;
+    mpl_problem *p = self->p;
 
     if (p->gap_begin[p->n] > 0)
         return;
-    mpl_free_each(c->ctx, p->gap_begin, p->gap_from, p->gap_to);
+    mpl_free_each(self->ctx, p->gap_begin, p->gap_from, p->gap_to);
     p->gap_begin = p->gap_from = p->gap_to = NULL;
 }
 

@@ -14,125 +14,126 @@ typedef struct holding {
     mpl_held *held;
 } holding;
 
-static void note_read(holding *h, mpl_value v, uint32_t step)
+static void note_read(holding *self, mpl_value v, uint32_t step)
 {
-    mpl_value root = v != MPL_NONE ? h->map->value_root[v] : MPL_NONE;
+    mpl_value root = v != MPL_NONE ? self->map->value_root[v] : MPL_NONE;
 
-    if (root != MPL_NONE && h->last[root] < step + 1)
-        h->last[root] = step + 1;
+    if (root != MPL_NONE && self->last[root] < step + 1)
+        self->last[root] = step + 1;
 }
 
 /* A value that an operation in a block touches counts as touched until its outermost owner ends. */
-static void note_op(holding *h, mpl_op op)
+static void note_op(holding *self, mpl_op op)
 {
-    const mpl_graph *g = h->g;
-    uint32_t step = h->map->step_of[mpl_op_outermost(g, op)];
+    const mpl_graph *g = self->g;
+    uint32_t step = self->map->step_of[mpl_op_outermost(g, op)];
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
-        note_read(h, g->op_in[i], step);
+        note_read(self, g->op_in[i], step);
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
         for (uint32_t i = 0; i < g->block_n_results[g->op_body[k]]; i++)
-            note_read(h, mpl_result(g, g->op_body[k], i), step);
+            note_read(self, mpl_result(g, g->op_body[k], i), step);
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
-        mpl_value root = g->op_out[i] != MPL_NONE ? h->map->value_root[g->op_out[i]] : MPL_NONE;
+        mpl_value root = g->op_out[i] != MPL_NONE ? self->map->value_root[g->op_out[i]] : MPL_NONE;
 
-        if (root != MPL_NONE && step < h->first[root])
-            h->first[root] = step;
+        if (root != MPL_NONE && step < self->first[root])
+            self->first[root] = step;
     }
     if (g->op_block[op] == 0)
-        h->at[step] = op;
+        self->at[step] = op;
 }
 
 /* Outputs are read after the last step, those of states where the state lies. */
-static void note_outputs(holding *h, uint32_t n, const mpl_kept *state)
+static void note_outputs(holding *self, uint32_t n, const mpl_kept *state)
 {
-    for (uint32_t i = 0; i < h->g->n_outputs; i++) {
-        mpl_value v = h->g->output[i];
+    for (uint32_t i = 0; i < self->g->n_outputs; i++) {
+        mpl_value v = self->g->output[i];
         bool of_state = false;
 
         for (uint32_t s = 0; s < n; s++)
             of_state = of_state || state[s].after == v;
         if (!of_state)
-            note_read(h, v, h->n_steps);
+            note_read(self, v, self->n_steps);
     }
 }
 
-static void hold(holding *h, mpl_value root, uint32_t s)
+static void hold(holding *self, mpl_value root, uint32_t s)
 {
-    h->held->state[root] = s;
-    h->held->is_held[root] = 1;
+    self->held->state[root] = s;
+    self->held->is_held[root] = 1;
 }
 
 /* Whether the value fills storage of its own that an operation makes. */
-static bool is_whole(const holding *h, mpl_value v)
+static bool is_whole(const holding *self, mpl_value v)
 {
-    mpl_value root = h->map->value_root[v];
+    mpl_value root = self->map->value_root[v];
 
-    return h->g->value_op[root] != MPL_NONE && h->map->value_offset[v] == 0 &&
-           h->g->value_bytes[root] == h->g->value_bytes[v] && !mpl_value_strided(h->map, v) &&
-           !mpl_is_chosen(h->g, root) && h->held->state[root] == MPL_NONE;
+    return self->g->value_op[root] != MPL_NONE && self->map->value_offset[v] == 0 &&
+           self->g->value_bytes[root] == self->g->value_bytes[v] &&
+           !mpl_value_strided(self->map, v) && !mpl_is_chosen(self->g, root) &&
+           self->held->state[root] == MPL_NONE;
 }
 
 /* The root that the last reader of `root` makes in its place; MPL_NONE: it does not. */
-static mpl_value overwritten_by(const holding *h, mpl_value root)
+static mpl_value overwritten_by(const holding *self, mpl_value root)
 {
-    const mpl_graph *g = h->g;
-    uint32_t step = h->last[root] - 1;
-    mpl_op op = h->last[root] > 0 && step < h->n_steps ? h->at[step] : MPL_NONE;
+    const mpl_graph *g = self->g;
+    uint32_t step = self->last[root] - 1;
+    mpl_op op = self->last[root] > 0 && step < self->n_steps ? self->at[step] : MPL_NONE;
     mpl_value out = op != MPL_NONE ? mpl_op_output(g, op, 0) : MPL_NONE;
 
     if (out == MPL_NONE || mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL ||
-        h->map->value_root[out] != out || !is_whole(h, out) || h->first[out] != step ||
+        self->map->value_root[out] != out || !is_whole(self, out) || self->first[out] != step ||
         g->value_bytes[out] != g->value_bytes[root])
         return MPL_NONE;
     for (uint32_t i = 0; i < mpl_op_n_in(g, op); i++)
         if (mpl_op_input(g, op, i) != MPL_NONE &&
-            h->map->value_root[mpl_op_input(g, op, i)] == root &&
-            mpl_in_place_operand(g, h->map->value_root, h->map->value_offset, op, i))
+            self->map->value_root[mpl_op_input(g, op, i)] == root &&
+            mpl_in_place_operand(g, self->map->value_root, self->map->value_offset, op, i))
             return out;
     return MPL_NONE;
 }
 
 /* Whether a chain of in-place operations leads from `from` to `to`; holds the values on the way. */
-static bool hold_chain(holding *h, mpl_value from, mpl_value to, uint32_t s)
+static bool hold_chain(holding *self, mpl_value from, mpl_value to, uint32_t s)
 {
     mpl_value at = from;
 
     while (at != MPL_NONE && at != to)
-        at = overwritten_by(h, at);
+        at = overwritten_by(self, at);
     if (at == MPL_NONE)
         return false;
     while (from != to) {
-        mpl_value next = overwritten_by(h, from);
+        mpl_value next = overwritten_by(self, from);
 
-        hold(h, from, s);
+        hold(self, from, s);
         from = next;
     }
-    hold(h, to, s);
+    hold(self, to, s);
     return true;
 }
 
-static void hold_state(holding *h, uint32_t s, const mpl_kept *state)
+static void hold_state(holding *self, uint32_t s, const mpl_kept *state)
 {
     mpl_value before = state->before, root;
 
     if (before != MPL_NONE)
-        hold(h, before, s);
+        hold(self, before, s);
     if (state->after == MPL_NONE || state->after == before)
         return;
-    root = h->map->value_root[state->after];
-    if (root == before && h->map->value_offset[state->after] == 0)
+    root = self->map->value_root[state->after];
+    if (root == before && self->map->value_offset[state->after] == 0)
         return;
-    if (!is_whole(h, state->after)) {
-        h->held->refused[s] = 1;
-    } else if (before != MPL_NONE && hold_chain(h, before, root, s)) {
+    if (!is_whole(self, state->after)) {
+        self->held->refused[s] = 1;
+    } else if (before != MPL_NONE && hold_chain(self, before, root, s)) {
         return;
-    } else if (before == MPL_NONE || h->last[before] <= h->first[root]) {
-        hold(h, root, s);
-        h->held->from[s] = before != MPL_NONE ? h->last[before] : 0;
-        h->held->to[s] = h->first[root];
+    } else if (before == MPL_NONE || self->last[before] <= self->first[root]) {
+        hold(self, root, s);
+        self->held->from[s] = before != MPL_NONE ? self->last[before] : 0;
+        self->held->to[s] = self->first[root];
     } else {
-        h->held->refused[s] = 1;
+        self->held->refused[s] = 1;
     }
 }
 

@@ -21,23 +21,25 @@ typedef struct part {
     const char *name; /* of the layer */
 } part;
 
-static mpl_value binary(const part *p, mpl_op_kind kind, const char *what, mpl_value a, mpl_value b)
+static mpl_value binary(const part *self, mpl_op_kind kind, const char *what, mpl_value a,
+                        mpl_value b)
 {
-    return mpl_net_binary(p->net, kind, mpl_net_text(p->net, "%s.%s", p->name, what), a, b);
+    return mpl_net_binary(self->net, kind, mpl_net_text(self->net, "%s.%s", self->name, what), a,
+                          b);
 }
 
-static mpl_value unary(const part *p, mpl_op_kind kind, const char *what, mpl_value x)
+static mpl_value unary(const part *self, mpl_op_kind kind, const char *what, mpl_value x)
 {
-    return mpl_net_unary(p->net, kind, mpl_net_text(p->net, "%s.%s", p->name, what), x);
+    return mpl_net_unary(self->net, kind, mpl_net_text(self->net, "%s.%s", self->name, what), x);
 }
 
 /* A weight for every channel of x, with the rank of x. */
-static mpl_value per_channel(const part *p, const char *what, mpl_value x)
+static mpl_value per_channel(const part *self, const char *what, mpl_value x)
 {
-    int64_t dim[4] = {1, mpl_net_dim(p->net, x, 1), 1, 1};
+    int64_t dim[4] = {1, mpl_net_dim(self->net, x, 1), 1, 1};
 
-    return mpl_net_weight(p->net, mpl_net_text(p->net, "%s.%s", p->name, what),
-                          mpl_net_rank(p->net, x), dim);
+    return mpl_net_weight(self->net, mpl_net_text(self->net, "%s.%s", self->name, what),
+                          mpl_net_rank(self->net, x), dim);
 }
 
 mpl_value mpl_net_owl_bias(mpl_net *net, const char *name, mpl_value x)

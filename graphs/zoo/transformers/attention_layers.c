@@ -119,33 +119,35 @@ mpl_value mpl_net_feed_forward(mpl_net *net, mpl_value x, int64_t inner, mpl_op_
     return mpl_net_linear(net, "fc2", mpl_net_unary(net, activation, "act", x), units, bias);
 }
 
-mpl_value mpl_net_split_heads(mpl_net *net, const char *name, mpl_value x, const mpl_heads *h,
+mpl_value mpl_net_split_heads(mpl_net *net, const char *name, mpl_value x, const mpl_heads *heads,
                               bool turned)
 {
-    int64_t dim[] = {h->batch, mpl_net_dim(net, x, 0) / h->batch, h->heads, h->width};
+    int64_t dim[] = {heads->batch, mpl_net_dim(net, x, 0) / heads->batch, heads->heads,
+                     heads->width};
 
     x = mpl_net_reshape(net, mpl_net_text(net, "%s.split", name), x, 4, dim);
     return mpl_net_transpose(net, mpl_net_text(net, "%s.heads", name), x, turned ? "0231" : "0213");
 }
 
-void mpl_net_qkv(mpl_net *net, mpl_value x, const mpl_heads *h, mpl_value out[3])
+void mpl_net_qkv(mpl_net *net, mpl_value x, const mpl_heads *heads, mpl_value out[3])
 {
     static const char *const name[] = {"q", "k", "v"};
-    int64_t n = mpl_net_dim(net, x, 0) / h->batch;
+    int64_t n = mpl_net_dim(net, x, 0) / heads->batch;
 
-    x = mpl_net_linear(net, "qkv", x, 3 * h->heads * h->width, true);
-    x = mpl_net_reshape(net, "qkv.split", x, 5, (int64_t[]){h->batch, n, 3, h->heads, h->width});
+    x = mpl_net_linear(net, "qkv", x, 3 * heads->heads * heads->width, true);
+    x = mpl_net_reshape(net, "qkv.split", x, 5,
+                        (int64_t[]){heads->batch, n, 3, heads->heads, heads->width});
     x = mpl_net_transpose(net, "qkv.heads", x, "20314");
     for (int i = 0; i < 3; i++)
         out[i] = mpl_net_reshape(
             net, name[i], mpl_net_slice(net, mpl_net_text(net, "%s.part", name[i]), x, 0, i, i + 1),
-            4, (int64_t[]){h->batch, h->heads, n, h->width});
+            4, (int64_t[]){heads->batch, heads->heads, n, heads->width});
 }
 
-mpl_value mpl_net_attend(mpl_net *net, mpl_value q, mpl_value k, mpl_value v, const mpl_heads *h,
-                         const mpl_scores *scores)
+mpl_value mpl_net_attend(mpl_net *net, mpl_value q, mpl_value k, mpl_value v,
+                         const mpl_heads *heads, const mpl_scores *scores)
 {
-    int64_t rows = h->batch * mpl_net_dim(net, q, 2);
+    int64_t rows = heads->batch * mpl_net_dim(net, q, 2);
     mpl_value x = mpl_net_binary(net, MPL_OP_matmul, "scores", q, k);
 
     if (scores->scale != 0)
@@ -159,5 +161,5 @@ mpl_value mpl_net_attend(mpl_net *net, mpl_value q, mpl_value k, mpl_value v, co
     x = mpl_net_unary(net, MPL_OP_softmax, "share", x);
     x = mpl_net_binary(net, MPL_OP_matmul, "mix", x, v);
     x = mpl_net_transpose(net, "mix.tokens", x, "0213");
-    return mpl_net_reshape(net, "mix.rows", x, 2, (int64_t[]){rows, h->heads * h->width});
+    return mpl_net_reshape(net, "mix.rows", x, 2, (int64_t[]){rows, heads->heads * heads->width});
 }

@@ -34,15 +34,15 @@ static mpl_heads heads_of(const mpl_zoo_args *args)
 }
 
 /* out(attention of x to itself) */
-static mpl_value attend(mpl_net *net, mpl_value x, const mpl_heads *h, const mpl_scores *scores)
+static mpl_value attend(mpl_net *net, mpl_value x, const mpl_heads *heads, const mpl_scores *scores)
 {
-    int64_t hidden = h->heads * h->width;
+    int64_t hidden = heads->heads * heads->width;
     mpl_value q, k, v;
 
-    q = mpl_net_split_heads(net, "q", mpl_net_linear(net, "q", x, hidden, true), h, false);
-    k = mpl_net_split_heads(net, "k", mpl_net_linear(net, "k", x, hidden, true), h, true);
-    v = mpl_net_split_heads(net, "v", mpl_net_linear(net, "v", x, hidden, true), h, false);
-    return mpl_net_linear(net, "out", mpl_net_attend(net, q, k, v, h, scores), hidden, true);
+    q = mpl_net_split_heads(net, "q", mpl_net_linear(net, "q", x, hidden, true), heads, false);
+    k = mpl_net_split_heads(net, "k", mpl_net_linear(net, "k", x, hidden, true), heads, true);
+    v = mpl_net_split_heads(net, "v", mpl_net_linear(net, "v", x, hidden, true), heads, false);
+    return mpl_net_linear(net, "out", mpl_net_attend(net, q, k, v, heads, scores), hidden, true);
 }
 
 /* ---- bert ---- */
@@ -67,13 +67,14 @@ static mpl_value bert_embed(mpl_net *net, int64_t batch, int64_t seq, int64_t hi
     return mpl_net_layer_norm(net, "norm", x, bert_epsilon);
 }
 
-static mpl_value bert_layer(mpl_net *net, mpl_value x, const mpl_heads *h, const mpl_scores *scores)
+static mpl_value bert_layer(mpl_net *net, mpl_value x, const mpl_heads *heads,
+                            const mpl_scores *scores)
 {
-    mpl_value y = attend(net, x, h, scores);
+    mpl_value y = attend(net, x, heads, scores);
 
     x = mpl_net_layer_norm(net, "norm1", mpl_net_binary(net, MPL_OP_add, "add1", x, y),
                            bert_epsilon);
-    y = mpl_net_feed_forward(net, x, 4 * h->heads * h->width, MPL_OP_gelu, true);
+    y = mpl_net_feed_forward(net, x, 4 * heads->heads * heads->width, MPL_OP_gelu, true);
     return mpl_net_layer_norm(net, "norm2", mpl_net_binary(net, MPL_OP_add, "add2", x, y),
                               bert_epsilon);
 }
@@ -131,13 +132,14 @@ static mpl_value vit_embed(mpl_net *net, int64_t batch, int64_t patch, int64_t h
     return mpl_net_reshape(net, "rows", x, 2, (int64_t[]){batch * (n + 1), hidden});
 }
 
-static mpl_value vit_layer(mpl_net *net, mpl_value x, const mpl_heads *h, const mpl_scores *scores)
+static mpl_value vit_layer(mpl_net *net, mpl_value x, const mpl_heads *heads,
+                           const mpl_scores *scores)
 {
-    mpl_value y = attend(net, mpl_net_layer_norm(net, "norm1", x, vit_epsilon), h, scores);
+    mpl_value y = attend(net, mpl_net_layer_norm(net, "norm1", x, vit_epsilon), heads, scores);
 
     x = mpl_net_binary(net, MPL_OP_add, "add1", x, y);
     y = mpl_net_layer_norm(net, "norm2", x, vit_epsilon);
-    y = mpl_net_feed_forward(net, y, 4 * h->heads * h->width, MPL_OP_gelu, true);
+    y = mpl_net_feed_forward(net, y, 4 * heads->heads * heads->width, MPL_OP_gelu, true);
     return mpl_net_binary(net, MPL_OP_add, "add2", x, y);
 }
 

@@ -28,53 +28,55 @@ typedef struct decoder {
 } decoder;
 
 /* `fresh` written behind the past tokens of `room`. */
-static mpl_value write_behind(decoder *d, const char *name, mpl_value room, mpl_value fresh)
+static mpl_value write_behind(decoder *self, const char *name, mpl_value room, mpl_value fresh)
 {
-    const mpl_heads *h = &d->heads;
-    int64_t all = d->past + d->seq, dim[] = {h->batch, h->heads, d->seq, h->width};
-    int64_t stride[] = {h->heads * all * h->width, all * h->width, h->width, 1};
+    const mpl_heads *heads = &self->heads;
+    int64_t all = self->past + self->seq,
+            dim[] = {heads->batch, heads->heads, self->seq, heads->width};
+    int64_t stride[] = {heads->heads * all * heads->width, all * heads->width, heads->width, 1};
     const mpl_attr attr[] = {MPL_INTS(dims, 4, dim), MPL_INTS(strides, 4, stride),
-                             MPL_INT(offset, d->past * h->width)};
+                             MPL_INT(offset, self->past * heads->width)};
 
-    return mpl_net_op(&d->net, MPL_OP_assign, name, 2, (mpl_value[]){room, fresh}, 3, attr);
+    return mpl_net_op(&self->net, MPL_OP_assign, name, 2, (mpl_value[]){room, fresh}, 3, attr);
 }
 
 /* Keys or values of the past and the new tokens. */
-static mpl_value remember(decoder *d, int64_t layer, const char *what, mpl_value fresh)
+static mpl_value remember(decoder *self, int64_t layer, const char *what, mpl_value fresh)
 {
-    const mpl_heads *h = &d->heads;
-    bool in_place = d->cache == IN_PLACE;
-    int64_t dim[] = {h->batch, h->heads, d->past + (in_place ? d->seq : 0), h->width};
-    mpl_net *net = &d->net;
+    const mpl_heads *heads = &self->heads;
+    bool in_place = self->cache == IN_PLACE;
+    int64_t dim[] = {heads->batch, heads->heads, self->past + (in_place ? self->seq : 0),
+                     heads->width};
+    mpl_net *net = &self->net;
     mpl_value all = fresh, past;
     const char *name;
 
-    if (d->cache == NO_CACHE)
+    if (self->cache == NO_CACHE)
         return fresh;
     mpl_net_scope(net, "%s", "");
     name = mpl_net_text(net, "present.%" PRId64 ".%s", layer, what);
-    if (d->past > 0 || in_place) {
+    if (self->past > 0 || in_place) {
         past = mpl_net_input(net, mpl_net_text(net, "past.%" PRId64 ".%s", layer, what), 4, dim);
-        all =
-            in_place ? write_behind(d, name, past, fresh) : mpl_net_join(net, name, 2, past, fresh);
+        all = in_place ? write_behind(self, name, past, fresh)
+                       : mpl_net_join(net, name, 2, past, fresh);
     }
-    d->cached[d->n_cached++] = all;
+    self->cached[self->n_cached++] = all;
     mpl_net_scope(net, "layer%" PRId64, layer);
     return all;
 }
 
-static mpl_value layer_of(decoder *d, int64_t layer, mpl_value x)
+static mpl_value layer_of(decoder *self, int64_t layer, mpl_value x)
 {
-    mpl_net *net = &d->net;
-    int64_t hidden = d->heads.heads * d->heads.width;
+    mpl_net *net = &self->net;
+    int64_t hidden = self->heads.heads * self->heads.width;
     mpl_value part[3], y;
 
     mpl_net_scope(net, "layer%" PRId64, layer);
-    mpl_net_qkv(net, mpl_net_layer_norm(net, "norm1", x, epsilon), &d->heads, part);
-    part[1] = remember(d, layer, "key", part[1]);
-    part[2] = remember(d, layer, "value", part[2]);
+    mpl_net_qkv(net, mpl_net_layer_norm(net, "norm1", x, epsilon), &self->heads, part);
+    part[1] = remember(self, layer, "key", part[1]);
+    part[2] = remember(self, layer, "value", part[2]);
     y = mpl_net_attend(net, part[0], mpl_net_transpose(net, "k.turned", part[1], "0132"), part[2],
-                       &d->heads, &d->scores);
+                       &self->heads, &self->scores);
     x = mpl_net_binary(net, MPL_OP_add, "add1", x, mpl_net_linear(net, "out", y, hidden, true));
     y = mpl_net_layer_norm(net, "norm2", x, epsilon);
     return mpl_net_binary(net, MPL_OP_add, "add2", x,
@@ -82,24 +84,24 @@ static mpl_value layer_of(decoder *d, int64_t layer, mpl_value x)
 }
 
 /* The words' table also makes the logits. */
-static mpl_value decode(decoder *d, int64_t layers)
+static mpl_value decode(decoder *self, int64_t layers)
 {
-    mpl_net *net = &d->net;
+    mpl_net *net = &self->net;
     const mpl_zoo_args *args = net->args;
-    int64_t hidden = d->heads.heads * d->heads.width, all = d->past + d->seq;
-    mpl_value ids = mpl_net_numbers(net, "ids", 2, (int64_t[]){d->heads.batch, d->seq}), x, at,
-              word;
+    int64_t hidden = self->heads.heads * self->heads.width, all = self->past + self->seq;
+    mpl_value ids = mpl_net_numbers(net, "ids", 2, (int64_t[]){self->heads.batch, self->seq}), x,
+              at, word;
 
     word = mpl_net_weight(net, "word.w", 2, (int64_t[]){mpl_zoo_arg(args, "vocab"), hidden});
     at = mpl_net_weight(net, "position.w", 2, (int64_t[]){mpl_zoo_arg(args, "context"), hidden});
     x = mpl_net_binary(net, MPL_OP_add, "placed", mpl_net_gather(net, "word", word, ids),
-                       mpl_net_slice(net, "position", at, 0, d->past, all));
-    x = mpl_net_reshape(net, "rows", x, 2, (int64_t[]){d->heads.batch * d->seq, hidden});
-    d->scores.allowed = d->seq > 1 || mpl_zoo_arg(args, "mask") == 1
-                            ? mpl_net_causal(net, "causal", d->seq, all, d->past)
-                            : MPL_NONE;
+                       mpl_net_slice(net, "position", at, 0, self->past, all));
+    x = mpl_net_reshape(net, "rows", x, 2, (int64_t[]){self->heads.batch * self->seq, hidden});
+    self->scores.allowed = self->seq > 1 || mpl_zoo_arg(args, "mask") == 1
+                               ? mpl_net_causal(net, "causal", self->seq, all, self->past)
+                               : MPL_NONE;
     for (int64_t i = 0; i < layers; i++)
-        x = layer_of(d, i, x);
+        x = layer_of(self, i, x);
     mpl_net_scope(net, "%s", "");
     return mpl_net_op(net, MPL_OP_gemm, "logits", 2,
                       (mpl_value[]){mpl_net_layer_norm(net, "norm", x, epsilon), word}, 1,

@@ -26,14 +26,14 @@ typedef struct layer {
 } layer;
 
 /* h' = exp(delta a) h + delta x b, y = h' c: of [batch, inner] and [batch, state]. */
-static mpl_value round_of(const layer *l, const mpl_value in[N_SCANNED], mpl_value *h)
+static mpl_value round_of(const layer *self, const mpl_value in[N_SCANNED], mpl_value *h)
 {
-    mpl_net *net = l->net;
-    int64_t column[] = {l->batch, l->inner, 1}, row[] = {l->batch, 1, l->state};
-    int64_t turned[] = {l->batch, l->state, 1};
+    mpl_net *net = self->net;
+    int64_t column[] = {self->batch, self->inner, 1}, row[] = {self->batch, 1, self->state};
+    int64_t turned[] = {self->batch, self->state, 1};
     mpl_value delta = mpl_net_reshape(net, "delta.column", in[DELTA], 3, column), keep, x;
 
-    keep = mpl_net_binary(net, MPL_OP_mul, "delta.a", delta, l->a);
+    keep = mpl_net_binary(net, MPL_OP_mul, "delta.a", delta, self->a);
     keep =
         mpl_net_binary(net, MPL_OP_mul, "kept", mpl_net_unary(net, MPL_OP_exp, "keep", keep), *h);
     x = mpl_net_binary(net, MPL_OP_mul, "delta.x", in[DELTA], in[X]);
@@ -46,16 +46,16 @@ static mpl_value round_of(const layer *l, const mpl_value in[N_SCANNED], mpl_val
 }
 
 /* [seq, batch, inner] by a loop. */
-static mpl_value loop(layer *l)
+static mpl_value loop(layer *self)
 {
-    mpl_net *net = l->net;
+    mpl_net *net = self->net;
     const char *name[] = {NULL, "scan.y"};
     mpl_net_loop scan = {.trips = -1,
                          .n_carried = 1,
                          .n_scans = N_SCANNED,
                          .n_rows = 1,
-                         .init = &l->start,
-                         .scan = l->scan,
+                         .init = &self->start,
+                         .scan = self->scan,
                          .out_name = name};
     mpl_value in[N_SCANNED], h, y, out[2];
     char outer[64];
@@ -64,10 +64,10 @@ static mpl_value loop(layer *l)
     scan.body = mpl_net_open(net, "round");
     mpl_net_scope(net, "%.40s.round", outer);
     mpl_net_param(net, "number", MPL_TYPE_i64, &(mpl_shape){.rank = 0});
-    h = mpl_net_param_like(net, "h.before", l->start);
+    h = mpl_net_param_like(net, "h.before", self->start);
     for (int i = 0; i < N_SCANNED; i++)
-        in[i] = mpl_net_param_slice(net, scanned[i], l->scan[i]);
-    y = round_of(l, in, &h);
+        in[i] = mpl_net_param_slice(net, scanned[i], self->scan[i]);
+    y = round_of(self, in, &h);
     mpl_net_close(net, 3, (mpl_value[]){MPL_NONE, h, y});
     mpl_net_scope(net, "%s", outer);
     mpl_net_while(net, "scan", &scan, out);
@@ -75,91 +75,93 @@ static mpl_value loop(layer *l)
 }
 
 /* The same, round by round. */
-static mpl_value unroll(layer *l)
+static mpl_value unroll(layer *self)
 {
-    mpl_net *net = l->net;
-    mpl_value in[N_SCANNED], y[MOST_UNROLLED], h = l->start;
+    mpl_net *net = self->net;
+    mpl_value in[N_SCANNED], y[MOST_UNROLLED], h = self->start;
     char outer[64];
 
     snprintf(outer, sizeof outer, "%s", net->scope);
-    for (int64_t t = 0; t < l->seq; t++) {
+    for (int64_t t = 0; t < self->seq; t++) {
         mpl_net_scope(net, "%.40s.round%" PRId64, outer, t);
         for (int i = 0; i < N_SCANNED; i++) {
-            int64_t dim[] = {1, l->batch, i == DELTA || i == X ? l->inner : l->state};
+            int64_t dim[] = {1, self->batch, i == DELTA || i == X ? self->inner : self->state};
 
-            in[i] = mpl_net_slice(net, mpl_net_text(net, "%s.part", scanned[i]), l->scan[i], 0, t,
-                                  t + 1);
+            in[i] = mpl_net_slice(net, mpl_net_text(net, "%s.part", scanned[i]), self->scan[i], 0,
+                                  t, t + 1);
             in[i] = mpl_net_reshape(net, scanned[i], in[i], 2, dim + 1);
         }
-        y[t] =
-            mpl_net_reshape(net, "row", round_of(l, in, &h), 3, (int64_t[]){1, l->batch, l->inner});
+        y[t] = mpl_net_reshape(net, "row", round_of(self, in, &h), 3,
+                               (int64_t[]){1, self->batch, self->inner});
     }
     mpl_net_scope(net, "%s", outer);
-    return mpl_net_op(net, MPL_OP_concat, "scan.y", (uint32_t)l->seq, y, 1, &MPL_INT(axis, 0));
+    return mpl_net_op(net, MPL_OP_concat, "scan.y", (uint32_t)self->seq, y, 1, &MPL_INT(axis, 0));
 }
 
 /* A convolution over each feature's last tokens, then swish: rows. */
-static mpl_value recent(const layer *l, mpl_value x)
+static mpl_value recent(const layer *self, mpl_value x)
 {
-    mpl_net *net = l->net;
+    mpl_net *net = self->net;
     const mpl_attr attr[] = {MPL_INTS(kernel_shape, 1, ((const int64_t[]){KERNEL})),
                              MPL_INTS(pads, 2, ((const int64_t[]){KERNEL - 1, 0})),
-                             MPL_INT(group, l->inner)};
-    mpl_value w = mpl_net_weight(net, "conv.w", 3, (int64_t[]){l->inner, 1, KERNEL});
-    mpl_value b = mpl_net_weight(net, "conv.b", 1, &l->inner);
+                             MPL_INT(group, self->inner)};
+    mpl_value w = mpl_net_weight(net, "conv.w", 3, (int64_t[]){self->inner, 1, KERNEL});
+    mpl_value b = mpl_net_weight(net, "conv.b", 1, &self->inner);
 
-    x = mpl_net_reshape(net, "x.tokens", x, 3, (int64_t[]){l->seq, l->batch, l->inner});
+    x = mpl_net_reshape(net, "x.tokens", x, 3, (int64_t[]){self->seq, self->batch, self->inner});
     x = mpl_net_transpose(net, "x.time", x, "120");
     x = mpl_net_op(net, MPL_OP_conv, "conv", 3, (mpl_value[]){x, w, b}, 3, attr);
     x = mpl_net_transpose(net, "conv.tokens", mpl_net_unary(net, MPL_OP_swish, "conv.swish", x),
                           "201");
-    return mpl_net_reshape(net, "conv.rows", x, 2, (int64_t[]){l->seq * l->batch, l->inner});
+    return mpl_net_reshape(net, "conv.rows", x, 2,
+                           (int64_t[]){self->seq * self->batch, self->inner});
 }
 
 /* Chooses, from rows x, what each round takes; `rank` numbers make the step sizes. */
-static void select_scan(layer *l, mpl_value x, int64_t rank)
+static void select_scan(layer *self, mpl_value x, int64_t rank)
 {
-    mpl_net *net = l->net;
-    int64_t from[] = {0, rank, rank + l->state},
-            to[] = {rank, rank + l->state, rank + 2 * l->state};
+    mpl_net *net = self->net;
+    int64_t from[] = {0, rank, rank + self->state},
+            to[] = {rank, rank + self->state, rank + 2 * self->state};
     mpl_value part[3], chosen = mpl_net_linear(net, "select", x, to[2], false);
     static const char *const name[] = {"step", "b.rows", "c.rows"};
 
     for (int i = 0; i < 3; i++)
         part[i] = mpl_net_slice(net, name[i], chosen, 1, from[i], to[i]);
     part[0] = mpl_net_unary(net, MPL_OP_softplus, "step.size",
-                            mpl_net_linear(net, "step.wide", part[0], l->inner, true));
-    l->scan[DELTA] = part[0];
-    l->scan[X] = x;
-    l->scan[B] = part[1];
-    l->scan[C] = part[2];
+                            mpl_net_linear(net, "step.wide", part[0], self->inner, true));
+    self->scan[DELTA] = part[0];
+    self->scan[X] = x;
+    self->scan[B] = part[1];
+    self->scan[C] = part[2];
     for (int i = 0; i < N_SCANNED; i++)
-        l->scan[i] = mpl_net_reshape(
-            net, scanned[i], l->scan[i], 3,
-            (int64_t[]){l->seq, l->batch, i == DELTA || i == X ? l->inner : l->state});
+        self->scan[i] = mpl_net_reshape(
+            net, scanned[i], self->scan[i], 3,
+            (int64_t[]){self->seq, self->batch, i == DELTA || i == X ? self->inner : self->state});
 }
 
-static mpl_value layer_of(layer *l, mpl_value x)
+static mpl_value layer_of(layer *self, mpl_value x)
 {
-    mpl_net *net = l->net;
+    mpl_net *net = self->net;
     const mpl_zoo_args *args = net->args;
-    int64_t hidden = mpl_zoo_arg(args, "hidden"), rows = l->seq * l->batch;
+    int64_t hidden = mpl_zoo_arg(args, "hidden"), rows = self->seq * self->batch;
     float zero = 0;
     mpl_value y, z, fresh;
 
     y = mpl_net_rms_norm(net, "norm", x, epsilon);
-    y = mpl_net_linear(net, "in", y, 2 * l->inner, false);
-    z = mpl_net_slice(net, "gate", y, 1, l->inner, 2 * l->inner);
-    fresh = recent(l, mpl_net_slice(net, "part", y, 1, 0, l->inner));
-    select_scan(l, fresh, (hidden + 15) / 16);
-    l->a = mpl_net_weight(net, "a.log", 2, (int64_t[]){l->inner, l->state});
-    l->a = mpl_net_unary(net, MPL_OP_neg, "a", mpl_net_unary(net, MPL_OP_exp, "a.size", l->a));
-    l->start = mpl_net_const(net, "start", MPL_TYPE_f32,
-                             &(mpl_shape){3, {l->batch, l->inner, l->state}}, &zero);
-    y = mpl_zoo_arg(args, "form") == WHILE ? loop(l) : unroll(l);
-    y = mpl_net_reshape(net, "scan.rows", y, 2, (int64_t[]){rows, l->inner});
+    y = mpl_net_linear(net, "in", y, 2 * self->inner, false);
+    z = mpl_net_slice(net, "gate", y, 1, self->inner, 2 * self->inner);
+    fresh = recent(self, mpl_net_slice(net, "part", y, 1, 0, self->inner));
+    select_scan(self, fresh, (hidden + 15) / 16);
+    self->a = mpl_net_weight(net, "a.log", 2, (int64_t[]){self->inner, self->state});
+    self->a =
+        mpl_net_unary(net, MPL_OP_neg, "a", mpl_net_unary(net, MPL_OP_exp, "a.size", self->a));
+    self->start = mpl_net_const(net, "start", MPL_TYPE_f32,
+                                &(mpl_shape){3, {self->batch, self->inner, self->state}}, &zero);
+    y = mpl_zoo_arg(args, "form") == WHILE ? loop(self) : unroll(self);
+    y = mpl_net_reshape(net, "scan.rows", y, 2, (int64_t[]){rows, self->inner});
     fresh =
-        mpl_net_binary(net, MPL_OP_mul, "passed", fresh, mpl_net_weight(net, "d", 1, &l->inner));
+        mpl_net_binary(net, MPL_OP_mul, "passed", fresh, mpl_net_weight(net, "d", 1, &self->inner));
     y = mpl_net_binary(net, MPL_OP_add, "seen", y, fresh);
     y = mpl_net_binary(net, MPL_OP_mul, "gated", y,
                        mpl_net_unary(net, MPL_OP_swish, "gate.swish", z));

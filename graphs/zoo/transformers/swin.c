@@ -23,18 +23,18 @@ typedef struct stage {
     mpl_value allowed;     /* of shifted windows; see add_allowed */
 } stage;
 
-static int64_t tokens_of(const stage *s)
+static int64_t tokens_of(const stage *self)
 {
-    return s->window * s->window;
+    return self->window * self->window;
 }
 
 /* Row of the table for each pair of tokens of a window. */
-static void add_index(stage *s)
+static void add_index(stage *self)
 {
-    int64_t n = tokens_of(s), w = s->window, *row = NULL;
-    mpl_net *net = s->net;
+    int64_t n = tokens_of(self), w = self->window, *row = NULL;
+    mpl_net *net = self->net;
 
-    s->index = MPL_NONE;
+    self->index = MPL_NONE;
     if (net->st == MPL_OK)
         net->st = mpl_new(net->ctx, row, (size_t)(n * n));
     if (net->st != MPL_OK)
@@ -42,51 +42,51 @@ static void add_index(stage *s)
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < n; k++)
             row[i * n + k] = (i / w - k / w + w - 1) * (2 * w - 1) + (i % w - k % w + w - 1);
-    s->index = mpl_net_data(net, "distance", MPL_TYPE_i64, 1, (int64_t[]){n * n}, row);
+    self->index = mpl_net_data(net, "distance", MPL_TYPE_i64, 1, (int64_t[]){n * n}, row);
     mpl_free(net->ctx, row);
 }
 
 /* Which of the three parts between the image's borders a shifted coordinate lies in. */
-static int64_t part_of(const stage *s, int64_t at)
+static int64_t part_of(const stage *self, int64_t at)
 {
-    return (at >= s->side - s->window) + (at >= s->side - s->shift);
+    return (at >= self->side - self->window) + (at >= self->side - self->shift);
 }
 
 /* bool [batch * windows, 1, n, n]: tokens of a shifted window that were neighbours before. */
-static void add_allowed(stage *s)
+static void add_allowed(stage *self)
 {
-    int64_t n = tokens_of(s), w = s->window, across = s->side / w,
-            windows = s->batch * across * across;
+    int64_t n = tokens_of(self), w = self->window, across = self->side / w,
+            windows = self->batch * across * across;
     uint8_t *allowed = NULL;
-    mpl_net *net = s->net;
+    mpl_net *net = self->net;
 
-    s->allowed = MPL_NONE;
-    if (net->st == MPL_OK && s->shift > 0)
+    self->allowed = MPL_NONE;
+    if (net->st == MPL_OK && self->shift > 0)
         net->st = mpl_new(net->ctx, allowed, (size_t)(windows * n * n));
-    if (net->st != MPL_OK || s->shift == 0)
+    if (net->st != MPL_OK || self->shift == 0)
         return;
     for (int64_t at = 0; at < windows * n * n; at++) {
         int64_t y = at / (n * n) / across % across * w, x = at / (n * n) % across * w;
         int64_t i = at / n % n, k = at % n;
 
-        allowed[at] = part_of(s, y + i / w) == part_of(s, y + k / w) &&
-                      part_of(s, x + i % w) == part_of(s, x + k % w);
+        allowed[at] = part_of(self, y + i / w) == part_of(self, y + k / w) &&
+                      part_of(self, x + i % w) == part_of(self, x + k % w);
     }
-    s->allowed =
+    self->allowed =
         mpl_net_data(net, "neighbours", MPL_TYPE_bool, 4, (int64_t[]){windows, 1, n, n}, allowed);
     mpl_free(net->ctx, allowed);
 }
 
 /* [batch, side, side, features] moved by `by` rows and columns up and left, around the border. */
-static mpl_value rolled(const stage *s, const char *name, mpl_value x, int64_t by)
+static mpl_value rolled(const stage *self, const char *name, mpl_value x, int64_t by)
 {
-    mpl_net *net = s->net;
+    mpl_net *net = self->net;
 
     for (int64_t axis = 1; axis <= 2; axis++) {
         const char *what = mpl_net_text(net, "%s.%s", name, axis == 1 ? "rows" : "columns");
         mpl_value head = mpl_net_slice(net, mpl_net_text(net, "%s.head", what), x, axis, 0, by);
         mpl_value tail =
-            mpl_net_slice(net, mpl_net_text(net, "%s.tail", what), x, axis, by, s->side);
+            mpl_net_slice(net, mpl_net_text(net, "%s.tail", what), x, axis, by, self->side);
 
         x = mpl_net_join(net, what, axis, tail, head);
     }
@@ -94,100 +94,101 @@ static mpl_value rolled(const stage *s, const char *name, mpl_value x, int64_t b
 }
 
 /* Rows of the image to rows of its windows, or back. */
-static mpl_value regroup(const stage *s, const char *name, mpl_value x, bool to_windows)
+static mpl_value regroup(const stage *self, const char *name, mpl_value x, bool to_windows)
 {
-    int64_t w = s->window, n = s->side / w;
-    int64_t dim[] = {s->batch, n, to_windows ? w : n, to_windows ? n : w, w, s->features};
+    int64_t w = self->window, n = self->side / w;
+    int64_t dim[] = {self->batch, n, to_windows ? w : n, to_windows ? n : w, w, self->features};
 
-    x = mpl_net_reshape(s->net, mpl_net_text(s->net, "%s.cut", name), x, 6, dim);
-    return mpl_net_transpose(s->net, name, x, "013245");
+    x = mpl_net_reshape(self->net, mpl_net_text(self->net, "%s.cut", name), x, 6, dim);
+    return mpl_net_transpose(self->net, name, x, "013245");
 }
 
-static mpl_value as_image(const stage *s, const char *name, mpl_value x)
+static mpl_value as_image(const stage *self, const char *name, mpl_value x)
 {
-    return mpl_net_reshape(s->net, name, x, 4,
-                           (int64_t[]){s->batch, s->side, s->side, s->features});
+    return mpl_net_reshape(self->net, name, x, 4,
+                           (int64_t[]){self->batch, self->side, self->side, self->features});
 }
 
-static mpl_value as_rows(const stage *s, const char *name, mpl_value x)
+static mpl_value as_rows(const stage *self, const char *name, mpl_value x)
 {
-    return mpl_net_reshape(s->net, name, x, 2,
-                           (int64_t[]){s->batch * s->side * s->side, s->features});
+    return mpl_net_reshape(self->net, name, x, 2,
+                           (int64_t[]){self->batch * self->side * self->side, self->features});
 }
 
 /* [heads, n, n], added to the scores. */
-static mpl_value position_bias(const stage *s)
+static mpl_value position_bias(const stage *self)
 {
-    int64_t n = tokens_of(s), most = 2 * s->window - 1;
-    mpl_value table = mpl_net_weight(s->net, "distance.w", 2, (int64_t[]){most * most, s->heads});
-    mpl_value x = mpl_net_gather(s->net, "distance.each", table, s->index);
+    int64_t n = tokens_of(self), most = 2 * self->window - 1;
+    mpl_value table =
+        mpl_net_weight(self->net, "distance.w", 2, (int64_t[]){most * most, self->heads});
+    mpl_value x = mpl_net_gather(self->net, "distance.each", table, self->index);
 
-    x = mpl_net_reshape(s->net, "distance.pairs", x, 3, (int64_t[]){n, n, s->heads});
-    return mpl_net_transpose(s->net, "distance.bias", x, "201");
+    x = mpl_net_reshape(self->net, "distance.pairs", x, 3, (int64_t[]){n, n, self->heads});
+    return mpl_net_transpose(self->net, "distance.bias", x, "201");
 }
 
-static mpl_value attend(const stage *s, mpl_value x, bool shifted)
+static mpl_value attend(const stage *self, mpl_value x, bool shifted)
 {
-    mpl_net *net = s->net;
-    int64_t across = s->side / s->window;
-    mpl_heads h = {s->batch * across * across, s->heads, s->features / s->heads};
+    mpl_net *net = self->net;
+    int64_t across = self->side / self->window;
+    mpl_heads h = {self->batch * across * across, self->heads, self->features / self->heads};
     mpl_scores scores = {(float)(1 / sqrt((double)h.width)), MPL_NONE,
-                         shifted ? s->allowed : MPL_NONE};
+                         shifted ? self->allowed : MPL_NONE};
     mpl_value part[3];
 
     if (shifted)
-        x = rolled(s, "shifted", as_image(s, "image", x), s->shift);
-    x = as_rows(s, "windows.rows", regroup(s, "windows", x, true));
+        x = rolled(self, "shifted", as_image(self, "image", x), self->shift);
+    x = as_rows(self, "windows.rows", regroup(self, "windows", x, true));
     mpl_net_qkv(net, x, &h, part);
-    scores.add = position_bias(s);
+    scores.add = position_bias(self);
     x = mpl_net_attend(net, part[0], mpl_net_transpose(net, "k.turned", part[1], "0132"), part[2],
                        &h, &scores);
-    x = regroup(s, "image.back", mpl_net_linear(net, "out", x, s->features, true), false);
+    x = regroup(self, "image.back", mpl_net_linear(net, "out", x, self->features, true), false);
     if (shifted)
-        x = rolled(s, "unshifted", as_image(s, "shifted.back", x), s->side - s->shift);
-    return as_rows(s, "image.rows", x);
+        x = rolled(self, "unshifted", as_image(self, "shifted.back", x), self->side - self->shift);
+    return as_rows(self, "image.rows", x);
 }
 
-static mpl_value layer_of(const stage *s, mpl_value x, bool shifted)
+static mpl_value layer_of(const stage *self, mpl_value x, bool shifted)
 {
-    mpl_net *net = s->net;
-    mpl_value y = attend(s, mpl_net_layer_norm(net, "norm1", x, epsilon), shifted);
+    mpl_net *net = self->net;
+    mpl_value y = attend(self, mpl_net_layer_norm(net, "norm1", x, epsilon), shifted);
 
     x = mpl_net_binary(net, MPL_OP_add, "add1", x, y);
     y = mpl_net_layer_norm(net, "norm2", x, epsilon);
     return mpl_net_binary(net, MPL_OP_add, "add2", x,
-                          mpl_net_feed_forward(net, y, 4 * s->features, MPL_OP_gelu, true));
+                          mpl_net_feed_forward(net, y, 4 * self->features, MPL_OP_gelu, true));
 }
 
 /* Four neighbours become one token of twice the features. */
-static mpl_value merge(stage *s, mpl_value x)
+static mpl_value merge(stage *self, mpl_value x)
 {
-    int64_t side = s->side / 2, rows = s->batch * side * side;
+    int64_t side = self->side / 2, rows = self->batch * side * side;
 
-    x = mpl_net_reshape(s->net, "pairs", x, 6,
-                        (int64_t[]){s->batch, side, 2, side, 2, s->features});
-    x = mpl_net_transpose(s->net, "four", x, "013425");
-    x = mpl_net_reshape(s->net, "four.rows", x, 2, (int64_t[]){rows, 4 * s->features});
-    x = mpl_net_layer_norm(s->net, "norm", x, epsilon);
-    s->side = side;
-    s->features *= 2;
-    s->heads *= 2;
-    return mpl_net_linear(s->net, "reduced", x, s->features, false);
+    x = mpl_net_reshape(self->net, "pairs", x, 6,
+                        (int64_t[]){self->batch, side, 2, side, 2, self->features});
+    x = mpl_net_transpose(self->net, "four", x, "013425");
+    x = mpl_net_reshape(self->net, "four.rows", x, 2, (int64_t[]){rows, 4 * self->features});
+    x = mpl_net_layer_norm(self->net, "norm", x, epsilon);
+    self->side = side;
+    self->features *= 2;
+    self->heads *= 2;
+    return mpl_net_linear(self->net, "reduced", x, self->features, false);
 }
 
-static mpl_value stage_of(stage *s, mpl_value x, int number, int64_t layers)
+static mpl_value stage_of(stage *self, mpl_value x, int number, int64_t layers)
 {
-    mpl_net_scope(s->net, "stage%d", number);
+    mpl_net_scope(self->net, "stage%d", number);
     if (number > 1)
-        x = merge(s, x);
-    for (s->window = mpl_zoo_arg(s->net->args, "window"); s->side % s->window != 0;)
-        s->window--;
-    s->shift = s->side > s->window ? s->window / 2 : 0;
-    add_index(s);
-    add_allowed(s);
+        x = merge(self, x);
+    for (self->window = mpl_zoo_arg(self->net->args, "window"); self->side % self->window != 0;)
+        self->window--;
+    self->shift = self->side > self->window ? self->window / 2 : 0;
+    add_index(self);
+    add_allowed(self);
     for (int64_t i = 0; i < layers; i++) {
-        mpl_net_scope(s->net, "stage%d.layer%" PRId64, number, i);
-        x = layer_of(s, x, i % 2 == 1 && s->shift > 0);
+        mpl_net_scope(self->net, "stage%d.layer%" PRId64, number, i);
+        x = layer_of(self, x, i % 2 == 1 && self->shift > 0);
     }
     return x;
 }

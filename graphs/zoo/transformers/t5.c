@@ -115,60 +115,60 @@ static mpl_value repeated(mpl_net *net, mpl_value x, int64_t times)
 }
 
 /* [experts, places, features] through an expert each. */
-static mpl_value run_experts(const stack *s, mpl_value x, int64_t features)
+static mpl_value run_experts(const stack *self, mpl_value x, int64_t features)
 {
-    mpl_net *net = s->net;
+    mpl_net *net = self->net;
     mpl_value w;
 
-    w = mpl_net_weight(net, "fc1.w", 3, (int64_t[]){s->experts, features, s->inner});
+    w = mpl_net_weight(net, "fc1.w", 3, (int64_t[]){self->experts, features, self->inner});
     x = mpl_net_unary(net, MPL_OP_relu, "act", mpl_net_binary(net, MPL_OP_matmul, "fc1", x, w));
-    w = mpl_net_weight(net, "fc2.w", 3, (int64_t[]){s->experts, s->inner, features});
+    w = mpl_net_weight(net, "fc2.w", 3, (int64_t[]){self->experts, self->inner, features});
     return mpl_net_binary(net, MPL_OP_matmul, "fc2", x, w);
 }
 
 /* The router's choice: share of each row and choice [rows * topk, 1], and experts [rows * topk]. */
-static void route(const stack *s, mpl_value x, mpl_value *share, mpl_value *chosen)
+static void route(const stack *self, mpl_value x, mpl_value *share, mpl_value *chosen)
 {
-    mpl_net *net = s->net;
-    int64_t each = mpl_net_dim(net, x, 0) * s->topk;
+    mpl_net *net = self->net;
+    int64_t each = mpl_net_dim(net, x, 0) * self->topk;
     const char *name[] = {mpl_net_scoped(net, "best"), mpl_net_scoped(net, "expert")};
     mpl_value out[2] = {MPL_NONE, MPL_NONE};
 
     x = mpl_net_unary(net, MPL_OP_softmax, "router.share",
-                      mpl_net_linear(net, "router", x, s->experts, false));
+                      mpl_net_linear(net, "router", x, self->experts, false));
     if (net->st == MPL_OK)
         net->st = mpl_graph_add_op(net->ctx, net->graph, MPL_OP_top_k, name[0], 1, &x, 1,
-                                   &MPL_INT(k, s->topk), 2, name, out);
+                                   &MPL_INT(k, self->topk), 2, name, out);
     *share = mpl_net_reshape(net, "best.rows", out[0], 2, (int64_t[]){each, 1});
     *chosen = mpl_net_reshape(net, "expert.rows", out[1], 1, &each);
 }
 
-static mpl_value mixture(const stack *s, mpl_value x)
+static mpl_value mixture(const stack *self, mpl_value x)
 {
-    mpl_net *net = s->net;
+    mpl_net *net = self->net;
     int64_t rows = mpl_net_dim(net, x, 0), features = mpl_net_dim(net, x, 1);
-    int64_t even = rows * s->topk * s->capacity,
-            places = (even + 100 * s->experts - 1) / (100 * s->experts);
-    int64_t last = s->experts * places, room[] = {last + 1, features};
+    int64_t even = rows * self->topk * self->capacity,
+            places = (even + 100 * self->experts - 1) / (100 * self->experts);
+    int64_t last = self->experts * places, room[] = {last + 1, features};
     mpl_value share, chosen, slot, y, zero = mpl_net_scalar(net, "zero", 0);
 
-    route(s, x, &share, &chosen);
-    slot = places_of(net, chosen, s->experts, places);
+    route(self, x, &share, &chosen);
+    slot = places_of(net, chosen, self->experts, places);
     y = mpl_net_op(net, MPL_OP_expand, "empty", 1, &zero, 1, &MPL_INTS(shape, 2, room));
     y = mpl_net_op(net, MPL_OP_scatter_nd, "queues", 3,
-                   (mpl_value[]){y, slot, repeated(net, x, s->topk)}, 0, NULL);
+                   (mpl_value[]){y, slot, repeated(net, x, self->topk)}, 0, NULL);
     y = mpl_net_slice(net, "queues.served", y, 0, 0, last);
-    y = run_experts(s,
-                    mpl_net_reshape(net, "queue", y, 3, (int64_t[]){s->experts, places, features}),
-                    features);
+    y = run_experts(
+        self, mpl_net_reshape(net, "queue", y, 3, (int64_t[]){self->experts, places, features}),
+        features);
     y = mpl_net_reshape(net, "served", y, 2, (int64_t[]){last, features});
     y = mpl_net_op(net, MPL_OP_pad, "served.or_not", 1, &y, 1,
                    &MPL_INTS(pads, 4, ((const int64_t[]){0, 0, 1, 0})));
     y = mpl_net_binary(net, MPL_OP_gather_nd, "answer", y, slot);
     y = mpl_net_binary(net, MPL_OP_mul, "weighted", y, share);
-    if (s->topk == 1)
+    if (self->topk == 1)
         return y;
-    y = mpl_net_reshape(net, "choices", y, 3, (int64_t[]){rows, s->topk, features});
+    y = mpl_net_reshape(net, "choices", y, 3, (int64_t[]){rows, self->topk, features});
     return mpl_net_op(
         net, MPL_OP_reduce_sum, "mixed", 1, &y, 2,
         (const mpl_attr[]){MPL_INTS(axes, 1, ((const int64_t[]){1})), MPL_INT(keepdims, 0)});
@@ -177,12 +177,12 @@ static mpl_value mixture(const stack *s, mpl_value x)
 /* ---- layers ---- */
 
 /* x plus attention of x's rows to those of `to`. */
-static mpl_value attend(const stack *s, const char *part, mpl_value x, mpl_value to,
+static mpl_value attend(const stack *self, const char *part, mpl_value x, mpl_value to,
                         const mpl_scores *scores)
 {
-    mpl_net *net = s->net;
-    const mpl_heads *h = &s->heads;
-    int64_t inner = h->heads * h->width, features = mpl_net_dim(net, x, 1);
+    mpl_net *net = self->net;
+    const mpl_heads *heads = &self->heads;
+    int64_t inner = heads->heads * heads->width, features = mpl_net_dim(net, x, 1);
     char outer[64];
     mpl_value y, q, k, v;
 
@@ -191,32 +191,32 @@ static mpl_value attend(const stack *s, const char *part, mpl_value x, mpl_value
     y = mpl_net_rms_norm(net, "norm", x, epsilon);
     if (to == MPL_NONE)
         to = y;
-    q = mpl_net_split_heads(net, "q", mpl_net_linear(net, "q", y, inner, false), h, false);
-    k = mpl_net_split_heads(net, "k", mpl_net_linear(net, "k", to, inner, false), h, true);
-    v = mpl_net_split_heads(net, "v", mpl_net_linear(net, "v", to, inner, false), h, false);
-    y = mpl_net_linear(net, "out", mpl_net_attend(net, q, k, v, h, scores), features, false);
+    q = mpl_net_split_heads(net, "q", mpl_net_linear(net, "q", y, inner, false), heads, false);
+    k = mpl_net_split_heads(net, "k", mpl_net_linear(net, "k", to, inner, false), heads, true);
+    v = mpl_net_split_heads(net, "v", mpl_net_linear(net, "v", to, inner, false), heads, false);
+    y = mpl_net_linear(net, "out", mpl_net_attend(net, q, k, v, heads, scores), features, false);
     x = mpl_net_binary(net, MPL_OP_add, "add", x, y);
     mpl_net_scope(net, "%s", outer);
     return x;
 }
 
-static mpl_value layers_of(const stack *s, mpl_value x, int64_t n)
+static mpl_value layers_of(const stack *self, mpl_value x, int64_t n)
 {
-    mpl_net *net = s->net;
+    mpl_net *net = self->net;
     mpl_value y;
 
     for (int64_t i = 0; i < n; i++) {
-        mpl_net_scope(net, "%s%" PRId64, s->name, i);
-        x = attend(s, "self", x, MPL_NONE, &s->self);
-        if (s->memory != MPL_NONE)
-            x = attend(s, "cross", x, s->memory, &s->cross);
+        mpl_net_scope(net, "%s%" PRId64, self->name, i);
+        x = attend(self, "self", x, MPL_NONE, &self->self);
+        if (self->memory != MPL_NONE)
+            x = attend(self, "cross", x, self->memory, &self->cross);
         y = mpl_net_rms_norm(net, "norm", x, epsilon);
-        y = s->experts > 0 && i % 2 == 1
-                ? mixture(s, y)
-                : mpl_net_feed_forward(net, y, s->inner, MPL_OP_relu, false);
+        y = self->experts > 0 && i % 2 == 1
+                ? mixture(self, y)
+                : mpl_net_feed_forward(net, y, self->inner, MPL_OP_relu, false);
         x = mpl_net_binary(net, MPL_OP_add, "add", x, y);
     }
-    mpl_net_scope(net, "%s", s->name);
+    mpl_net_scope(net, "%s", self->name);
     return mpl_net_rms_norm(net, "norm", x, epsilon);
 }
 

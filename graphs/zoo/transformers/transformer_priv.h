@@ -66,10 +66,10 @@ mpl_value mpl_net_feed_forward(mpl_net *net, mpl_value x, int64_t inner, mpl_op_
                                bool bias);
 
 /* Rows to [batch, heads, tokens, width], or with `turned` to [batch, heads, width, tokens]. */
-mpl_value mpl_net_split_heads(mpl_net *net, const char *name, mpl_value x, const mpl_heads *h,
+mpl_value mpl_net_split_heads(mpl_net *net, const char *name, mpl_value x, const mpl_heads *heads,
                               bool turned);
 /* One product for queries, keys and values: out[3], each [batch, heads, tokens, width]. */
-void mpl_net_qkv(mpl_net *net, mpl_value x, const mpl_heads *h, mpl_value out[3]);
+void mpl_net_qkv(mpl_net *net, mpl_value x, const mpl_heads *heads, mpl_value out[3]);
 /* Rows of softmax(q k) v; k is turned. */
-mpl_value mpl_net_attend(mpl_net *net, mpl_value q, mpl_value k, mpl_value v, const mpl_heads *h,
-                         const mpl_scores *scores);
+mpl_value mpl_net_attend(mpl_net *net, mpl_value q, mpl_value k, mpl_value v,
+                         const mpl_heads *heads, const mpl_scores *scores);

@@ -62,7 +62,8 @@ bool mpl_import_is_ort_profile(const mpl_import_in *in)
 /* ---- events ---- */
 
 /* A whole number, which ONNX Runtime writes as text; it may be negative. */
-static mpl_status number(reader *r, const json_t *args, const char *key, size_t index, int64_t *out)
+static mpl_status number(reader *in, const json_t *args, const char *key, size_t index,
+                         int64_t *out)
 {
     const char *text = json_string_value(json_object_get(args, key)), *end = text;
     bool negative = text != NULL && *text == '-';
@@ -70,61 +71,61 @@ static mpl_status number(reader *r, const json_t *args, const char *key, size_t 
 
     if (text == NULL || (end = mpl_digits(text + negative, text + strlen(text), &value)) == NULL ||
         *end != '\0')
-        return MPL_REFUSE(r->ctx,
+        return MPL_REFUSE(in->ctx,
                           "%.200s: event %zu: '%s' is missing or no number; ONNX Runtime 1.32 "
                           "writes it, earlier versions do not",
-                          r->path, index, key);
+                          in->path, index, key);
     *out = negative ? -(int64_t)value : (int64_t)value;
     return MPL_OK;
 }
 
-static mpl_status read_node(reader *r, const json_t *event, const char *name, size_t index)
+static mpl_status read_node(reader *in, const json_t *event, const char *name, size_t index)
 {
     node made = {.name = name, .args = json_object_get(event, "args"), .index = index};
     const json_t *ts = json_object_get(event, "ts"), *dur = json_object_get(event, "dur");
     int64_t used = 0, delta = 0;
 
     if (!json_is_number(ts) || !json_is_number(dur))
-        return MPL_REFUSE(r->ctx, "%.200s: event %zu: 'ts' or 'dur' is missing or no number",
-                          r->path, index);
-    MPL_PASS(number(r, made.args, used_key, index, &used));
-    MPL_PASS(number(r, made.args, delta_key, index, &delta));
+        return MPL_REFUSE(in->ctx, "%.200s: event %zu: 'ts' or 'dur' is missing or no number",
+                          in->path, index);
+    MPL_PASS(number(in, made.args, used_key, index, &used));
+    MPL_PASS(number(in, made.args, delta_key, index, &delta));
     if (used < 0 || delta > used || (delta < 0 && used > INT64_MAX + delta))
-        return MPL_REFUSE(r->ctx,
+        return MPL_REFUSE(in->ctx,
                           "%.200s: event %zu: %" PRId64 " bytes in use, %" PRId64
                           " of them by the node itself: both cannot be",
-                          r->path, index, used, delta);
+                          in->path, index, used, delta);
     made.ts = json_number_value(ts);
     made.end = made.ts + json_number_value(dur);
     made.after = (uint64_t)used;
     made.before = (uint64_t)(used - delta);
-    MPL_PASS(mpl_reserve(r->ctx, r->node, r->cap, r->n + 1));
-    r->node[r->n++] = made;
+    MPL_PASS(mpl_reserve(in->ctx, in->node, in->cap, in->n + 1));
+    in->node[in->n++] = made;
     return MPL_OK;
 }
 
 MPL_ORDER_BY(by_time, node, MPL_RISING(ts) MPL_RISING(index))
 
 /* Drops the nodes that ran within another one. */
-static void keep_outer(reader *r)
+static void keep_outer(reader *in)
 {
     size_t kept = 0;
 
-    qsort(r->node, r->n, sizeof *r->node, by_time);
-    for (size_t i = 0; i < r->n; i++)
-        if (kept > 0 && r->node[i].ts < r->node[kept - 1].end &&
-            r->node[i].end <= r->node[kept - 1].end)
-            r->n_inner++;
+    qsort(in->node, in->n, sizeof *in->node, by_time);
+    for (size_t i = 0; i < in->n; i++)
+        if (kept > 0 && in->node[i].ts < in->node[kept - 1].end &&
+            in->node[i].end <= in->node[kept - 1].end)
+            in->n_inner++;
         else
-            r->node[kept++] = r->node[i];
-    r->n = kept;
+            in->node[kept++] = in->node[i];
+    in->n = kept;
 }
 
-static mpl_status read_events(reader *r, const json_t *root)
+static mpl_status read_events(reader *in, const json_t *root)
 {
     double first = HUGE_VAL;
 
-    r->second_run = HUGE_VAL;
+    in->second_run = HUGE_VAL;
     for (size_t i = 0; i < json_array_size(root); i++) {
         const json_t *event = json_array_get(root, i);
         const char *name = json_string_value(json_object_get(event, "name"));
@@ -132,16 +133,17 @@ static mpl_status read_events(reader *r, const json_t *root)
         double ts = json_number_value(json_object_get(event, "ts"));
 
         if (end != NULL && end[strlen("_kernel_time")] == '\0')
-            MPL_PASS(read_node(r, event, name, i));
+            MPL_PASS(read_node(in, event, name, i));
         if (name == NULL || strcmp(name, "model_run") != 0)
             continue;
-        r->second_run = ts < first ? first : ts < r->second_run ? ts : r->second_run;
+        in->second_run = ts < first ? first : ts < in->second_run ? ts : in->second_run;
         first = ts < first ? ts : first;
     }
-    if (first == HUGE_VAL || r->n == 0 || r->n >= MPL_NONE / 4)
-        return MPL_REFUSE(
-            r->ctx, "%.200s: no whole run in it: end_profiling() writes the last events", r->path);
-    keep_outer(r);
+    if (first == HUGE_VAL || in->n == 0 || in->n >= MPL_NONE / 4)
+        return MPL_REFUSE(in->ctx,
+                          "%.200s: no whole run in it: end_profiling() writes the last events",
+                          in->path);
+    keep_outer(in);
     return MPL_OK;
 }
 
@@ -220,20 +222,20 @@ static bool take_few(alive *from, uint32_t n, uint64_t sum)
 
 /* ---- lives ---- */
 
-static mpl_status add_buffer(reader *r, const node *at, uint32_t step, uint64_t bytes)
+static mpl_status add_buffer(reader *in, const node *at, uint32_t step, uint64_t bytes)
 {
     const mpl_import_buffer b = {
         .bytes = bytes, .birth = step, .death = UINT32_MAX, .block = MPL_NONE, .align = ORT_ALIGN};
     int n = (int)strlen(at->name) - (int)strlen("_kernel_time");
     char name[160];
 
-    n = snprintf(name, sizeof name, "%" PRIu32 " %.*s", r->list.n, n < 100 ? n : 100, at->name);
-    r->live[r->n_live++] = (alive){bytes, r->list.n, false};
-    return mpl_import_add(r->ctx, &r->list, &b, name, (size_t)n);
+    n = snprintf(name, sizeof name, "%" PRIu32 " %.*s", in->list.n, n < 100 ? n : 100, at->name);
+    in->live[in->n_live++] = (alive){bytes, in->list.n, false};
+    return mpl_import_add(in->ctx, &in->list, &b, name, (size_t)n);
 }
 
 /* What the node left behind: those of its outputs that sum to it, or one buffer. */
-static mpl_status allocate(reader *r, const node *at, uint32_t step, uint64_t bytes)
+static mpl_status allocate(reader *in, const node *at, uint32_t step, uint64_t bytes)
 {
     uint64_t out[MOST_OPERANDS];
     alive made[MOST_OPERANDS];
@@ -243,12 +245,12 @@ static mpl_status allocate(reader *r, const node *at, uint32_t step, uint64_t by
         made[i] = (alive){out[i], i, false};
     if (bytes == 0)
         return MPL_OK;
-    MPL_PASS(mpl_reserve(r->ctx, r->live, r->live_cap, (size_t)r->n_live + MOST_OPERANDS));
+    MPL_PASS(mpl_reserve(in->ctx, in->live, in->live_cap, (size_t)in->n_live + MOST_OPERANDS));
     if (!take_few(made, n, bytes))
-        return add_buffer(r, at, step, bytes);
+        return add_buffer(in, at, step, bytes);
     for (uint32_t i = 0; i < n; i++)
         if (made[i].taken)
-            MPL_PASS(add_buffer(r, at, step, made[i].bytes));
+            MPL_PASS(add_buffer(in, at, step, made[i].bytes));
     return MPL_OK;
 }
 
@@ -297,68 +299,68 @@ out:
 }
 
 /* The first run; *end: nodes of it. */
-static mpl_status read_run(reader *r, size_t *end)
+static mpl_status read_run(reader *in, size_t *end)
 {
     size_t n = 0;
 
-    while (n < r->n && r->node[n].ts < r->second_run)
+    while (n < in->n && in->node[n].ts < in->second_run)
         n++;
     for (size_t i = 0; i < n; i++) {
-        const node *at = &r->node[i];
+        const node *at = &in->node[i];
         uint32_t step = (uint32_t)i;
 
         if (i > 0 && at->before > at[-1].after)
-            return MPL_REFUSE(r->ctx,
+            return MPL_REFUSE(in->ctx,
                               "%.200s: event %zu: %" PRIu64 " bytes came between two nodes; nodes "
                               "that run at once are not read",
-                              r->path, at->index, at->before - at[-1].after);
+                              in->path, at->index, at->before - at[-1].after);
         if (i > 0 && at->before < at[-1].after)
-            MPL_PASS(release(r, &at[-1], step - 1, at[-1].after - at->before));
+            MPL_PASS(release(in, &at[-1], step - 1, at[-1].after - at->before));
         if (at->after < at->before)
-            MPL_PASS(release(r, at, step, at->before - at->after));
-        MPL_PASS(allocate(r, at, step, at->after > at->before ? at->after - at->before : 0));
+            MPL_PASS(release(in, at, step, at->before - at->after));
+        MPL_PASS(allocate(in, at, step, at->after > at->before ? at->after - at->before : 0));
     }
     *end = n;
     return MPL_OK;
 }
 
 /* Whether the node of a step takes memory of its own in the second run, too: outputs do. */
-static bool takes_again(const reader *r, size_t n_steps, uint64_t step)
+static bool takes_again(const reader *in, size_t n_steps, uint64_t step)
 {
     size_t again = n_steps + (size_t)step;
 
-    return again >= r->n || r->node[again].after > r->node[again].before;
+    return again >= in->n || in->node[again].after > in->node[again].before;
 }
 
 /* Leaves out what is there behind the run: the graph's outputs. Others die with the last node. */
-static uint32_t drop_outputs(reader *r, size_t n_steps)
+static uint32_t drop_outputs(reader *in, size_t n_steps)
 {
-    uint32_t kept = 0, n = r->list.n;
+    uint32_t kept = 0, n = in->list.n;
 
     for (uint32_t i = 0; i < n; i++) {
-        mpl_import_buffer b = r->list.item[i];
+        mpl_import_buffer b = in->list.item[i];
 
-        if (b.death == UINT32_MAX && !takes_again(r, n_steps, b.birth))
+        if (b.death == UINT32_MAX && !takes_again(in, n_steps, b.birth))
             b.death = n_steps;
         if (b.death == UINT32_MAX)
-            mpl_free(r->ctx, b.name);
+            mpl_free(in->ctx, b.name);
         else
-            r->list.item[kept++] = b;
+            in->list.item[kept++] = b;
     }
-    r->list.n = kept;
+    in->list.n = kept;
     return n - kept;
 }
 
 /* ---- places ---- */
 
-static mpl_status play(reader *r, const char *planner, mpl_import *out)
+static mpl_status play(reader *in, const char *planner, mpl_import *out)
 {
     mpl_plan *plan = NULL;
     mpl_run run;
 
-    mpl_run_init(&run, r->ctx);
+    mpl_run_init(&run, in->ctx);
     MPL_PASS(mpl_planner_run(mpl_planner_find(planner), &run, out->problem, &plan));
-    mpl_plan_free(r->ctx, out->plan);
+    mpl_plan_free(in->ctx, out->plan);
     out->plan = plan;
     return MPL_OK;
 }

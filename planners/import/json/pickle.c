@@ -46,21 +46,21 @@ bool mpl_pickle_is(const char *text, size_t size)
 
 /* ---- bytes ---- */
 
-static mpl_status take(pickle *p, uint64_t n, const unsigned char **bytes)
+static mpl_status take(pickle *self, uint64_t n, const unsigned char **bytes)
 {
-    if (n > p->size - p->at)
-        return REFUSE(p, "the file is cut: %" PRIu64 " bytes should follow", n);
-    *bytes = p->text + p->at;
-    p->at += n;
+    if (n > self->size - self->at)
+        return REFUSE(self, "the file is cut: %" PRIu64 " bytes should follow", n);
+    *bytes = self->text + self->at;
+    self->at += n;
     return MPL_OK;
 }
 
 /* A number of n bytes, the lowest first. */
-static mpl_status take_number(pickle *p, size_t n, uint64_t *out)
+static mpl_status take_number(pickle *self, size_t n, uint64_t *out)
 {
     const unsigned char *bytes = NULL;
 
-    MPL_PASS(take(p, n, &bytes));
+    MPL_PASS(take(self, n, &bytes));
     *out = 0;
     for (size_t i = 0; i < n; i++)
         *out |= (uint64_t)bytes[i] << 8 * i;
@@ -70,227 +70,229 @@ static mpl_status take_number(pickle *p, size_t n, uint64_t *out)
 /* ---- the stack and the memo ---- */
 
 /* Takes ownership of the value, NULL: no memory. */
-static mpl_status push(pickle *p, json_t *value, bool open)
+static mpl_status push(pickle *self, json_t *value, bool open)
 {
-    mpl_status st = value != NULL ? mpl_reserve(p->ctx, p->stack, p->cap, p->n + 1)
-                                  : mpl_json_no_memory(p->ctx);
+    mpl_status st = value != NULL ? mpl_reserve(self->ctx, self->stack, self->cap, self->n + 1)
+                                  : mpl_json_no_memory(self->ctx);
 
     if (st == MPL_OK)
-        p->stack[p->n++] = (entry){value, open, 0, open};
+        self->stack[self->n++] = (entry){value, open, 0, open};
     else
         json_decref(value);
     return st;
 }
 
-static mpl_status push_mark(pickle *p)
+static mpl_status push_mark(pickle *self)
 {
-    MPL_PASS(mpl_reserve(p->ctx, p->stack, p->cap, p->n + 1));
-    p->stack[p->n++] = (entry){NULL, 0, 0, false};
+    MPL_PASS(mpl_reserve(self->ctx, self->stack, self->cap, self->n + 1));
+    self->stack[self->n++] = (entry){NULL, 0, 0, false};
     return MPL_OK;
 }
 
 /* What leaves the stack takes no more items. */
-static void close_entry(pickle *p, const entry *e)
+static void close_entry(pickle *self, const entry *e)
 {
     if (e->memo > 0)
-        p->memo[e->memo - 1] = (slot){e->value, e->depth, false, 0};
+        self->memo[e->memo - 1] = (slot){e->value, e->depth, false, 0};
 }
 
 /* The last n entries are values, on top of a container that is open if `kind` is not JSON_NULL. */
-static mpl_status need(pickle *p, size_t n, json_type kind)
+static mpl_status need(pickle *self, size_t n, json_type kind)
 {
     size_t all = n + (kind != JSON_NULL);
-    bool there = p->n >= all;
+    bool there = self->n >= all;
 
     for (size_t i = 0; there && i < all; i++)
-        there = p->stack[p->n - 1 - i].value != NULL;
+        there = self->stack[self->n - 1 - i].value != NULL;
     if (!there)
-        return REFUSE(p, "too little on the stack");
+        return REFUSE(self, "too little on the stack");
     if (kind != JSON_NULL &&
-        (!p->stack[p->n - all].open || json_typeof(p->stack[p->n - all].value) != kind))
-        return REFUSE(p, "items for what is no new %s, or holds itself",
+        (!self->stack[self->n - all].open || json_typeof(self->stack[self->n - all].value) != kind))
+        return REFUSE(self, "items for what is no new %s, or holds itself",
                       kind == JSON_ARRAY ? "list" : "dict");
     return MPL_OK;
 }
 
 /* Entries above the last mark, whose place is *mark. */
-static mpl_status find_mark(pickle *p, size_t *mark)
+static mpl_status find_mark(pickle *self, size_t *mark)
 {
-    for (*mark = p->n; *mark > 0 && p->stack[*mark - 1].value != NULL;)
+    for (*mark = self->n; *mark > 0 && self->stack[*mark - 1].value != NULL;)
         --*mark;
-    return *mark > 0 ? MPL_OK : REFUSE(p, "no mark on the stack");
+    return *mark > 0 ? MPL_OK : REFUSE(self, "no mark on the stack");
 }
 
 /* The entry goes into the container. */
-static mpl_status insert(pickle *p, entry *into, entry *e, const entry *key)
+static mpl_status insert(pickle *self, entry *into, entry *e, const entry *key)
 {
     int failed;
 
     if (e->depth + 1 > DEPTH)
-        return REFUSE(p, "more than %d objects in each other", DEPTH);
+        return REFUSE(self, "more than %d objects in each other", DEPTH);
     if (key != NULL && !json_is_string(key->value))
-        return REFUSE(p, "the key of a dict is no text");
+        return REFUSE(self, "the key of a dict is no text");
     into->depth = e->depth + 1 > into->depth ? e->depth + 1 : into->depth;
-    close_entry(p, e);
+    close_entry(self, e);
     failed = key != NULL ? json_object_set(into->value, json_string_value(key->value), e->value)
                          : json_array_append(into->value, e->value);
-    return failed == 0 ? MPL_OK : mpl_json_no_memory(p->ctx);
+    return failed == 0 ? MPL_OK : mpl_json_no_memory(self->ctx);
 }
 
-static void drop(pickle *p, size_t n)
+static void drop(pickle *self, size_t n)
 {
-    for (; p->n > n; p->n--) {
-        close_entry(p, &p->stack[p->n - 1]);
-        json_decref(p->stack[p->n - 1].value);
+    for (; self->n > n; self->n--) {
+        close_entry(self, &self->stack[self->n - 1]);
+        json_decref(self->stack[self->n - 1].value);
     }
 }
 
 /* The last n entries become items, or pairs of key and value, of the container below them, which
  * itself is below a mark if there is one. */
-static mpl_status collect(pickle *p, size_t n, bool marked, json_type kind)
+static mpl_status collect(pickle *self, size_t n, bool marked, json_type kind)
 {
-    size_t first = p->n - n;
+    size_t first = self->n - n;
     entry *into;
 
     if (marked) { /* the mark is between: move it away to see the container */
-        for (size_t i = first - 1; i + 1 < p->n; i++)
-            p->stack[i] = p->stack[i + 1];
-        p->n--, first--;
+        for (size_t i = first - 1; i + 1 < self->n; i++)
+            self->stack[i] = self->stack[i + 1];
+        self->n--, first--;
     }
-    MPL_PASS(need(p, n, kind));
-    into = &p->stack[first - 1];
+    MPL_PASS(need(self, n, kind));
+    into = &self->stack[first - 1];
     if (kind == JSON_OBJECT && n % 2 != 0)
-        return REFUSE(p, "a key without its value");
-    for (size_t i = first; i < p->n; i += kind == JSON_OBJECT ? 2 : 1)
+        return REFUSE(self, "a key without its value");
+    for (size_t i = first; i < self->n; i += kind == JSON_OBJECT ? 2 : 1)
         if (kind == JSON_OBJECT)
-            MPL_PASS(insert(p, into, &p->stack[i + 1], &p->stack[i]));
+            MPL_PASS(insert(self, into, &self->stack[i + 1], &self->stack[i]));
         else
-            MPL_PASS(insert(p, into, &p->stack[i], NULL));
-    drop(p, first);
+            MPL_PASS(insert(self, into, &self->stack[i], NULL));
+    drop(self, first);
     return MPL_OK;
 }
 
-static mpl_status collect_marked(pickle *p, json_type kind)
+static mpl_status collect_marked(pickle *self, json_type kind)
 {
     size_t mark = 0;
 
-    MPL_PASS(find_mark(p, &mark));
-    return collect(p, p->n - mark, true, kind);
+    MPL_PASS(find_mark(self, &mark));
+    return collect(self, self->n - mark, true, kind);
 }
 
 /* The last n entries become a list that takes no more. */
-static mpl_status make_tuple(pickle *p, size_t n, bool marked)
+static mpl_status make_tuple(pickle *self, size_t n, bool marked)
 {
     entry *first, made = {0};
 
-    MPL_PASS(need(p, n, JSON_NULL));
-    MPL_PASS(push(p, json_array(), true));
-    made = p->stack[--p->n];
-    first = &p->stack[p->n - n];
+    MPL_PASS(need(self, n, JSON_NULL));
+    MPL_PASS(push(self, json_array(), true));
+    made = self->stack[--self->n];
+    first = &self->stack[self->n - n];
     for (size_t i = 0; i < n; i++) {
-        mpl_status st = insert(p, &made, &first[i], NULL);
+        mpl_status st = insert(self, &made, &first[i], NULL);
 
         if (st != MPL_OK) {
             json_decref(made.value);
             return st;
         }
     }
-    drop(p, p->n - n - marked);
+    drop(self, self->n - n - marked);
     made.open = false;
-    p->stack[p->n++] = made;
+    self->stack[self->n++] = made;
     return MPL_OK;
 }
 
-static mpl_status make_marked_tuple(pickle *p)
+static mpl_status make_marked_tuple(pickle *self)
 {
     size_t mark = 0;
 
-    MPL_PASS(find_mark(p, &mark));
-    return make_tuple(p, p->n - mark, true);
+    MPL_PASS(find_mark(self, &mark));
+    return make_tuple(self, self->n - mark, true);
 }
 
-static mpl_status put(pickle *p, uint64_t index)
+static mpl_status put(pickle *self, uint64_t index)
 {
     entry *top;
 
-    MPL_PASS(need(p, 1, JSON_NULL));
-    top = &p->stack[p->n - 1];
-    if (index != p->n_memo || index >= MPL_NONE - 1 || top->memo > 0)
-        return REFUSE(p, "place %" PRIu64 " of the memo, where %zu is next", index, p->n_memo);
-    MPL_PASS(mpl_reserve(p->ctx, p->memo, p->memo_cap, p->n_memo + 1));
-    p->memo[p->n_memo++] = (slot){json_incref(top->value), top->depth, top->open, p->n - 1};
-    top->memo = top->open ? (uint32_t)p->n_memo : 0;
+    MPL_PASS(need(self, 1, JSON_NULL));
+    top = &self->stack[self->n - 1];
+    if (index != self->n_memo || index >= MPL_NONE - 1 || top->memo > 0)
+        return REFUSE(self, "place %" PRIu64 " of the memo, where %zu is next", index,
+                      self->n_memo);
+    MPL_PASS(mpl_reserve(self->ctx, self->memo, self->memo_cap, self->n_memo + 1));
+    self->memo[self->n_memo++] =
+        (slot){json_incref(top->value), top->depth, top->open, self->n - 1};
+    top->memo = top->open ? (uint32_t)self->n_memo : 0;
     return MPL_OK;
 }
 
-static mpl_status get(pickle *p, uint64_t index)
+static mpl_status get(pickle *self, uint64_t index)
 {
-    slot *s = index < p->n_memo ? &p->memo[index] : NULL;
+    slot *s = index < self->n_memo ? &self->memo[index] : NULL;
 
     if (s == NULL)
-        return REFUSE(p, "place %" PRIu64 " of the memo is empty", index);
+        return REFUSE(self, "place %" PRIu64 " of the memo is empty", index);
     if (s->open) {
-        s->open = p->stack[s->at].open = false;
-        s->depth = p->stack[s->at].depth;
+        s->open = self->stack[s->at].open = false;
+        s->depth = self->stack[s->at].depth;
     }
-    MPL_PASS(push(p, json_incref(s->value), false));
-    p->stack[p->n - 1].depth = s->depth;
+    MPL_PASS(push(self, json_incref(s->value), false));
+    self->stack[self->n - 1].depth = s->depth;
     return MPL_OK;
 }
 
 /* ---- opcodes ---- */
 
-static mpl_status push_text(pickle *p, size_t n_length)
+static mpl_status push_text(pickle *self, size_t n_length)
 {
     const unsigned char *bytes = NULL;
     uint64_t n = 0;
     json_t *text;
 
-    MPL_PASS(take_number(p, n_length, &n));
-    MPL_PASS(take(p, n, &bytes));
+    MPL_PASS(take_number(self, n_length, &n));
+    MPL_PASS(take(self, n, &bytes));
     if ((text = json_stringn((const char *)bytes, n)) == NULL)
-        return REFUSE(p, "a text that is no UTF-8");
-    return push(p, text, false);
+        return REFUSE(self, "a text that is no UTF-8");
+    return push(self, text, false);
 }
 
 /* A whole number of n bytes with a sign, the lowest first. */
-static mpl_status push_long(pickle *p, size_t n_length)
+static mpl_status push_long(pickle *self, size_t n_length)
 {
     const unsigned char *bytes = NULL;
     uint64_t n = 0, value = 0;
 
-    MPL_PASS(take_number(p, n_length, &n));
+    MPL_PASS(take_number(self, n_length, &n));
     if (n > 9)
-        return REFUSE(p, "a number of %" PRIu64 " bytes; 8 are the most", n);
-    MPL_PASS(take(p, n, &bytes));
+        return REFUSE(self, "a number of %" PRIu64 " bytes; 8 are the most", n);
+    MPL_PASS(take(self, n, &bytes));
     if (n == 9 && bytes[8] != (bytes[7] & 0x80 ? 0xff : 0))
-        return REFUSE(p, "a number of more than 8 bytes");
+        return REFUSE(self, "a number of more than 8 bytes");
     for (size_t i = 0; i < n && i < 8; i++)
         value |= (uint64_t)bytes[i] << 8 * i;
     if (n > 0 && n < 8 && bytes[n - 1] & 0x80)
         value |= UINT64_MAX << 8 * n;
-    return push(p, json_integer((int64_t)value), false);
+    return push(self, json_integer((int64_t)value), false);
 }
 
-static mpl_status push_float(pickle *p)
+static mpl_status push_float(pickle *self)
 {
     const unsigned char *bytes = NULL;
     uint64_t bits = 0;
     double value;
 
-    MPL_PASS(take(p, 8, &bytes));
+    MPL_PASS(take(self, 8, &bytes));
     for (int i = 0; i < 8; i++)
         bits = bits << 8 | bytes[i];
     memcpy(&value, &bits, sizeof value);
-    return push(p, bits << 1 >= 0x7ffULL << 53 ? json_null() : json_real(value), false);
+    return push(self, bits << 1 >= 0x7ffULL << 53 ? json_null() : json_real(value), false);
 }
 
-static mpl_status push_int(pickle *p, size_t n)
+static mpl_status push_int(pickle *self, size_t n)
 {
     uint64_t value = 0;
 
-    MPL_PASS(take_number(p, n, &value));
-    return push(p, json_integer(n == 4 ? (int32_t)(uint32_t)value : (int64_t)value), false);
+    MPL_PASS(take_number(self, n, &value));
+    return push(self, json_integer(n == 4 ? (int32_t)(uint32_t)value : (int64_t)value), false);
 }
 
 /* The name of an opcode that looks up or calls code; NULL: no such opcode. */
@@ -312,114 +314,114 @@ static const char *calls_code(unsigned char op)
     return NULL;
 }
 
-static mpl_status refuse_opcode(pickle *p, unsigned char op)
+static mpl_status refuse_opcode(pickle *self, unsigned char op)
 {
     if (calls_code(op) != NULL)
         return REFUSE(
-            p,
+            self,
             "%s would run code, and memplan runs none of a pickle; it takes dicts, lists, "
             "tuples, texts and numbers",
             calls_code(op));
-    return REFUSE(p, "opcode 0x%02x is none of plain data", op);
+    return REFUSE(self, "opcode 0x%02x is none of plain data", op);
 }
 
-static mpl_status remember(pickle *p, unsigned char op)
+static mpl_status remember(pickle *self, unsigned char op)
 {
-    uint64_t index = p->n_memo;
+    uint64_t index = self->n_memo;
 
     if (op != 0x94)
-        MPL_PASS(take_number(p, op == 'q' || op == 'h' ? 1 : 4, &index));
-    return op == 'h' || op == 'j' ? get(p, index) : put(p, index);
+        MPL_PASS(take_number(self, op == 'q' || op == 'h' ? 1 : 4, &index));
+    return op == 'h' || op == 'j' ? get(self, index) : put(self, index);
 }
 
-static mpl_status skip(pickle *p, size_t n)
+static mpl_status skip(pickle *self, size_t n)
 {
     const unsigned char *bytes = NULL;
 
-    return take(p, n, &bytes);
+    return take(self, n, &bytes);
 }
 
-static mpl_status step(pickle *p, unsigned char op)
+static mpl_status step(pickle *self, unsigned char op)
 {
     switch (op) {
     case 0x80:
-        return skip(p, 1); /* PROTO */
+        return skip(self, 1); /* PROTO */
     case 0x95:
-        return skip(p, 8); /* FRAME */
+        return skip(self, 8); /* FRAME */
     case 'N':
-        return push(p, json_null(), false);
+        return push(self, json_null(), false);
     case 0x88:
-        return push(p, json_true(), false);
+        return push(self, json_true(), false);
     case 0x89:
-        return push(p, json_false(), false);
+        return push(self, json_false(), false);
     case 'J':
-        return push_int(p, 4);
+        return push_int(self, 4);
     case 'K':
-        return push_int(p, 1);
+        return push_int(self, 1);
     case 'M':
-        return push_int(p, 2);
+        return push_int(self, 2);
     case 0x8a:
-        return push_long(p, 1);
+        return push_long(self, 1);
     case 0x8b:
-        return push_long(p, 4);
+        return push_long(self, 4);
     case 'G':
-        return push_float(p);
+        return push_float(self);
     case 0x8c:
-        return push_text(p, 1);
+        return push_text(self, 1);
     case 'X':
-        return push_text(p, 4);
+        return push_text(self, 4);
     case 0x8d:
-        return push_text(p, 8);
+        return push_text(self, 8);
     case ']':
-        return push(p, json_array(), true);
+        return push(self, json_array(), true);
     case '}':
-        return push(p, json_object(), true);
+        return push(self, json_object(), true);
     case '(':
-        return push_mark(p);
+        return push_mark(self);
     case 'a':
-        return collect(p, p->n > 0, false, JSON_ARRAY);
+        return collect(self, self->n > 0, false, JSON_ARRAY);
     case 's':
-        return collect(p, p->n > 1 ? 2 : p->n, false, JSON_OBJECT);
+        return collect(self, self->n > 1 ? 2 : self->n, false, JSON_OBJECT);
     case 'e':
-        return collect_marked(p, JSON_ARRAY);
+        return collect_marked(self, JSON_ARRAY);
     case 'u':
-        return collect_marked(p, JSON_OBJECT);
+        return collect_marked(self, JSON_OBJECT);
     case ')':
-        return make_tuple(p, 0, false);
+        return make_tuple(self, 0, false);
     case 't':
-        return make_marked_tuple(p);
+        return make_marked_tuple(self);
     case 0x85:
-        return make_tuple(p, 1, false);
+        return make_tuple(self, 1, false);
     case 0x86:
-        return make_tuple(p, 2, false);
+        return make_tuple(self, 2, false);
     case 0x87:
-        return make_tuple(p, 3, false);
+        return make_tuple(self, 3, false);
     case 'q':
     case 'r':
     case 0x94:
     case 'h':
     case 'j':
-        return remember(p, op);
+        return remember(self, op);
     default:
-        return refuse_opcode(p, op);
+        return refuse_opcode(self, op);
     }
 }
 
-static mpl_status read_all(pickle *p)
+static mpl_status read_all(pickle *self)
 {
     const unsigned char *op = NULL;
 
     for (;;) {
-        p->begin = p->at;
-        if (p->at == p->size)
-            return REFUSE(p, "the file is cut: it should end in STOP");
-        MPL_PASS(take(p, 1, &op));
+        self->begin = self->at;
+        if (self->at == self->size)
+            return REFUSE(self, "the file is cut: it should end in STOP");
+        MPL_PASS(take(self, 1, &op));
         if (*op == '.')
             break;
-        MPL_PASS(step(p, *op));
+        MPL_PASS(step(self, *op));
     }
-    MPL_PASS(need(p, 1, JSON_NULL));
-    return p->n == 1 ? MPL_OK : REFUSE(p, "STOP with %zu values on the stack", p->n);
+    MPL_PASS(need(self, 1, JSON_NULL));
+    return self->n == 1 ? MPL_OK : REFUSE(self, "STOP with %zu values on the stack", self->n);
 }
 
 mpl_status mpl_pickle_read(mpl_ctx *ctx, const char *path, const char *text, size_t size,

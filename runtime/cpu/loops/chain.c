@@ -34,22 +34,22 @@ static bool all_of(const mpl_graph *g, mpl_op op, bool f32)
     return true;
 }
 
-static void add_load(mpl_fused *f, uint32_t input, const mpl_strided *from)
+static void add_load(mpl_fused *fused, uint32_t input, const mpl_strided *from)
 {
-    f->load[f->n_loads] = (mpl_fused_load){input, *from};
-    f->step[f->n_steps].kind = MPL_STEP_LOAD;
-    f->step[f->n_steps++].of = f->n_loads++;
+    fused->load[fused->n_loads] = (mpl_fused_load){input, *from};
+    fused->step[fused->n_steps].kind = MPL_STEP_LOAD;
+    fused->step[fused->n_steps++].of = fused->n_loads++;
 }
 
 /* Input i, of these dims, broadcast to the result's dims. */
-static void add_input(mpl_fused *f, uint32_t i, const mpl_shape *dims)
+static void add_input(mpl_fused *fused, uint32_t i, const mpl_shape *dims)
 {
     mpl_strided from = mpl_strided_all(dims);
-    bool fits = mpl_strided_expand(&from, &f->to.shape);
+    bool fits = mpl_strided_expand(&from, &fused->to.shape);
 
     mpl_assert(fits);
     (void)fits;
-    add_load(f, i, &from);
+    add_load(fused, i, &from);
 }
 
 /* Whether input i of clip is left out, or a number known before the run. */
@@ -67,16 +67,16 @@ static bool is_known_bound(const mpl_graph *g, mpl_op op, uint32_t i)
     return bound == bound;
 }
 
-static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *f)
+static void read_clip(const mpl_graph *g, mpl_op op, mpl_fused *fused)
 {
     static const mpl_op_kind kind[] = {MPL_STEP_LOAD, MPL_OP_max, MPL_OP_min};
 
     for (uint32_t i = 0; i < 3; i++) {
         if (mpl_op_input(g, op, i) == MPL_NONE)
             continue;
-        add_input(f, i, i > 0 ? &(mpl_shape){0} : &f->to.shape);
+        add_input(fused, i, i > 0 ? &(mpl_shape){0} : &fused->to.shape);
         if (i > 0)
-            f->step[f->n_steps++].kind = kind[i];
+            fused->step[fused->n_steps++].kind = kind[i];
     }
 }
 
@@ -100,17 +100,17 @@ static mpl_chain_step *step_of(const mpl_graph *g, mpl_op op, mpl_op_kind kind)
 }
 
 /* a * b + c, each step rounded. */
-static void read_fma(const mpl_graph *g, mpl_op op, mpl_fused *f)
+static void read_fma(const mpl_graph *g, mpl_op op, mpl_fused *fused)
 {
     for (uint32_t i = 0; i < 3; i++) {
-        add_input(f, i, &g->value_shape[mpl_op_input(g, op, i)]);
+        add_input(fused, i, &g->value_shape[mpl_op_input(g, op, i)]);
         if (i > 0)
-            f->step[f->n_steps++].kind = i == 1 ? MPL_OP_mul : MPL_OP_add;
+            fused->step[fused->n_steps++].kind = i == 1 ? MPL_OP_mul : MPL_OP_add;
     }
 }
 
 /* Reads the operation as a chain; *is_one: it is one. */
-static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain *c,
+static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_chain *chain,
                              bool *is_one)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -125,28 +125,28 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
         return MPL_OK;
     out = &g->value_shape[g->op_out[g->op_out_begin[op]]];
     if (kind == MPL_OP_fused && all_of(g, op, true)) {
-        c->has_base = mpl_op_input(g, op, 0) != MPL_NONE;
-        MPL_PASS(mpl_fused_read(ctx, g, op, &c->f));
+        chain->has_base = mpl_op_input(g, op, 0) != MPL_NONE;
+        MPL_PASS(mpl_fused_read(ctx, g, op, &chain->f));
     } else if (kind == MPL_OP_access && all_of(g, op, false)) {
-        c->f.to = mpl_strided_all(out);
+        chain->f.to = mpl_strided_all(out);
         MPL_PASS(mpl_strided_of(ctx, g, op, &g->value_shape[mpl_op_input(g, op, 0)], &box));
-        add_load(&c->f, 0, &box);
+        add_load(&chain->f, 0, &box);
     } else if (kind == MPL_OP_assign && all_of(g, op, false)) {
-        c->has_base = true;
-        MPL_PASS(mpl_strided_of(ctx, g, op, out, &c->f.to));
-        add_input(&c->f, 1, &g->value_shape[mpl_op_input(g, op, 1)]);
+        chain->has_base = true;
+        MPL_PASS(mpl_strided_of(ctx, g, op, out, &chain->f.to));
+        add_input(&chain->f, 1, &g->value_shape[mpl_op_input(g, op, 1)]);
     } else if (arity > 0 && g->op_in_begin[op + 1] - g->op_in_begin[op] == arity &&
                all_of(g, op, true) && is_one_step(g, op)) {
-        c->f.to = mpl_strided_all(out);
+        chain->f.to = mpl_strided_all(out);
         for (uint32_t i = 0; i < arity; i++)
-            add_input(&c->f, i, &g->value_shape[mpl_op_input(g, op, i)]);
-        c->f.step[c->f.n_steps++].kind = kind;
+            add_input(&chain->f, i, &g->value_shape[mpl_op_input(g, op, i)]);
+        chain->f.step[chain->f.n_steps++].kind = kind;
     } else if (kind == MPL_OP_clip && all_of(g, op, true)) {
-        c->f.to = mpl_strided_all(out);
-        read_clip(g, op, &c->f);
+        chain->f.to = mpl_strided_all(out);
+        read_clip(g, op, &chain->f);
     } else if (kind == MPL_OP_fma && all_of(g, op, true)) {
-        c->f.to = mpl_strided_all(out);
-        read_fma(g, op, &c->f);
+        chain->f.to = mpl_strided_all(out);
+        read_fma(g, op, &chain->f);
     } else {
         *is_one = false;
     }
@@ -154,16 +154,16 @@ static mpl_status read_chain(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_ch
 }
 
 /* Length of the common row: the trailing dims over which each operand has one stride. */
-static int64_t common_row(const mpl_chain *c)
+static int64_t common_row(const mpl_chain *chain)
 {
-    const mpl_shape *dims = &c->f.to.shape;
+    const mpl_shape *dims = &chain->f.to.shape;
     int64_t row = 1;
     const mpl_strided *view[MPL_FUSED_LOADS + 1];
     uint32_t n = 0;
 
-    view[n++] = &c->f.to;
-    for (uint32_t i = 0; i < c->f.n_loads; i++)
-        view[n++] = &c->f.load[i].from;
+    view[n++] = &chain->f.to;
+    for (uint32_t i = 0; i < chain->f.n_loads; i++)
+        view[n++] = &chain->f.load[i].from;
     for (uint32_t i = dims->rank, last = dims->rank; i-- > 0;) {
         if (dims->dim[i] == 1)
             continue;
@@ -177,12 +177,12 @@ static int64_t common_row(const mpl_chain *c)
 }
 
 /* Merges dims, but keeps at least two, so that there are rows. Element order stays. */
-static void join(mpl_strided *v)
+static void join(mpl_strided *view)
 {
     mpl_strided joined, out = {.shape = {2, {1, 1}}};
     uint32_t lead;
 
-    mpl_strided_join(v, &joined);
+    mpl_strided_join(view, &joined);
     lead = joined.shape.rank < 2 ? 2 - joined.shape.rank : 0;
     out.offset = joined.offset;
     out.shape.rank = joined.shape.rank + lead;
@@ -190,34 +190,34 @@ static void join(mpl_strided *v)
         out.shape.dim[lead + i] = joined.shape.dim[i];
         out.stride[lead + i] = joined.stride[i];
     }
-    *v = out;
+    *view = out;
 }
 
-static bool is_constant(const mpl_strided *v)
+static bool is_constant(const mpl_strided *view)
 {
-    for (uint32_t i = 0; i < v->shape.rank; i++)
-        if (v->shape.dim[i] > 1 && v->stride[i] != 0)
+    for (uint32_t i = 0; i < view->shape.rank; i++)
+        if (view->shape.dim[i] > 1 && view->stride[i] != 0)
             return false;
     return true;
 }
 
 /* View of a whole operand as it lies, broadcast to a result of dims `to`. */
-static void lay(mpl_strided *v, const mpl_shape *s, const int64_t *stride, bool last)
+static void lay(mpl_strided *view, const mpl_shape *shape, const int64_t *stride, bool last)
 {
     static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
     bool turned = true;
 
-    *v = mpl_strided_all(s);
+    *view = mpl_strided_all(shape);
     if (last && stride == NULL) {
-        const mpl_shape lies = {4, {s->dim[0], s->dim[2], s->dim[3], s->dim[1]}};
+        const mpl_shape lies = {4, {shape->dim[0], shape->dim[2], shape->dim[3], shape->dim[1]}};
 
-        *v = mpl_strided_all(&lies);
+        *view = mpl_strided_all(&lies);
         return;
     }
     if (stride != NULL)
-        memcpy(v->stride, stride, sizeof v->stride);
+        memcpy(view->stride, stride, sizeof view->stride);
     if (last)
-        turned = mpl_strided_permute(v, order);
+        turned = mpl_strided_permute(view, order);
     mpl_assert(turned);
     (void)turned;
 }
@@ -245,22 +245,22 @@ static bool is_even(const mpl_graph *g, mpl_op op)
 
 /* The chain over channels-last images, in memory order; a broadcast operand may be row-major.
  * False: it has more than one operation. */
-static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *c)
+static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *chain)
 {
     static const uint32_t order[MPL_MAX_RANK] = {0, 2, 3, 1};
     uint32_t n = n_operands(g, op);
-    bool fits = n > 0 && c->f.to.shape.rank == 4;
+    bool fits = n > 0 && chain->f.to.shape.rank == 4;
 
     if (fits)
-        lay(&c->f.to, &g->value_shape[mpl_op_output(g, op, 0)], NULL, true);
-    for (uint32_t i = 0; i < c->f.n_loads && fits; i++) {
-        mpl_value v = mpl_op_input(g, op, c->f.load[i].input);
+        lay(&chain->f.to, &g->value_shape[mpl_op_output(g, op, 0)], NULL, true);
+    for (uint32_t i = 0; i < chain->f.n_loads && fits; i++) {
+        mpl_value v = mpl_op_input(g, op, chain->f.load[i].input);
 
         if (mpl_channels_last(g, v)) {
-            lay(&c->f.load[i].from, &g->value_shape[v], NULL, true);
-            fits = mpl_strided_expand(&c->f.load[i].from, &c->f.to.shape);
+            lay(&chain->f.load[i].from, &g->value_shape[v], NULL, true);
+            fits = mpl_strided_expand(&chain->f.load[i].from, &chain->f.to.shape);
         } else {
-            fits = mpl_strided_permute(&c->f.load[i].from, order);
+            fits = mpl_strided_permute(&chain->f.load[i].from, order);
         }
     }
     return fits;
@@ -268,7 +268,7 @@ static bool turn_chain(const mpl_graph *g, mpl_op op, mpl_chain *c)
 
 /* The chain over strided operands; false: it broadcasts. */
 static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *stride, bool last,
-                         mpl_chain *c)
+                         mpl_chain *chain)
 {
     uint32_t n_in = mpl_op_n_in(g, op);
     const mpl_shape *out = &g->value_shape[mpl_op_output(g, op, 0)];
@@ -276,8 +276,8 @@ static bool stride_chain(const mpl_graph *g, mpl_op op, const int64_t *const *st
     if (!is_even(g, op) || (last && out->rank != 4))
         return false;
     for (uint32_t i = 0; i < n_operands(g, op); i++)
-        lay(&c->f.load[i].from, out, stride[i], last);
-    lay(&c->f.to, out, stride[n_in], last);
+        lay(&chain->f.load[i].from, out, stride[i], last);
+    lay(&chain->f.to, out, stride[n_in], last);
     return true;
 }
 
@@ -285,34 +285,34 @@ mpl_status mpl_chain_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, const int6
                          bool last, mpl_chain **out, const char **how)
 {
     mpl_status st = MPL_OK;
-    mpl_chain *c = NULL;
+    mpl_chain *chain = NULL;
     bool is_one;
 
     *out = NULL;
-    MPL_TRY(mpl_new(ctx, c, 1));
-    MPL_TRY(read_chain(ctx, g, op, c, &is_one));
-    for (uint32_t i = 0; i < c->f.n_steps; i++)
-        if (c->f.step[i].kind != MPL_STEP_LOAD)
-            c->step[i] = step_of(g, op, c->f.step[i].kind);
-    if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, c)) ||
-        (stride == NULL && last && !turn_chain(g, op, c)))
+    MPL_TRY(mpl_new(ctx, chain, 1));
+    MPL_TRY(read_chain(ctx, g, op, chain, &is_one));
+    for (uint32_t i = 0; i < chain->f.n_steps; i++)
+        if (chain->f.step[i].kind != MPL_STEP_LOAD)
+            chain->step[i] = step_of(g, op, chain->f.step[i].kind);
+    if (!is_one || (stride != NULL && !stride_chain(g, op, stride, last, chain)) ||
+        (stride == NULL && last && !turn_chain(g, op, chain)))
         goto out;
-    c->n = mpl_count(&c->f.to.shape);
-    c->overwrites_all = mpl_strided_whole(
-        &c->f.to, (uint64_t)mpl_count(&g->value_shape[g->op_out[g->op_out_begin[op]]]));
-    if (c->n > 0) {
-        c->row = common_row(c);
-        join(&c->f.to);
-        for (uint32_t i = 0; i < c->f.n_loads; i++) {
-            join(&c->f.load[i].from);
-            c->constant[i] = is_constant(&c->f.load[i].from);
+    chain->n = mpl_count(&chain->f.to.shape);
+    chain->overwrites_all = mpl_strided_whole(
+        &chain->f.to, (uint64_t)mpl_count(&g->value_shape[g->op_out[g->op_out_begin[op]]]));
+    if (chain->n > 0) {
+        chain->row = common_row(chain);
+        join(&chain->f.to);
+        for (uint32_t i = 0; i < chain->f.n_loads; i++) {
+            join(&chain->f.load[i].from);
+            chain->constant[i] = is_constant(&chain->f.load[i].from);
         }
     }
     if (how != NULL)
         *how = mpl_chain_how[mpl_chain_widest()];
-    *out = c, c = NULL;
+    *out = chain, chain = NULL;
 out:
-    mpl_free(ctx, c);
+    mpl_free(ctx, chain);
     return st;
 }
 
@@ -329,36 +329,36 @@ typedef struct cursor {
     int64_t index[MPL_MAX_RANK], offset; /* of the next element */
 } cursor;
 
-static void cursor_set(cursor *c, const mpl_strided *v, int64_t at)
+static void cursor_set(cursor *self, const mpl_strided *view, int64_t at)
 {
-    c->v = v;
-    c->offset = v->offset;
-    for (uint32_t i = v->shape.rank; i-- > 0; at /= v->shape.dim[i]) {
-        c->index[i] = at % v->shape.dim[i];
-        c->offset += c->index[i] * v->stride[i];
+    self->v = view;
+    self->offset = view->offset;
+    for (uint32_t i = view->shape.rank; i-- > 0; at /= view->shape.dim[i]) {
+        self->index[i] = at % view->shape.dim[i];
+        self->offset += self->index[i] * view->stride[i];
     }
 }
 
 /* Advances n steps along dim i, at most to its end. */
-static void cursor_pass(cursor *c, uint32_t i, int64_t n)
+static void cursor_pass(cursor *self, uint32_t i, int64_t n)
 {
-    const mpl_strided *v = c->v;
+    const mpl_strided *view = self->v;
 
-    c->index[i] += n;
-    c->offset += n * v->stride[i];
-    while (c->index[i] == v->shape.dim[i] && i > 0) {
-        c->offset += v->stride[i - 1] - c->index[i] * v->stride[i];
-        c->index[i] = 0;
-        c->index[--i]++;
+    self->index[i] += n;
+    self->offset += n * view->stride[i];
+    while (self->index[i] == view->shape.dim[i] && i > 0) {
+        self->offset += view->stride[i - 1] - self->index[i] * view->stride[i];
+        self->index[i] = 0;
+        self->index[--i]++;
     }
 }
 
 /* Whether the next n elements are contiguous. */
-static bool in_a_row(const cursor *c, int64_t n)
+static bool in_a_row(const cursor *self, int64_t n)
 {
-    uint32_t last = c->v->shape.rank - 1;
+    uint32_t last = self->v->shape.rank - 1;
 
-    return c->v->stride[last] == 1 && c->v->shape.dim[last] - c->index[last] >= n;
+    return self->v->stride[last] == 1 && self->v->shape.dim[last] - self->index[last] >= n;
 }
 
 /* One element after another; `into` is the piece. */
@@ -421,35 +421,37 @@ INLINE void move(float *restrict piece, float *restrict memory, int64_t row, int
 }
 
 /* Moves the next n elements between a piece and memory, whole rows together. */
-INLINE void move_run(cursor *c, float *piece, float *data, int64_t n, bool out)
+INLINE void move_run(cursor *self, float *piece, float *data, int64_t n, bool out)
 {
-    const mpl_strided *v = c->v;
-    uint32_t last = v->shape.rank - 1;
+    const mpl_strided *view = self->v;
+    uint32_t last = view->shape.rank - 1;
 
     while (n > 0) {
-        int64_t len = v->shape.dim[last], run = len - c->index[last] < n ? len - c->index[last] : n;
-        int64_t n_rows = 1, left = v->shape.dim[last - 1] - c->index[last - 1];
+        int64_t len = view->shape.dim[last],
+                run = len - self->index[last] < n ? len - self->index[last] : n;
+        int64_t n_rows = 1, left = view->shape.dim[last - 1] - self->index[last - 1];
 
         if (run == len)
             n_rows = n / len < left ? n / len : left;
-        move(piece, data + c->offset, v->stride[last - 1], v->stride[last], n_rows, run, out);
+        move(piece, data + self->offset, view->stride[last - 1], view->stride[last], n_rows, run,
+             out);
         if (run == len)
-            cursor_pass(c, last - 1, n_rows);
+            cursor_pass(self, last - 1, n_rows);
         else
-            cursor_pass(c, last, run);
+            cursor_pass(self, last, run);
         piece += n_rows * run;
         n -= n_rows * run;
     }
 }
 
-static void gather(cursor *c, float *piece, const float *data, int64_t n)
+static void gather(cursor *self, float *piece, const float *data, int64_t n)
 {
-    move_run(c, piece, (float *)data, n, false);
+    move_run(self, piece, (float *)data, n, false);
 }
 
-static void scatter(cursor *c, float *piece, float *data, int64_t n)
+static void scatter(cursor *self, float *piece, float *data, int64_t n)
 {
-    move_run(c, piece, data, n, true);
+    move_run(self, piece, data, n, true);
 }
 
 /* ---- running ---- */
@@ -468,25 +470,25 @@ typedef struct desk {
 } desk;
 
 /* The next n elements. */
-static void do_piece(const job *j, desk *d, int64_t n)
+static void do_piece(const job *self, desk *d, int64_t n)
 {
-    const mpl_chain *c = j->c;
-    float *own[MPL_FUSED_DEPTH + 1], *out = j->call->out[0].data, *straight = NULL;
+    const mpl_chain *chain = self->c;
+    float *own[MPL_FUSED_DEPTH + 1], *out = self->call->out[0].data, *straight = NULL;
     const float *stack[MPL_FUSED_DEPTH] = {NULL};
     uint32_t depth = 0;
 
     for (uint32_t i = 0; i <= MPL_FUSED_DEPTH; i++)
         own[i] = d->room[i];
-    if (!j->reads_result && in_a_row(&d->to, n))
+    if (!self->reads_result && in_a_row(&d->to, n))
         straight = out + d->to.offset;
-    for (uint32_t i = 0; i < c->f.n_steps; i++) {
-        uint32_t load = c->f.step[i].of, arity;
+    for (uint32_t i = 0; i < chain->f.n_steps; i++) {
+        uint32_t load = chain->f.step[i].of, arity;
         const float *data;
         float *made;
 
-        if (c->step[i] == NULL) {
-            data = j->call->in[c->f.load[load].input].data;
-            if (c->constant[load]) {
+        if (chain->step[i] == NULL) {
+            data = self->call->in[chain->f.load[load].input].data;
+            if (chain->constant[load]) {
                 stack[depth] = d->constant[load];
             } else if (in_a_row(&d->load[load], n)) {
                 stack[depth] = data + d->load[load].offset;
@@ -498,10 +500,10 @@ static void do_piece(const job *j, desk *d, int64_t n)
             depth++;
             continue;
         }
-        arity = mpl_fused_arity(c->f.step[i].kind);
+        arity = mpl_fused_arity(chain->f.step[i].kind);
         depth -= arity;
-        made = straight != NULL && i + 1 == c->f.n_steps ? straight : own[MPL_FUSED_DEPTH];
-        c->step[i](made, stack[depth], stack[depth + arity - 1], n);
+        made = straight != NULL && i + 1 == chain->f.n_steps ? straight : own[MPL_FUSED_DEPTH];
+        chain->step[i](made, stack[depth], stack[depth + arity - 1], n);
         own[MPL_FUSED_DEPTH] = own[depth];
         own[depth] = made;
         stack[depth++] = made;
@@ -516,21 +518,21 @@ static void do_piece(const job *j, desk *d, int64_t n)
 static void do_range(const void *arg, int64_t from, int64_t to)
 {
     const job *j = arg;
-    const mpl_chain *c = j->c;
+    const mpl_chain *chain = j->c;
     desk d;
 
-    for (uint32_t i = 0; i < c->f.n_loads; i++) {
-        const float *data = j->call->in[c->f.load[i].input].data;
+    for (uint32_t i = 0; i < chain->f.n_loads; i++) {
+        const float *data = j->call->in[chain->f.load[i].input].data;
 
-        for (int64_t k = 0; k < PIECE && c->constant[i]; k++)
-            d.constant[i][k] = data[c->f.load[i].from.offset];
-        cursor_set(&d.load[i], &c->f.load[i].from, from);
+        for (int64_t k = 0; k < PIECE && chain->constant[i]; k++)
+            d.constant[i][k] = data[chain->f.load[i].from.offset];
+        cursor_set(&d.load[i], &chain->f.load[i].from, from);
     }
-    cursor_set(&d.to, &c->f.to, from);
+    cursor_set(&d.to, &chain->f.to, from);
     for (int64_t at = from, n; at < to; at += n) {
         n = to - at < PIECE ? to - at : PIECE;
-        if (c->row >= LONG_ROW && c->row - at % c->row < n)
-            n = c->row - at % c->row;
+        if (chain->row >= LONG_ROW && chain->row - at % chain->row < n)
+            n = chain->row - at % chain->row;
         do_piece(j, &d, n);
     }
 }

@@ -61,15 +61,15 @@ INLINE double total(const float *x, int64_t n)
     return sum;
 }
 
-INLINE void soften(const job *j, int64_t row)
+INLINE void soften(const job *self, int64_t row)
 {
-    const float *x = j->x + row * j->n;
-    float *y = j->y + row * j->n, most = largest(x, j->n), share;
+    const float *x = self->x + row * self->n;
+    float *y = self->y + row * self->n, most = largest(x, self->n), share;
 
-    for (int64_t k = 0; k < j->n; k++)
+    for (int64_t k = 0; k < self->n; k++)
         y[k] = falling(x[k] - most);
-    share = (float)(1 / total(y, j->n));
-    for (int64_t k = 0; k < j->n; k++)
+    share = (float)(1 / total(y, self->n));
+    for (int64_t k = 0; k < self->n; k++)
         y[k] *= share;
 }
 
@@ -97,31 +97,34 @@ INLINE double sum_of(const float *x, int64_t n, double middle, const bool square
     return sum;
 }
 
-INLINE void normalise(const job *j, int64_t row)
+INLINE void normalise(const job *self, int64_t row)
 {
-    const float *x = j->x + row * j->n;
-    float *y = j->y + row * j->n;
-    double mean = j->centred ? sum_of(x, j->n, 0, false) / (double)j->n : 0;
-    double inverse = 1 / sqrt(sum_of(x, j->n, mean, true) / (double)j->n + j->epsilon);
-    int64_t run = j->width > 0 ? j->n / j->width : 0, first = row % j->groups * j->width;
+    const float *x = self->x + row * self->n;
+    float *y = self->y + row * self->n;
+    double mean = self->centred ? sum_of(x, self->n, 0, false) / (double)self->n : 0;
+    double inverse = 1 / sqrt(sum_of(x, self->n, mean, true) / (double)self->n + self->epsilon);
+    int64_t run = self->width > 0 ? self->n / self->width : 0,
+            first = row % self->groups * self->width;
 
-    for (int64_t c = 0; c < j->width; c++) {
-        double factor = (double)j->scale[first + c] * inverse, bias = (double)j->bias[first + c];
+    for (int64_t c = 0; c < self->width; c++) {
+        double factor = (double)self->scale[first + c] * inverse,
+               bias = (double)self->bias[first + c];
 
         for (int64_t k = c * run; k < (c + 1) * run; k++)
             y[k] = (float)(((double)x[k] - mean) * factor + bias);
     }
-    for (int64_t k = 0; k < j->n && j->width == 0 && j->bias != NULL; k++)
-        y[k] = (float)(((double)x[k] - mean) * inverse * (double)j->scale[k] + (double)j->bias[k]);
-    for (int64_t k = 0; k < j->n && j->width == 0 && j->bias == NULL; k++)
-        y[k] = (float)(((double)x[k] - mean) * inverse * (double)j->scale[k]);
+    for (int64_t k = 0; k < self->n && self->width == 0 && self->bias != NULL; k++)
+        y[k] = (float)(((double)x[k] - mean) * inverse * (double)self->scale[k] +
+                       (double)self->bias[k]);
+    for (int64_t k = 0; k < self->n && self->width == 0 && self->bias == NULL; k++)
+        y[k] = (float)(((double)x[k] - mean) * inverse * (double)self->scale[k]);
 }
 
 /* ---- lengths ---- */
 
-INLINE void measure(const job *j, int64_t row)
+INLINE void measure(const job *self, int64_t row)
 {
-    j->y[row] = (float)sqrt(sum_of(j->x + row * j->n, j->n, 0, true));
+    self->y[row] = (float)sqrt(sum_of(self->x + row * self->n, self->n, 0, true));
 }
 
 /* ---- every width ---- */
@@ -194,7 +197,7 @@ static bool takes_rows(const mpl_graph *g, mpl_op op)
 bool mpl_normal_fits(const mpl_graph *g, mpl_op op, const char **how)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
-    const mpl_shape *x;
+    const mpl_shape *shape;
     bool fits = false;
     int64_t row;
 
@@ -205,16 +208,16 @@ bool mpl_normal_fits(const mpl_graph *g, mpl_op op, const char **how)
         if (mpl_op_input(g, op, i) != MPL_NONE &&
             g->value_type[mpl_op_input(g, op, i)] != MPL_TYPE_f32)
             return false;
-    x = &g->value_shape[mpl_op_input(g, op, 0)];
-    if (mpl_count(x) == 0 || x->rank == 0)
+    shape = &g->value_shape[mpl_op_input(g, op, 0)];
+    if (mpl_count(shape) == 0 || shape->rank == 0)
         return false;
     for (uint32_t i = g->op_out_begin[op] + 1; i < g->op_out_begin[op + 1]; i++)
         if (g->op_out[i] != MPL_NONE)
             return false;
     row = kind == MPL_OP_instance_norm || kind == MPL_OP_group_norm
-              ? x->dim[1]
-              : mpl_count_dims(x, axis_of(g, op), x->rank);
-    fits = kind == MPL_OP_softmax     ? axis_of(g, op) + 1 == x->rank
+              ? shape->dim[1]
+              : mpl_count_dims(shape, axis_of(g, op), shape->rank);
+    fits = kind == MPL_OP_softmax     ? axis_of(g, op) + 1 == shape->rank
            : kind == MPL_OP_reduce_l2 ? takes_rows(g, op)
                                       : has(g, op, 1, row) && has(g, op, 2, row);
     if (fits && how != NULL)
@@ -228,8 +231,8 @@ void mpl_normal_run(const mpl_op_call *call, uint32_t n_threads)
     static mpl_deal_work *const normally[MPL_N_CHAIN_WIDTHS] = WIDTHS(normalise);
     static mpl_deal_work *const measuring[MPL_N_CHAIN_WIDTHS] = WIDTHS(measure);
     mpl_op_kind kind = (mpl_op_kind)call->graph->op_kind[call->op];
-    const mpl_shape *x = &call->in[0].shape;
-    int64_t count = mpl_count(x);
+    const mpl_shape *shape = &call->in[0].shape;
+    int64_t count = mpl_count(shape);
     job j = {.x = call->in[0].data, .y = call->out[0].data, .groups = 1};
 
     j.scale = call->n_in > 1 ? call->in[1].data : NULL;
@@ -238,14 +241,14 @@ void mpl_normal_run(const mpl_op_call *call, uint32_t n_threads)
     j.centred = kind != MPL_OP_rms_norm;
     if (kind == MPL_OP_instance_norm || kind == MPL_OP_group_norm) {
         j.groups = kind == MPL_OP_instance_norm
-                       ? x->dim[1]
+                       ? shape->dim[1]
                        : mpl_attr_int(call->graph, call->op, MPL_ATTR_num_groups, 1);
-        j.width = x->dim[1] / j.groups;
-        j.n = j.width * mpl_count_dims(x, 2, x->rank);
+        j.width = shape->dim[1] / j.groups;
+        j.n = j.width * mpl_count_dims(shape, 2, shape->rank);
     } else if (kind == MPL_OP_reduce_l2) {
         j.n = count / mpl_count(&call->out[0].shape);
     } else {
-        j.n = mpl_count_dims(x, axis_of(call->graph, call->op), x->rank);
+        j.n = mpl_count_dims(shape, axis_of(call->graph, call->op), shape->rank);
     }
     mpl_deal(count / j.n, 1, count / SHARE, n_threads,
              (kind == MPL_OP_softmax     ? softly

@@ -36,9 +36,9 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t n_panels(const mpl_panels *p)
+static int64_t n_panels(const mpl_panels *panels)
 {
-    return (p->columns + PANEL - 1) / PANEL;
+    return (panels->columns + PANEL - 1) / PANEL;
 }
 
 /* ---- preparing ---- */
@@ -100,60 +100,61 @@ mpl_status mpl_panels_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_panel
                           const char **how)
 {
     mpl_status st = MPL_OK;
-    mpl_panels *p = NULL;
+    mpl_panels *panels = NULL;
     const mpl_shape *a, *y;
 
     *out = NULL;
     if (!fits(g, op))
         return MPL_OK;
-    MPL_TRY(mpl_new(ctx, p, 1));
-    p->first = mpl_fused_first((mpl_op_kind)g->op_kind[op]);
-    p->activation = mpl_activation_of(g, op);
-    a = &g->value_shape[mpl_op_input(g, op, p->first)];
+    MPL_TRY(mpl_new(ctx, panels, 1));
+    panels->first = mpl_fused_first((mpl_op_kind)g->op_kind[op]);
+    panels->activation = mpl_activation_of(g, op);
+    a = &g->value_shape[mpl_op_input(g, op, panels->first)];
     y = &g->value_shape[mpl_op_output(g, op, 0)];
-    p->terms = a->dim[a->rank - 1], p->columns = y->dim[y->rank - 1];
-    p->rows = mpl_count(y) / p->columns;
-    p->turned = mpl_attr_int(g, op, MPL_ATTR_trans_b, 0) != 0;
-    MPL_TRY(mpl_new(ctx, p->packed, (size_t)(n_panels(p) * p->terms * PANEL)));
+    panels->terms = a->dim[a->rank - 1], panels->columns = y->dim[y->rank - 1];
+    panels->rows = mpl_count(y) / panels->columns;
+    panels->turned = mpl_attr_int(g, op, MPL_ATTR_trans_b, 0) != 0;
+    MPL_TRY(mpl_new(ctx, panels->packed, (size_t)(n_panels(panels) * panels->terms * PANEL)));
     *how = "panels:avx2";
-    *out = p, p = NULL;
+    *out = panels, panels = NULL;
 out:
-    mpl_panels_free(ctx, p);
+    mpl_panels_free(ctx, panels);
     return st;
 }
 
-void mpl_panels_free(mpl_ctx *ctx, mpl_panels *p)
+void mpl_panels_free(mpl_ctx *ctx, mpl_panels *panels)
 {
-    if (p != NULL)
-        mpl_free_each(ctx, p->packed, p);
+    if (panels != NULL)
+        mpl_free_each(ctx, panels->packed, panels);
 }
 
-uint64_t mpl_panels_packed_bytes(const mpl_panels *p)
+uint64_t mpl_panels_packed_bytes(const mpl_panels *panels)
 {
-    return (uint64_t)(n_panels(p) * p->terms * PANEL) * sizeof *p->packed;
+    return (uint64_t)(n_panels(panels) * panels->terms * PANEL) * sizeof *panels->packed;
 }
 
 /* Where the block of terms k, .. of the panel of columns j, .. begins; n: its terms. */
-static int64_t block_at(const mpl_panels *p, int64_t k, int64_t n, int64_t j)
+static int64_t block_at(const mpl_panels *panels, int64_t k, int64_t n, int64_t j)
 {
-    return k * n_panels(p) * PANEL + j * n;
+    return k * n_panels(panels) * PANEL + j * n;
 }
 
 /* Columns that the last panel lacks stay zero. */
-static void pack(mpl_panels *p, const float *b)
+static void pack(mpl_panels *panels, const float *b)
 {
-    int64_t column = p->turned ? p->terms : 1, term = p->turned ? 1 : p->columns;
+    int64_t column = panels->turned ? panels->terms : 1,
+            term = panels->turned ? 1 : panels->columns;
 
-    for (int64_t j = 0; j < p->columns; j += PANEL)
-        for (int64_t at = 0, n; at < p->terms; at += n) {
-            n = least(p->terms - at, TERMS);
-            float *to = p->packed + block_at(p, at, n, j);
+    for (int64_t j = 0; j < panels->columns; j += PANEL)
+        for (int64_t at = 0, n; at < panels->terms; at += n) {
+            n = least(panels->terms - at, TERMS);
+            float *to = panels->packed + block_at(panels, at, n, j);
 
             for (int64_t k = at; k < at + n; k++, to += PANEL)
-                for (int64_t i = 0; i < PANEL && j + i < p->columns; i++)
+                for (int64_t i = 0; i < PANEL && j + i < panels->columns; i++)
                     to[i] = b[(j + i) * column + k * term];
         }
-    p->is_packed = true;
+    panels->is_packed = true;
 }
 
 /* ---- running ---- */
@@ -231,16 +232,16 @@ typedef void add_rows(const float *a, int64_t a_apart, const float *b, int64_t n
 static add_rows *const add[ROWS + 1] = {EACH(ENTER)};
 
 /* What sums of columns j and after begin as, from row i on: the addends, or what is there. */
-static origin origin_of(const job *w, int64_t i, int64_t k, int64_t j)
+static origin origin_of(const job *self, int64_t i, int64_t k, int64_t j)
 {
     static const float zeros[PANEL];
-    int64_t columns = w->p->columns, apart = w->whole ? columns : 0;
-    const float *c = w->c != NULL ? w->c + i * apart + j : NULL;
+    int64_t columns = self->p->columns, apart = self->whole ? columns : 0;
+    const float *c = self->c != NULL ? self->c + i * apart + j : NULL;
 
     if (k > 0)
-        return (origin){w->y + i * columns + j, NULL, columns, 0};
-    if (w->sum != NULL)
-        return (origin){w->sum + i * columns + j, c, columns, apart};
+        return (origin){self->y + i * columns + j, NULL, columns, 0};
+    if (self->sum != NULL)
+        return (origin){self->sum + i * columns + j, c, columns, apart};
     return c == NULL ? (origin){zeros, NULL, 0, 0} : (origin){c, NULL, apart, 0};
 }
 
@@ -255,37 +256,37 @@ static origin narrow(const origin *from, int64_t rows, int64_t n, float part[ROW
 }
 
 /* Rows [from, to), n terms from k on, by the panel of columns j and after. */
-static void add_block(const job *w, int64_t from, int64_t to, int64_t k, int64_t n, int64_t j)
+static void add_block(const job *self, int64_t from, int64_t to, int64_t k, int64_t n, int64_t j)
 {
-    const mpl_panels *p = w->p;
-    const float *b = p->packed + block_at(p, k, n, j);
-    int64_t wide = least(p->columns - j, PANEL);
+    const mpl_panels *panels = self->p;
+    const float *b = panels->packed + block_at(panels, k, n, j);
+    int64_t wide = least(panels->columns - j, PANEL);
     float part[ROWS][PANEL] = {{0}};
 
     for (int64_t i = from, rows; i < to; i += rows) {
-        const float *a = w->a + i * p->terms + k;
-        float *y = w->y + i * p->columns + j;
-        origin sums = origin_of(w, i, k, j);
+        const float *a = self->a + i * panels->terms + k;
+        float *y = self->y + i * panels->columns + j;
+        origin sums = origin_of(self, i, k, j);
 
         rows = least(to - i, ROWS);
         if (wide == PANEL) {
-            add[rows](a, p->terms, b, n, &sums, y, p->columns);
+            add[rows](a, panels->terms, b, n, &sums, y, panels->columns);
             continue;
         }
         sums = narrow(&sums, rows, wide, part);
-        add[rows](a, p->terms, b, n, &sums, part[0], PANEL);
+        add[rows](a, panels->terms, b, n, &sums, part[0], PANEL);
         for (int64_t r = 0; r < rows; r++)
-            memcpy(y + r * p->columns, part[r], (size_t)wide * sizeof *y);
+            memcpy(y + r * panels->columns, part[r], (size_t)wide * sizeof *y);
     }
 }
 
 /* Keeps NaNs. */
-static void activate(const job *w, int64_t from, int64_t to, int64_t j, int64_t n)
+static void activate(const job *self, int64_t from, int64_t to, int64_t j, int64_t n)
 {
-    float most = w->p->activation == MPL_ACT_RELU6 ? 6 : INFINITY;
+    float most = self->p->activation == MPL_ACT_RELU6 ? 6 : INFINITY;
 
     for (int64_t i = from; i < to; i++)
-        for (float *y = w->y + i * w->p->columns + j, *end = y + n; y < end; y++)
+        for (float *y = self->y + i * self->p->columns + j, *end = y + n; y < end; y++)
             *y = *y < 0 ? 0 : *y > most ? most : *y;
 }
 
@@ -293,18 +294,18 @@ static void activate(const job *w, int64_t from, int64_t to, int64_t j, int64_t 
 static void compute(const void *arg, int64_t from, int64_t to)
 {
     const job *w = arg;
-    const mpl_panels *p = w->p;
-    int64_t first = from * PANEL, end = least(to * PANEL, p->columns);
+    const mpl_panels *panels = w->p;
+    int64_t first = from * PANEL, end = least(to * PANEL, panels->columns);
 
-    int64_t n_blocks = (p->rows + BLOCK - 1) / BLOCK;
-    int64_t rows = ((p->rows + n_blocks - 1) / n_blocks + ROWS - 1) / ROWS * ROWS;
+    int64_t n_blocks = (panels->rows + BLOCK - 1) / BLOCK;
+    int64_t rows = ((panels->rows + n_blocks - 1) / n_blocks + ROWS - 1) / ROWS * ROWS;
 
-    for (int64_t i = 0, i_end; i < p->rows; i = i_end) {
-        i_end = least(p->rows, i + rows);
-        for (int64_t k = 0; k < p->terms; k += TERMS)
+    for (int64_t i = 0, i_end; i < panels->rows; i = i_end) {
+        i_end = least(panels->rows, i + rows);
+        for (int64_t k = 0; k < panels->terms; k += TERMS)
             for (int64_t j = first; j < end; j += PANEL)
-                add_block(w, i, i_end, k, least(p->terms - k, TERMS), j);
-        if (p->activation != MPL_ACT_NONE)
+                add_block(w, i, i_end, k, least(panels->terms - k, TERMS), j);
+        if (panels->activation != MPL_ACT_NONE)
             activate(w, i, i_end, first, end - first);
     }
 }
@@ -318,13 +319,13 @@ static void compute(const void *arg, int64_t from, int64_t to)
 void mpl_panels_run(mpl_panels *p, const mpl_op_call *call, uint32_t n_threads)
 {
     job w = {.p = p, .a = call->in[p->first].data, .y = call->out[0].data};
-    const mpl_tensor *c = call->n_in > p->first + 2 ? &call->in[p->first + 2] : NULL;
+    const mpl_tensor *tensor = call->n_in > p->first + 2 ? &call->in[p->first + 2] : NULL;
     int64_t panels = n_panels(p);
 
     w.sum = p->first > 0 ? call->in[0].data : NULL;
-    if (c != NULL && c->data != NULL) {
-        w.c = c->data;
-        w.whole = mpl_count(&c->shape) != p->columns;
+    if (tensor != NULL && tensor->data != NULL) {
+        w.c = tensor->data;
+        w.whole = mpl_count(&tensor->shape) != p->columns;
     }
     if (!p->is_packed)
         pack(p, call->in[p->first + 1].data);

@@ -13,9 +13,9 @@ typedef struct mpl_panels mpl_panels;
  * loops. MPL_EMEM. */
 mpl_status mpl_panels_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_panels **out,
                           const char **how);
-void mpl_panels_free(mpl_ctx *ctx, mpl_panels *p); /* NULL is allowed */
+void mpl_panels_free(mpl_ctx *ctx, mpl_panels *panels); /* NULL is allowed */
 void mpl_panels_run(mpl_panels *p, const mpl_op_call *call, uint32_t n_threads);
 /* Bytes of the packed matrix. */
-uint64_t mpl_panels_packed_bytes(const mpl_panels *p);
+uint64_t mpl_panels_packed_bytes(const mpl_panels *panels);
 
 #endif

@@ -19,54 +19,55 @@ static bool fits(const mpl_graph *g, mpl_op op)
 }
 
 /* Whether each element along the axis is that of the input. */
-static bool is_same(const mpl_resize_axis *a, int64_t dim)
+static bool is_same(const mpl_resize_axis *axis, int64_t dim)
 {
-    return a->at != NULL && a->n == dim && a->most == 1 && a->at[0] == 0 &&
-           a->at[dim - 1] == dim - 1;
+    return axis->at != NULL && axis->n == dim && axis->most == 1 && axis->at[0] == 0 &&
+           axis->at[dim - 1] == dim - 1;
 }
 
 mpl_status mpl_resample_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_resample **out,
                             uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
-    mpl_resample *r = NULL;
+    mpl_resample *resample = NULL;
     mpl_resize_axis lead = {.at = NULL};
-    const mpl_shape *x;
+    const mpl_shape *shape;
     bool same = true;
 
     *out = NULL;
     if (g->op_kind[op] != MPL_OP_resize || !fits(g, op))
         return MPL_OK;
-    x = &g->value_shape[mpl_op_input(g, op, 0)];
-    for (uint32_t i = 0; i + 2 < x->rank && same; i++) {
+    shape = &g->value_shape[mpl_op_input(g, op, 0)];
+    for (uint32_t i = 0; i + 2 < shape->rank && same; i++) {
         MPL_TRY(mpl_resize_taps(ctx, g, op, i, &lead));
-        same = is_same(&lead, x->dim[i]);
+        same = is_same(&lead, shape->dim[i]);
         mpl_free_each(ctx, lead.at, lead.weight);
         lead = (mpl_resize_axis){.at = NULL};
     }
     if (!same)
         goto out;
-    MPL_TRY(mpl_new(ctx, r, 1));
-    r->planes = mpl_count_dims(x, 0, x->rank - 2);
-    r->rows = x->dim[x->rank - 2], r->columns = x->dim[x->rank - 1];
-    MPL_TRY(mpl_resize_taps(ctx, g, op, x->rank - 2, &r->y));
-    MPL_TRY(mpl_resize_taps(ctx, g, op, x->rank - 1, &r->x));
-    if (r->y.at == NULL || r->x.at == NULL)
+    MPL_TRY(mpl_new(ctx, resample, 1));
+    resample->planes = mpl_count_dims(shape, 0, shape->rank - 2);
+    resample->rows = shape->dim[shape->rank - 2], resample->columns = shape->dim[shape->rank - 1];
+    MPL_TRY(mpl_resize_taps(ctx, g, op, shape->rank - 2, &resample->y));
+    MPL_TRY(mpl_resize_taps(ctx, g, op, shape->rank - 1, &resample->x));
+    if (resample->y.at == NULL || resample->x.at == NULL)
         goto out;
-    *workspace_bytes = (uint64_t)r->y.most * ((uint64_t)r->x.n * sizeof(float) + sizeof(int64_t));
+    *workspace_bytes =
+        (uint64_t)resample->y.most * ((uint64_t)resample->x.n * sizeof(float) + sizeof(int64_t));
     *how = "taps";
-    *out = r, r = NULL;
+    *out = resample, resample = NULL;
 out:
-    mpl_resample_free(ctx, r);
+    mpl_resample_free(ctx, resample);
     return st;
 }
 
-void mpl_resample_free(mpl_ctx *ctx, mpl_resample *r)
+void mpl_resample_free(mpl_ctx *ctx, mpl_resample *resample)
 {
-    if (r == NULL)
+    if (resample == NULL)
         return;
-    mpl_free_each(ctx, r->y.at, r->y.weight, r->x.at, r->x.weight);
-    mpl_free(ctx, r);
+    mpl_free_each(ctx, resample->y.at, resample->y.weight, resample->x.at, resample->x.weight);
+    mpl_free(ctx, resample);
 }
 
 /* ---- running ---- */
@@ -80,25 +81,25 @@ static bool is_finite(const float *x, int64_t n)
     return other == 0;
 }
 
-static void along_row(const mpl_resize_axis *a, const float *restrict from, float *restrict to)
+static void along_row(const mpl_resize_axis *axis, const float *restrict from, float *restrict to)
 {
-    const int64_t *at = a->at;
-    const float *weight = a->weight;
+    const int64_t *at = axis->at;
+    const float *weight = axis->weight;
 
-    if (a->most == 1) {
-        for (int64_t i = 0; i < a->n; i++)
+    if (axis->most == 1) {
+        for (int64_t i = 0; i < axis->n; i++)
             to[i] = from[at[i]];
         return;
     }
-    if (a->most == 2) {
-        for (int64_t i = 0; i < a->n; i++)
+    if (axis->most == 2) {
+        for (int64_t i = 0; i < axis->n; i++)
             to[i] = from[at[2 * i]] * weight[2 * i] + from[at[2 * i + 1]] * weight[2 * i + 1];
         return;
     }
-    for (int64_t i = 0; i < a->n; i++, at += a->most, weight += a->most) {
+    for (int64_t i = 0; i < axis->n; i++, at += axis->most, weight += axis->most) {
         float sum = 0;
 
-        for (int64_t k = 0; k < a->most; k++)
+        for (int64_t k = 0; k < axis->most; k++)
             sum += from[at[k]] * weight[k];
         to[i] = sum;
     }
@@ -119,45 +120,45 @@ static void add_rows(float *restrict to, const float *const row[2], const float 
 }
 
 /* Row y of the result. kept: rows of the input that stand in `row`, resampled, one in each slot. */
-static void make_row(const mpl_resample *r, const float *plane, int64_t y, int64_t *kept,
+static void make_row(const mpl_resample *resample, const float *plane, int64_t y, int64_t *kept,
                      float *row, float *to)
 {
-    const int64_t *at = r->y.at + y * r->y.most, n = r->x.n;
-    const float *weight = r->y.weight + y * r->y.most;
+    const int64_t *at = resample->y.at + y * resample->y.most, n = resample->x.n;
+    const float *weight = resample->y.weight + y * resample->y.most;
 
-    for (int64_t k = 0; k < r->y.most; k++) {
-        int64_t slot = at[k] % r->y.most;
+    for (int64_t k = 0; k < resample->y.most; k++) {
+        int64_t slot = at[k] % resample->y.most;
 
         if (kept[slot] != at[k])
-            along_row(&r->x, plane + at[k] * r->columns, row + slot * n);
+            along_row(&resample->x, plane + at[k] * resample->columns, row + slot * n);
         kept[slot] = at[k];
     }
-    if (r->y.most == 1) {
+    if (resample->y.most == 1) {
         memcpy(to, row, (size_t)n * sizeof *to);
         return;
     }
-    for (int64_t k = 0; k < r->y.most; k += 2) {
-        bool two = k + 1 < r->y.most;
-        const float *pair[2] = {row + at[k] % r->y.most * n,
-                                row + at[two ? k + 1 : k] % r->y.most * n};
+    for (int64_t k = 0; k < resample->y.most; k += 2) {
+        bool two = k + 1 < resample->y.most;
+        const float *pair[2] = {row + at[k] % resample->y.most * n,
+                                row + at[two ? k + 1 : k] % resample->y.most * n};
 
         add_rows(to, pair, (const float[2]){weight[k], two ? weight[k + 1] : 0}, n, k == 0);
     }
 }
 
-mpl_status mpl_resample_run(mpl_ctx *ctx, const mpl_resample *r, const mpl_op_call *call)
+mpl_status mpl_resample_run(mpl_ctx *ctx, const mpl_resample *resample, const mpl_op_call *call)
 {
     const float *x = call->in[0].data;
-    float *y = call->out[0].data, *row = (float *)((int64_t *)call->workspace + r->y.most);
-    int64_t *kept = call->workspace, size = r->rows * r->columns;
+    float *y = call->out[0].data, *row = (float *)((int64_t *)call->workspace + resample->y.most);
+    int64_t *kept = call->workspace, size = resample->rows * resample->columns;
 
-    if (!is_finite(x, r->planes * size))
+    if (!is_finite(x, resample->planes * size))
         return mpl_eval(ctx, call);
-    for (int64_t p = 0; p < r->planes; p++) {
-        for (int64_t k = 0; k < r->y.most; k++)
+    for (int64_t p = 0; p < resample->planes; p++) {
+        for (int64_t k = 0; k < resample->y.most; k++)
             kept[k] = -1;
-        for (int64_t i = 0; i < r->y.n; i++, y += r->x.n)
-            make_row(r, x + p * size, i, kept, row, y);
+        for (int64_t i = 0; i < resample->y.n; i++, y += resample->x.n)
+            make_row(resample, x + p * size, i, kept, row, y);
     }
     return MPL_OK;
 }

@@ -121,13 +121,13 @@ static mpl_status look_up(mpl_ctx *ctx, const mpl_op_call *call)
 static void load(const mpl_op_call *call, const uint32_t operand[3], int64_t at, int64_t n,
                  float *to)
 {
-    const mpl_tensor *t = &call->in[operand[0]];
+    const mpl_tensor *tensor = &call->in[operand[0]];
     float scale = (float)mpl_q_at(call, operand[1], 0, 1);
     float zero = (float)mpl_q_at(call, operand[2], 0, 0);
-    bool single = mpl_count(&t->shape) == 1;
+    bool single = mpl_count(&tensor->shape) == 1;
 
-    mpl_byte_loops_here()->dequantize(to, (const uint8_t *)t->data + (single ? 0 : at),
-                                      t->type == MPL_TYPE_i8, zero, scale, single ? 1 : n);
+    mpl_byte_loops_here()->dequantize(to, (const uint8_t *)tensor->data + (single ? 0 : at),
+                                      tensor->type == MPL_TYPE_i8, zero, scale, single ? 1 : n);
     for (int64_t i = 1; i < n && single; i++)
         to[i] = to[0];
 }
@@ -171,9 +171,10 @@ static mpl_status combine(mpl_ctx *ctx, const mpl_op_call *call)
 /* Whether it has the dims of the result, or one element. */
 static bool is_even(const mpl_graph *g, mpl_op op, uint32_t i)
 {
-    const mpl_shape *s = &g->value_shape[mpl_op_input(g, op, i)];
+    const mpl_shape *shape = &g->value_shape[mpl_op_input(g, op, i)];
 
-    return mpl_count(s) == 1 || mpl_shape_equal(s, &g->value_shape[mpl_op_output(g, op, 0)]);
+    return mpl_count(shape) == 1 ||
+           mpl_shape_equal(shape, &g->value_shape[mpl_op_output(g, op, 0)]);
 }
 
 static mpl_type type_of(const mpl_graph *g, mpl_value v)

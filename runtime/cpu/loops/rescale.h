@@ -39,8 +39,8 @@ typedef struct mpl_resample mpl_resample;
  */
 mpl_status mpl_resample_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_resample **out,
                             uint64_t *workspace_bytes, const char **how);
-void mpl_resample_free(mpl_ctx *ctx, mpl_resample *r); /* NULL is allowed */
+void mpl_resample_free(mpl_ctx *ctx, mpl_resample *resample); /* NULL is allowed */
 /* By the plain loops if an element is infinite or no number: a weight of 0 leaves it out there. */
-mpl_status mpl_resample_run(mpl_ctx *ctx, const mpl_resample *r, const mpl_op_call *call);
+mpl_status mpl_resample_run(mpl_ctx *ctx, const mpl_resample *resample, const mpl_op_call *call);
 
 #endif

@@ -20,13 +20,14 @@ typedef struct axis {
 } axis;
 
 /* False: it has too many. */
-static bool place(const mpl_region *r, int k, int64_t cells, int64_t dim, axis *a)
+static bool place(const mpl_region *region, int k, int64_t cells, int64_t dim, axis *a)
 {
-    a->n = r->points[k], a->cells = cells;
+    a->n = region->points[k], a->cells = cells;
     if (a->n > POINTS || a->n * cells > POINTS)
         return false;
     for (int64_t i = 0; i < a->n * cells; i++)
-        a->outside[i] = !mpl_region_around(r, k, dim, i / a->n, i % a->n, a->at[i], a->weight[i]);
+        a->outside[i] =
+            !mpl_region_around(region, k, dim, i / a->n, i % a->n, a->at[i], a->weight[i]);
     return true;
 }
 

@@ -52,29 +52,29 @@ typedef struct grouping {
     thinness thin;
 } grouping;
 
-static grouping grouping_of(const mpl_image_window *w)
+static grouping grouping_of(const mpl_image_window *window)
 {
-    int64_t in = w->channels / w->groups, out = w->out_channels / w->groups;
+    int64_t in = window->channels / window->groups, out = window->out_channels / window->groups;
     thinness thin = in == 1 && out == 2                            ? FANS
                     : in == out && (in == 1 || in == 2 || in == 4) ? (thinness)in
                                                                    : THICK;
 
-    if (thin == THICK || w->out_channels % LANES != 0)
-        return (grouping){w->groups, in, out, in, THICK};
-    return (grouping){1, w->channels, w->out_channels, in, thin};
+    if (thin == THICK || window->out_channels % LANES != 0)
+        return (grouping){window->groups, in, out, in, THICK};
+    return (grouping){1, window->channels, window->out_channels, in, thin};
 }
 
-static bool fits(const mpl_image_window *w)
+static bool fits(const mpl_image_window *window)
 {
-    grouping g = grouping_of(w);
+    grouping g = grouping_of(window);
 
     return mpl_chain_widest() == MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma") &&
-           (g.n == 1 || g.in >= LANES) && (g.thin == THICK || w->x_apart == 1);
+           (g.n == 1 || g.in >= LANES) && (g.thin == THICK || window->x_apart == 1);
 }
 
-static int64_t n_taps(const mpl_image_window *w)
+static int64_t n_taps(const mpl_image_window *window)
 {
-    return w->kernel[0] * w->kernel[1];
+    return window->kernel[0] * window->kernel[1];
 }
 
 /* Results of a group, as panels hold them: the last panel is 8 wide where that is enough. */
@@ -83,11 +83,11 @@ static int64_t padded(int64_t out)
     return (out + LANES - 1) / LANES * LANES;
 }
 
-static uint64_t n_packed(const mpl_image_window *w)
+static uint64_t n_packed(const mpl_image_window *window)
 {
-    grouping g = grouping_of(w);
+    grouping g = grouping_of(window);
 
-    return (uint64_t)(g.n * padded(g.out) * g.terms * n_taps(w));
+    return (uint64_t)(g.n * padded(g.out) * g.terms * n_taps(window));
 }
 
 /* Taps [from, to) and, of each group, channels [first, first + terms): what a tile sums at once. */
@@ -96,42 +96,42 @@ typedef struct slice {
 } slice;
 
 /* The slice behind *s, from {0} on. False: there is none. */
-static bool next_slice(const mpl_image_window *w, const grouping *g, slice *s)
+static bool next_slice(const mpl_image_window *window, const grouping *g, slice *s)
 {
     int64_t n_cuts = (g->terms + TERMS - 1) / TERMS, at_once = least(TERMS / g->terms, TAPS);
 
     s->first += s->terms;
     if (s->terms == 0 || s->first == g->terms) {
         s->from = s->to, s->first = 0;
-        s->to = least(s->to + (at_once > 1 ? at_once : 1), n_taps(w));
+        s->to = least(s->to + (at_once > 1 ? at_once : 1), n_taps(window));
     }
     s->terms = least((g->terms + n_cuts - 1) / n_cuts, g->terms - s->first);
-    return s->from < n_taps(w);
+    return s->from < n_taps(window);
 }
 
 /* n results from j on, in a panel of so many: [tap][term][wide]. */
-static float *pack_panel(const mpl_image_window *w, const slice *s, int64_t terms,
+static float *pack_panel(const mpl_image_window *window, const slice *s, int64_t terms,
                          const float *filter, int64_t n, int64_t wide, float *to)
 {
     for (int64_t tap = s->from; tap < s->to; tap++)
         for (int64_t k = s->first; k < s->first + s->terms; k++)
             for (int64_t i = 0; i < wide; i++)
-                *to++ = i < n ? filter[(i * terms + k) * n_taps(w) + tap] : 0;
+                *to++ = i < n ? filter[(i * terms + k) * n_taps(window) + tap] : 0;
     return to;
 }
 
 /* In the order in which compute() reads them. */
-static void pack(const mpl_image_window *w, const float *filter, float *packed)
+static void pack(const mpl_image_window *window, const float *filter, float *packed)
 {
-    grouping g = grouping_of(w);
+    grouping g = grouping_of(window);
 
-    for (slice s = {0}; next_slice(w, &g, &s);)
+    for (slice s = {0}; next_slice(window, &g, &s);)
         for (int64_t group = 0; group < g.n; group++)
             for (int64_t j = 0, n; j < g.out; j += n) {
                 n = least(g.out - j, PANEL);
-                packed =
-                    pack_panel(w, &s, g.terms, filter + (group * g.out + j) * g.terms * n_taps(w),
-                               n, padded(n), packed);
+                packed = pack_panel(window, &s, g.terms,
+                                    filter + (group * g.out + j) * g.terms * n_taps(window), n,
+                                    padded(n), packed);
             }
 }
 
@@ -175,7 +175,7 @@ INLINE FMA void end(const mpl_tap_part *p, const int rows, const int vectors, __
 }
 
 /* One term of a tap, spread to all lanes. */
-INLINE FMA void add_term(const float *const *x, int64_t at, const float *filter, const int rows,
+INLINE FMA void add_term(const float *const *self, int64_t at, const float *filter, const int rows,
                          const int vectors, __m256 sum[ROWS][2])
 {
     __m256 f[2];
@@ -183,7 +183,7 @@ INLINE FMA void add_term(const float *const *x, int64_t at, const float *filter,
     UNROLL for (int v = 0; v < vectors; v++) f[v] = _mm256_loadu_ps(filter + v * LANES);
     UNROLL for (int i = 0; i < rows; i++)
     {
-        __m256 e = _mm256_broadcast_ss(x[i] + at);
+        __m256 e = _mm256_broadcast_ss(self[i] + at);
 
         UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = _mm256_fmadd_ps(e, f[v], sum[i][v]);
     }
@@ -336,54 +336,57 @@ typedef struct block {
     const float *x[TAPS * BLOCK]; /* of the slice */
 } block;
 
-static void find_runs(block *b)
+static void find_runs(block *self)
 {
-    const mpl_image_window *w = b->t->window;
+    const mpl_image_window *window = self->t->window;
     int64_t n;
 
-    b->n_runs = 0;
-    for (int64_t pixel = b->from; pixel < b->from + b->n; pixel += n) {
-        int64_t row = pixel / w->out_wide, column = pixel % w->out_wide;
+    self->n_runs = 0;
+    for (int64_t pixel = self->from; pixel < self->from + self->n; pixel += n) {
+        int64_t row = pixel / window->out_wide, column = pixel % window->out_wide;
 
-        n = least(w->out_wide - column, b->from + b->n - pixel);
-        b->run[b->n_runs++] = (run){b->t->x + row / w->out_high * w->x_image,
-                                    row % w->out_high * w->stride[0] - w->pad[0],
-                                    column * w->stride[1] - w->pad[1], n};
+        n = least(window->out_wide - column, self->from + self->n - pixel);
+        self->run[self->n_runs++] =
+            (run){self->t->x + row / window->out_high * window->x_image,
+                  row % window->out_high * window->stride[0] - window->pad[0],
+                  column * window->stride[1] - window->pad[1], n};
     }
 }
 
 /* The pixels of x that a tap so far right reads for a run. Returns what is behind them. */
-static const float **list_run(const block *b, const run *r, int64_t row, int64_t column,
+static const float **list_run(const block *self, const run *r, int64_t row, int64_t column,
                               const float **x)
 {
-    const mpl_image_window *w = b->t->window;
-    int64_t step = w->stride[1], first = column < 0 ? (step - 1 - column) / step : 0;
-    int64_t end = column < w->wide ? least(r->n, (w->wide - 1 - column) / step + 1) : 0, i = 0;
-    int64_t at = (row * w->wide + column) * w->x_pitch; /* may lie outside */
+    const mpl_image_window *window = self->t->window;
+    int64_t step = window->stride[1], first = column < 0 ? (step - 1 - column) / step : 0;
+    int64_t end = column < window->wide ? least(r->n, (window->wide - 1 - column) / step + 1) : 0,
+            i = 0;
+    int64_t at = (row * window->wide + column) * window->x_pitch; /* may lie outside */
 
-    if (row < 0 || row >= w->high)
+    if (row < 0 || row >= window->high)
         end = 0;
     for (; i < least(first, end); i++)
-        x[i] = b->t->nothing;
+        x[i] = self->t->nothing;
     for (; i < end; i++)
-        x[i] = r->image + at + i * step * w->x_pitch;
+        x[i] = r->image + at + i * step * window->x_pitch;
     for (; i < r->n; i++)
-        x[i] = b->t->nothing;
+        x[i] = self->t->nothing;
     return x + r->n;
 }
 
 /* Lists the pixels of x that taps [from, to) read. */
-static void list_pixels(block *b, int64_t from, int64_t to)
+static void list_pixels(block *self, int64_t from, int64_t to)
 {
-    const mpl_image_window *w = b->t->window;
+    const mpl_image_window *window = self->t->window;
 
     for (int64_t tap = from; tap < to; tap++) {
-        const float **x = b->x + (tap - from) * BLOCK;
-        int64_t down = tap / w->kernel[1] * w->dilation[0];
-        int64_t right = tap % w->kernel[1] * w->dilation[1];
+        const float **x = self->x + (tap - from) * BLOCK;
+        int64_t down = tap / window->kernel[1] * window->dilation[0];
+        int64_t right = tap % window->kernel[1] * window->dilation[1];
 
-        for (int64_t i = 0; i < b->n_runs; i++)
-            x = list_run(b, &b->run[i], b->run[i].row + down, b->run[i].column + right, x);
+        for (int64_t i = 0; i < self->n_runs; i++)
+            x = list_run(self, &self->run[i], self->run[i].row + down, self->run[i].column + right,
+                         x);
     }
 }
 
@@ -394,22 +397,24 @@ FMA void mpl_taps_prefetch(const float *panel, int64_t n)
 }
 
 /* Adds the slice to the channels of a panel: n from `channel` on. Returns the filters behind. */
-static const float *add_panel(const block *b, mpl_tap_part *p, int64_t channel, int64_t n)
+static const float *add_panel(const block *self, mpl_tap_part *p, int64_t channel, int64_t n)
 {
-    const mpl_image_part *t = b->t;
-    const mpl_image_window *w = t->window;
-    thinness tile = b->g.thin == THICK && b->g.n == 1 && b->g.terms == 3 ? THREE : b->g.thin;
+    const mpl_image_part *part = self->t;
+    const mpl_image_window *window = part->window;
+    thinness tile =
+        self->g.thin == THICK && self->g.n == 1 && self->g.terms == 3 ? THREE : self->g.thin;
     int64_t vectors = padded(n) / LANES, most = most_rows[tile][vectors - 1];
-    int64_t n_tiles = (b->n + most - 1) / most, size = p->taps * p->terms * padded(n);
+    int64_t n_tiles = (self->n + most - 1) / most, size = p->taps * p->terms * padded(n);
     add_tile *const *add = tiles[tile][vectors - 1];
 
-    p->bias = t->bias != NULL ? t->bias + channel : NULL;
+    p->bias = part->bias != NULL ? part->bias + channel : NULL;
     for (int64_t i = 0; i < n_tiles; i++) { /* of nearly equal size */
-        int64_t at = b->n * i / n_tiles, rows = b->n * (i + 1) / n_tiles - at;
+        int64_t at = self->n * i / n_tiles, rows = self->n * (i + 1) / n_tiles - at;
 
-        p->x = b->x + at;
-        p->y = t->y + (b->from + at) * w->y_pitch + channel;
-        p->sum = t->sum != NULL ? t->sum + (b->from + at) * w->sum_pitch + channel : NULL;
+        p->x = self->x + at;
+        p->y = part->y + (self->from + at) * window->y_pitch + channel;
+        p->sum =
+            part->sum != NULL ? part->sum + (self->from + at) * window->sum_pitch + channel : NULL;
         mpl_taps_prefetch(p->filter + size + size * i / n_tiles, size / n_tiles);
         if (n == vectors * LANES)
             add[rows](p);
@@ -420,75 +425,76 @@ static const float *add_panel(const block *b, mpl_tap_part *p, int64_t channel, 
 }
 
 /* Adds a slice to all channels. Returns the filters behind. */
-static const float *add_slice(const block *b, const slice *s, const float *filter)
+static const float *add_slice(const block *self, const slice *s, const float *filter)
 {
-    const mpl_image_part *t = b->t;
-    const grouping *g = &b->g;
+    const mpl_image_part *part = self->t;
+    const grouping *g = &self->g;
     mpl_tap_part p = {.filter = filter,
                       .taps = s->to - s->from,
                       .terms = s->terms,
-                      .apart = t->window->x_apart,
-                      .sum_apart = t->window->sum_pitch,
-                      .y_apart = t->window->y_pitch,
-                      .begins = s->from == b->begin && s->first == 0,
-                      .ends = s->to == b->end && s->first + s->terms == g->terms,
-                      .low = t->low,
-                      .high = t->high};
+                      .apart = part->window->x_apart,
+                      .sum_apart = part->window->sum_pitch,
+                      .y_apart = part->window->y_pitch,
+                      .begins = s->from == self->begin && s->first == 0,
+                      .ends = s->to == self->end && s->first + s->terms == g->terms,
+                      .low = part->low,
+                      .high = part->high};
 
     for (int64_t group = 0; group < g->n; group++)
         for (int64_t j = 0; j < g->out; j += PANEL) {
             p.offset = g->thin == THICK ? (group * g->in + s->first) * p.apart : j * g->in / g->out;
-            p.filter = add_panel(b, &p, group * g->out + j, least(g->out - j, PANEL));
+            p.filter = add_panel(self, &p, group * g->out + j, least(g->out - j, PANEL));
         }
     return p.filter;
 }
 
 /* Whether a tap of the slice reads a pixel of x: of wide dilations, most lie in pads. */
-static bool reads(const block *b, const slice *s)
+static bool reads(const block *self, const slice *s)
 {
-    const mpl_image_window *w = b->t->window;
+    const mpl_image_window *window = self->t->window;
 
     for (int64_t tap = s->from; tap < s->to; tap++)
-        for (const run *r = b->run; r < b->run + b->n_runs; r++) {
-            int64_t row = r->row + tap / w->kernel[1] * w->dilation[0], step = w->stride[1];
-            int64_t column = r->column + tap % w->kernel[1] * w->dilation[1];
+        for (const run *r = self->run; r < self->run + self->n_runs; r++) {
+            int64_t row = r->row + tap / window->kernel[1] * window->dilation[0],
+                    step = window->stride[1];
+            int64_t column = r->column + tap % window->kernel[1] * window->dilation[1];
             int64_t i = column < 0 ? (step - 1 - column) / step : 0;
 
-            if (row >= 0 && row < w->high && i < r->n && column + i * step < w->wide)
+            if (row >= 0 && row < window->high && i < r->n && column + i * step < window->wide)
                 return true;
         }
     return false;
 }
 
 /* The taps that sums begin and end with: the last slice alone where none reads a pixel. */
-static void find_ends(block *b)
+static void find_ends(block *self)
 {
     bool any = false;
 
-    for (slice s = {0}; next_slice(b->t->window, &b->g, &s);) {
-        bool read = s.first == 0 && reads(b, &s);
+    for (slice s = {0}; next_slice(self->t->window, &self->g, &s);) {
+        bool read = s.first == 0 && reads(self, &s);
 
         if (read || !any)
-            b->end = s.to;
+            self->end = s.to;
         if (!any)
-            b->begin = s.from;
+            self->begin = s.from;
         any = any || read;
     }
 }
 
-static void compute(const mpl_image_part *t)
+static void compute(const mpl_image_part *part)
 {
-    block b = {.t = t, .g = grouping_of(t->window)};
-    int64_t n = t->to - t->from, n_blocks = (n + BLOCK - 1) / BLOCK;
+    block b = {.t = part, .g = grouping_of(part->window)};
+    int64_t n = part->to - part->from, n_blocks = (n + BLOCK - 1) / BLOCK;
 
     for (int64_t i = 0; i < n_blocks; i++) {
-        const float *filter = t->filter;
+        const float *filter = part->filter;
 
-        b.from = t->from + n * i / n_blocks;
-        b.n = t->from + n * (i + 1) / n_blocks - b.from;
+        b.from = part->from + n * i / n_blocks;
+        b.n = part->from + n * (i + 1) / n_blocks - b.from;
         find_runs(&b);
         find_ends(&b);
-        for (slice s = {0}; next_slice(t->window, &b.g, &s);) {
+        for (slice s = {0}; next_slice(part->window, &b.g, &s);) {
             if (s.from < b.begin || s.to > b.end || (s.from > b.begin && !reads(&b, &s))) {
                 filter += (s.to - s.from) * s.terms * b.g.n * padded(b.g.out);
                 continue;
@@ -503,9 +509,9 @@ static void compute(const mpl_image_part *t)
 const mpl_image_conv mpl_image_conv_taps = {
     .how = "taps:avx2", .fits = fits, .n_packed = n_packed, .pack = pack, .run = compute};
 #else
-static bool fits(const mpl_image_window *w)
+static bool fits(const mpl_image_window *window)
 {
-    return (void)w, false;
+    return (void)window, false;
 }
 
 const mpl_image_conv mpl_image_conv_taps = {.how = "none", .fits = fits};

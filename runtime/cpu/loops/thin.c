@@ -32,9 +32,9 @@ INLINE void take(lanes *v, const float *from)
 }
 
 /* The sum of both halves. */
-INLINE float add_up(const lanes *v)
+INLINE float add_up(const lanes *self)
 {
-    lanes both = v[0] + v[1];
+    lanes both = self[0] + self[1];
     float four[LANES / 2];
 
     memcpy(four, &both, sizeof four);
@@ -167,11 +167,11 @@ static mpl_status multiply(mpl_ctx *ctx, const mpl_op_call *call)
         multiply_plain, multiply_avx2, multiply_avx512};
     const uint32_t first = mpl_fused_first((mpl_op_kind)call->graph->op_kind[call->op]);
     const mpl_tensor *in = call->in + first;
-    const mpl_shape *a = &in[0].shape;
+    const mpl_shape *shape = &in[0].shape;
     product p = {.a = in[0].data, .b = in[1].data, .y = call->out[0].data};
 
     (void)ctx;
-    p.terms = a->dim[a->rank - 1];
+    p.terms = shape->dim[shape->rank - 1];
     p.columns = call->out[0].shape.dim[call->out[0].shape.rank - 1];
     p.rows = mpl_count(&call->out[0].shape) / p.columns;
     p.turned = mpl_attr_int(call->graph, call->op, MPL_ATTR_trans_b, 0) != 0;
@@ -189,32 +189,33 @@ static mpl_status multiply(mpl_ctx *ctx, const mpl_op_call *call)
 static bool fits_addend(const mpl_graph *g, mpl_op op, uint32_t i, int64_t *most)
 {
     mpl_value c = mpl_op_n_in(g, op) > i ? mpl_op_input(g, op, i) : MPL_NONE;
-    const mpl_shape *y = &g->value_shape[mpl_op_output(g, op, 0)], *s;
+    const mpl_shape *shape = &g->value_shape[mpl_op_output(g, op, 0)], *s;
 
     *most = MOST_ROWS;
     if (c == MPL_NONE)
         return true;
     s = &g->value_shape[c];
-    if (mpl_shape_equal(s, y))
+    if (mpl_shape_equal(s, shape))
         *most = MOST_ADDED;
-    return mpl_shape_equal(s, y) || (s->rank > 0 && mpl_count(s) == y->dim[y->rank - 1] &&
-                                     s->dim[s->rank - 1] == mpl_count(s));
+    return mpl_shape_equal(s, shape) ||
+           (s->rank > 0 && mpl_count(s) == shape->dim[shape->rank - 1] &&
+            s->dim[s->rank - 1] == mpl_count(s));
 }
 
 mpl_rescale *mpl_thin_of(const mpl_graph *g, mpl_op op, const char **how)
 {
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
     const uint32_t first = mpl_fused_first(kind);
-    const mpl_shape *a, *b, *y;
+    const mpl_shape *shape, *b, *y;
     int64_t most;
 
     if ((!mpl_is_gemm(kind) && kind != MPL_OP_matmul) || mpl_activation_of(g, op) != MPL_ACT_NONE ||
         g->value_type[mpl_op_output(g, op, 0)] != MPL_TYPE_f32)
         return NULL;
-    a = &g->value_shape[mpl_op_input(g, op, first)];
+    shape = &g->value_shape[mpl_op_input(g, op, first)];
     b = &g->value_shape[mpl_op_input(g, op, first + 1)];
     y = &g->value_shape[mpl_op_output(g, op, 0)];
-    if (a->rank < 2 || b->rank != 2 || mpl_count(y) == 0 || mpl_count(a) == 0 ||
+    if (shape->rank < 2 || b->rank != 2 || mpl_count(y) == 0 || mpl_count(shape) == 0 ||
         mpl_count(b) > MOST_WEIGHTS || mpl_attr_int(g, op, MPL_ATTR_trans_a, 0) != 0 ||
         mpl_attr_float(g, op, MPL_ATTR_alpha, 1) != 1 ||
         mpl_attr_float(g, op, MPL_ATTR_beta, 1) != 1 || !fits_addend(g, op, first + 2, &most) ||

@@ -39,33 +39,33 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static bool fits(const mpl_image_window *w)
+static bool fits(const mpl_image_window *window)
 {
     for (int i = 0; i < 2; i++)
-        if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1)
+        if (window->kernel[i] != 3 || window->stride[i] != 1 || window->dilation[i] != 1)
             return false;
     return mpl_chain_widest() == MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma") &&
-           w->groups == 1 && w->x_apart == 1 && w->channels % LANES == 0 &&
-           w->channels >= LEAST_CHANNELS && w->out_channels >= LEAST_CHANNELS &&
-           w->out_high * w->out_wide >= LEAST_PIXELS;
+           window->groups == 1 && window->x_apart == 1 && window->channels % LANES == 0 &&
+           window->channels >= LEAST_CHANNELS && window->out_channels >= LEAST_CHANNELS &&
+           window->out_high * window->out_wide >= LEAST_PIXELS;
 }
 
 /* Tiles of a block: whole rows. */
-static int64_t block_of(const mpl_image_window *w)
+static int64_t block_of(const mpl_image_window *window)
 {
-    int64_t n = FLOATS / (ELEMENTS * w->channels);
+    int64_t n = FLOATS / (ELEMENTS * window->channels);
 
     return n < ROWS ? ROWS : n > TILES ? TILES : n - n % ROWS;
 }
 
-static uint64_t n_work(const mpl_image_window *w)
+static uint64_t n_work(const mpl_image_window *window)
 {
-    return (uint64_t)(ELEMENTS * block_of(w) * w->channels);
+    return (uint64_t)(ELEMENTS * block_of(window) * window->channels);
 }
 
-static int64_t n_units(const mpl_image_window *w)
+static int64_t n_units(const mpl_image_window *window)
 {
-    return w->n * ((w->out_high + 1) / 2) * ((w->out_wide + 1) / 2);
+    return window->n * ((window->out_high + 1) / 2) * ((window->out_wide + 1) / 2);
 }
 
 /* ---- filters ---- */
@@ -75,9 +75,9 @@ static int64_t padded(int64_t out)
     return (out + LANES - 1) / LANES * LANES;
 }
 
-static uint64_t n_packed(const mpl_image_window *w)
+static uint64_t n_packed(const mpl_image_window *window)
 {
-    return (uint64_t)(ELEMENTS * w->channels * padded(w->out_channels));
+    return (uint64_t)(ELEMENTS * window->channels * padded(window->out_channels));
 }
 
 /* G g G' of one filter, g[3][3]. */
@@ -100,20 +100,20 @@ static void transform_filter(const float *g, float to[ELEMENTS])
 }
 
 /* [panel][element][channel][result's channel]. */
-static void pack(const mpl_image_window *w, const float *filter, float *packed)
+static void pack(const mpl_image_window *window, const float *filter, float *packed)
 {
-    for (int64_t j = 0, wide; j < w->out_channels; j += PANEL) {
-        wide = padded(least(w->out_channels - j, PANEL));
-        for (int64_t c = 0; c < w->channels; c++)
+    for (int64_t j = 0, wide; j < window->out_channels; j += PANEL) {
+        wide = padded(least(window->out_channels - j, PANEL));
+        for (int64_t c = 0; c < window->channels; c++)
             for (int64_t i = 0; i < wide; i++) {
                 float e[ELEMENTS] = {0};
 
-                if (j + i < w->out_channels)
-                    transform_filter(filter + ((j + i) * w->channels + c) * 9, e);
+                if (j + i < window->out_channels)
+                    transform_filter(filter + ((j + i) * window->channels + c) * 9, e);
                 for (int64_t k = 0; k < ELEMENTS; k++)
-                    packed[(k * w->channels + c) * wide + i] = e[k];
+                    packed[(k * window->channels + c) * wide + i] = e[k];
             }
-        packed += ELEMENTS * w->channels * wide;
+        packed += ELEMENTS * window->channels * wide;
     }
 }
 
@@ -124,20 +124,20 @@ typedef struct corner {
     int64_t image, row, column;
 } corner;
 
-static corner corner_of(const mpl_image_window *w, int64_t tile)
+static corner corner_of(const mpl_image_window *window, int64_t tile)
 {
-    int64_t wide = (w->out_wide + 1) / 2, high = (w->out_high + 1) / 2;
+    int64_t wide = (window->out_wide + 1) / 2, high = (window->out_high + 1) / 2;
 
     return (corner){tile / wide / high, tile / wide % high * 2, tile % wide * 2};
 }
 
-static const float *pixel_at(const mpl_image_part *t, int64_t image, int64_t row, int64_t column)
+static const float *pixel_at(const mpl_image_part *part, int64_t image, int64_t row, int64_t column)
 {
-    const mpl_image_window *w = t->window;
+    const mpl_image_window *window = part->window;
 
-    if (row < 0 || row >= w->high || column < 0 || column >= w->wide)
-        return t->nothing;
-    return t->x + ((image * w->high + row) * w->wide + column) * w->x_pitch;
+    if (row < 0 || row >= window->high || column < 0 || column >= window->wide)
+        return part->nothing;
+    return part->x + ((image * window->high + row) * window->wide + column) * window->x_pitch;
 }
 
 /* B' of four vectors. */
@@ -151,16 +151,16 @@ INLINE FMA void transform_four(__m256 d[4], int apart)
 
 /* Transforms a tile: element k goes to to[k * apart ..]. False: a result is no number, or infinite.
  */
-FMA static bool transform_tile(const mpl_image_part *t, int64_t tile, float *to, int64_t apart)
+FMA static bool transform_tile(const mpl_image_part *part, int64_t tile, float *to, int64_t apart)
 {
-    corner at = corner_of(t->window, tile);
+    corner at = corner_of(part->window, tile);
     const float *x[ELEMENTS];
     __m256 zero = _mm256_setzero_ps(), none = zero;
 
     for (int i = 0; i < ELEMENTS; i++)
-        x[i] = pixel_at(t, at.image, at.row - t->window->pad[0] + i / 4,
-                        at.column - t->window->pad[1] + i % 4);
-    for (int64_t c = 0; c < t->window->channels; c += LANES) {
+        x[i] = pixel_at(part, at.image, at.row - part->window->pad[0] + i / 4,
+                        at.column - part->window->pad[1] + i % 4);
+    for (int64_t c = 0; c < part->window->channels; c += LANES) {
         __m256 d[ELEMENTS];
 
         for (int i = 0; i < ELEMENTS; i++)
@@ -180,15 +180,15 @@ FMA static bool transform_tile(const mpl_image_part *t, int64_t tile, float *to,
 /* ---- results ---- */
 
 /* Adds what is added to the sums of a pixel's channels, and stores them. bias, added: or NULL. */
-INLINE FMA void finish(const mpl_image_part *t, const float *bias, const float *added, __m256 sum,
-                       float *y)
+INLINE FMA void finish(const mpl_image_part *part, const float *bias, const float *added,
+                       __m256 sum, float *y)
 {
     if (bias != NULL)
         sum = _mm256_add_ps(sum, _mm256_loadu_ps(bias));
     if (added != NULL)
         sum = _mm256_add_ps(sum, _mm256_loadu_ps(added));
-    _mm256_storeu_ps(
-        y, _mm256_min_ps(_mm256_set1_ps(t->high), _mm256_max_ps(_mm256_set1_ps(t->low), sum)));
+    _mm256_storeu_ps(y, _mm256_min_ps(_mm256_set1_ps(part->high),
+                                      _mm256_max_ps(_mm256_set1_ps(part->low), sum)));
 }
 
 /* The same of fewer channels than a vector has. */
@@ -212,21 +212,21 @@ typedef struct place {
     const float *sum; /* or NULL */
 } place;
 
-static void find_places(const mpl_image_part *t, int64_t tile, int64_t channel, place to[4])
+static void find_places(const mpl_image_part *part, int64_t tile, int64_t channel, place to[4])
 {
-    const mpl_image_window *w = t->window;
-    corner at = corner_of(w, tile);
+    const mpl_image_window *window = part->window;
+    corner at = corner_of(window, tile);
 
     for (int i = 0; i < 4; i++) {
         int64_t row = at.row + i / 2, column = at.column + i % 2;
-        int64_t pixel = (at.image * w->out_high + row) * w->out_wide + column;
+        int64_t pixel = (at.image * window->out_high + row) * window->out_wide + column;
 
         to[i] = (place){0};
-        if (row >= w->out_high || column >= w->out_wide)
+        if (row >= window->out_high || column >= window->out_wide)
             continue;
-        to[i].y = t->y + pixel * w->y_pitch + channel;
-        if (t->sum != NULL)
-            to[i].sum = t->sum + pixel * w->sum_pitch + channel;
+        to[i].y = part->y + pixel * window->y_pitch + channel;
+        if (part->sum != NULL)
+            to[i].sum = part->sum + pixel * window->sum_pitch + channel;
     }
 }
 
@@ -248,14 +248,14 @@ INLINE FMA void transform_sums(const float *m, int64_t apart, __m256 y[4])
 }
 
 /* n channels of a tile's pixels, from the sums. */
-FMA static void transform_back(const mpl_image_part *t, int64_t tile, int64_t channel, int64_t n,
+FMA static void transform_back(const mpl_image_part *part, int64_t tile, int64_t channel, int64_t n,
                                const float *m, int64_t apart)
 {
     place to[4];
 
-    find_places(t, tile, channel, to);
+    find_places(part, tile, channel, to);
     for (int64_t v = 0; v < n; v += LANES) {
-        const float *bias = t->bias != NULL ? t->bias + channel + v : NULL;
+        const float *bias = part->bias != NULL ? part->bias + channel + v : NULL;
         __m256 y[4];
 
         transform_sums(m + v, apart, y);
@@ -265,9 +265,9 @@ FMA static void transform_back(const mpl_image_part *t, int64_t tile, int64_t ch
             if (to[i].y == NULL)
                 continue;
             if (n - v < LANES)
-                finish_few(t, bias, sum, y[i], to[i].y + v, n - v);
+                finish_few(part, bias, sum, y[i], to[i].y + v, n - v);
             else
-                finish(t, bias, sum, y[i], to[i].y + v);
+                finish(part, bias, sum, y[i], to[i].y + v);
         }
     }
 }
@@ -312,67 +312,69 @@ static void add_group(const mpl_image_part *t, const block *b, const panel *p, i
             transform_back(t, b->first + from + i, p->channel, p->n, m + i * PANEL, GROUP * PANEL);
 }
 
-static void add_panels(const mpl_image_part *t, const block *b)
+static void add_panels(const mpl_image_part *part, const block *b)
 {
-    int64_t n_groups = (b->n + GROUP - 1) / GROUP, all = t->window->out_channels, size;
-    panel p = {.filter = t->filter};
+    int64_t n_groups = (b->n + GROUP - 1) / GROUP, all = part->window->out_channels, size;
+    panel p = {.filter = part->filter};
 
     for (; p.channel < all; p.channel += PANEL, p.filter += size) {
         p.n = least(all - p.channel, PANEL), p.wide = padded(p.n);
-        size = ELEMENTS * t->window->channels * p.wide;
+        size = ELEMENTS * part->window->channels * p.wide;
         for (int64_t i = 0; i < n_groups; i++)
-            add_group(t, b, &p, b->n * i / n_groups, b->n * (i + 1) / n_groups,
+            add_group(part, b, &p, b->n * i / n_groups, b->n * (i + 1) / n_groups,
                       p.filter + size + size * i / n_groups, size / n_groups);
     }
 }
 
 /* Channel k of pixel i of a tile, without what is added. */
-static float define(const mpl_image_part *t, corner first, int64_t k, int64_t i)
+static float define(const mpl_image_part *part, corner first, int64_t k, int64_t i)
 {
-    const mpl_image_window *w = t->window;
+    const mpl_image_window *window = part->window;
     float sum = 0;
 
     for (int64_t tap = 0; tap < 9; tap++) {
-        const float *x = pixel_at(t, first.image, first.row + i / 2 - w->pad[0] + tap / 3,
-                                  first.column + i % 2 - w->pad[1] + tap % 3);
+        const float *x = pixel_at(part, first.image, first.row + i / 2 - window->pad[0] + tap / 3,
+                                  first.column + i % 2 - window->pad[1] + tap % 3);
 
-        for (int64_t c = 0; c < w->channels && x != t->nothing; c++)
-            sum += x[c] * t->given[(k * w->channels + c) * 9 + tap];
+        for (int64_t c = 0; c < window->channels && x != part->nothing; c++)
+            sum += x[c] * part->given[(k * window->channels + c) * 9 + tap];
     }
     return sum;
 }
 
 /* A tile as the definition says. */
-FMA static void define_tile(const mpl_image_part *t, int64_t tile)
+FMA static void define_tile(const mpl_image_part *part, int64_t tile)
 {
-    corner at = corner_of(t->window, tile);
+    corner at = corner_of(part->window, tile);
     place to[4];
 
-    for (int64_t k = 0; k < t->window->out_channels; k++) {
-        const float *bias = t->bias != NULL ? t->bias + k : NULL;
+    for (int64_t k = 0; k < part->window->out_channels; k++) {
+        const float *bias = part->bias != NULL ? part->bias + k : NULL;
 
-        find_places(t, tile, k, to);
+        find_places(part, tile, k, to);
         for (int i = 0; i < 4; i++)
             if (to[i].y != NULL)
-                finish_few(t, bias, to[i].sum, _mm256_set1_ps(define(t, at, k, i)), to[i].y, 1);
+                finish_few(part, bias, to[i].sum, _mm256_set1_ps(define(part, at, k, i)), to[i].y,
+                           1);
     }
 }
 
-static void compute(const mpl_image_part *t)
+static void compute(const mpl_image_part *part)
 {
-    const mpl_image_window *w = t->window;
-    int64_t all = t->to - t->from, n_blocks = (all + block_of(w) - 1) / block_of(w);
+    const mpl_image_window *window = part->window;
+    int64_t all = part->to - part->from, n_blocks = (all + block_of(window) - 1) / block_of(window);
 
     for (int64_t i = 0; i < n_blocks; i++) {
-        block b = {.first = t->from + all * i / n_blocks, .d = t->work};
+        block b = {.first = part->from + all * i / n_blocks, .d = part->work};
 
-        b.n = t->from + all * (i + 1) / n_blocks - b.first;
+        b.n = part->from + all * (i + 1) / n_blocks - b.first;
         for (int64_t k = 0; k < b.n; k++)
-            b.usual[k] = transform_tile(t, b.first + k, b.d + k * w->channels, b.n * w->channels);
-        add_panels(t, &b);
+            b.usual[k] = transform_tile(part, b.first + k, b.d + k * window->channels,
+                                        b.n * window->channels);
+        add_panels(part, &b);
         for (int64_t k = 0; k < b.n; k++)
             if (!b.usual[k])
-                define_tile(t, b.first + k);
+                define_tile(part, b.first + k);
     }
 }
 
@@ -384,9 +386,9 @@ const mpl_image_conv mpl_image_conv_winograd = {.how = "winograd:avx2",
                                                 .pack = pack,
                                                 .run = compute};
 #else
-static bool fits(const mpl_image_window *w)
+static bool fits(const mpl_image_window *window)
 {
-    return (void)w, false;
+    return (void)window, false;
 }
 
 const mpl_image_conv mpl_image_conv_winograd = {.how = "none", .fits = fits};

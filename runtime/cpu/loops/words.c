@@ -29,43 +29,45 @@ static void widen_plain(int16_t *y, const uint8_t *x, bool is_signed, int16_t ze
     widen_body(y, x, is_signed, zero, n);
 }
 
-INLINE int32_t weight_at(const mpl_word_tile *t, int64_t i)
+INLINE int32_t weight_at(const mpl_word_tile *tile, int64_t i)
 {
-    return t->narrow != NULL ? t->narrow[i] : t->filter[i];
+    return tile->narrow != NULL ? tile->narrow[i] : tile->filter[i];
 }
 
-static void products_plain(const mpl_word_tile *t)
+static void products_plain(const mpl_word_tile *tile)
 {
-    for (int64_t p = 0; p < t->n_panels; p++)
-        for (int64_t i = 0; i < t->n; i++) {
-            int64_t at = p * t->n_taps * t->run * PANEL;
+    for (int64_t p = 0; p < tile->n_panels; p++)
+        for (int64_t i = 0; i < tile->n; i++) {
+            int64_t at = p * tile->n_taps * tile->run * PANEL;
             int32_t sum[PANEL] = {0};
 
-            for (int64_t k = 0; k < t->n_taps; k++)
-                for (int64_t r = 0; r < t->run; r += 2, at += 2 * PANEL) {
-                    int32_t a = t->at[i][t->tap[k] + r], b = t->at[i][t->tap[k] + r + 1];
+            for (int64_t k = 0; k < tile->n_taps; k++)
+                for (int64_t r = 0; r < tile->run; r += 2, at += 2 * PANEL) {
+                    int32_t a = tile->at[i][tile->tap[k] + r],
+                            b = tile->at[i][tile->tap[k] + r + 1];
 
                     for (int64_t j = 0; j < PANEL; j++)
-                        sum[j] += a * weight_at(t, at + 2 * j) + b * weight_at(t, at + 2 * j + 1);
+                        sum[j] +=
+                            a * weight_at(tile, at + 2 * j) + b * weight_at(tile, at + 2 * j + 1);
                 }
             for (int64_t j = 0; j < PANEL; j++)
-                t->sum[i * t->apart + p * PANEL + j] = sum[j];
+                tile->sum[i * tile->apart + p * PANEL + j] = sum[j];
         }
 }
 
-static void channels_plain(const mpl_word_tile *t)
+static void channels_plain(const mpl_word_tile *tile)
 {
-    for (int64_t p = 0; p < t->n_panels; p++)
-        for (int64_t i = 0; i < t->n; i++) {
-            const int16_t *filter = t->filter + p * ((t->n_taps + 1) & ~INT64_C(1)) * PANEL;
+    for (int64_t p = 0; p < tile->n_panels; p++)
+        for (int64_t i = 0; i < tile->n; i++) {
+            const int16_t *filter = tile->filter + p * ((tile->n_taps + 1) & ~INT64_C(1)) * PANEL;
             int32_t sum[PANEL] = {0};
 
-            for (int64_t k = 0; k < t->n_taps; k++)
+            for (int64_t k = 0; k < tile->n_taps; k++)
                 for (int64_t j = 0; j < PANEL; j++)
-                    sum[j] += t->at[i][t->tap[k] + p * PANEL + j] *
+                    sum[j] += tile->at[i][tile->tap[k] + p * PANEL + j] *
                               filter[(k / 2 * PANEL + j) * 2 + k % 2];
             for (int64_t j = 0; j < PANEL; j++)
-                t->sum[i * t->apart + p * PANEL + j] = sum[j];
+                tile->sum[i * tile->apart + p * PANEL + j] = sum[j];
         }
 }
 
@@ -85,12 +87,12 @@ INLINE AVX2 __m256i load(const int16_t *p)
 }
 
 /* Eight pairs of weights, `at` terms from the first. */
-INLINE AVX2 __m256i weights(const mpl_word_tile *t, int64_t at, const bool narrow)
+INLINE AVX2 __m256i weights(const mpl_word_tile *tile, int64_t at, const bool narrow)
 {
     if (narrow)
         return _mm256_cvtepi8_epi16(
-            _mm_loadu_si128((const __m128i *)(const void *)(t->narrow + at)));
-    return load(t->filter + at);
+            _mm_loadu_si128((const __m128i *)(const void *)(tile->narrow + at)));
+    return load(tile->filter + at);
 }
 
 /* Two neighbouring words, in each place. */
@@ -113,23 +115,23 @@ AVX2 static void widen_avx2(int16_t *y, const uint8_t *x, bool is_signed, int16_
 }
 
 /* The products of `rows` pixels from i on with `panels` panels. */
-INLINE AVX2 void tile_of(const mpl_word_tile *t, int64_t i, int64_t panel, const int rows,
+INLINE AVX2 void tile_of(const mpl_word_tile *tile, int64_t i, int64_t panel, const int rows,
                          const int panels, const bool narrow)
 {
-    int64_t each = t->n_taps * t->run * PANEL, at = panel * each;
+    int64_t each = tile->n_taps * tile->run * PANEL, at = panel * each;
     __m256i sum[ROWS][PANELS][2];
 
     UNROLL for (int m = 0; m < rows; m++) UNROLL for (int p = 0; p < panels; p++) sum[m][p][0] =
         sum[m][p][1] = _mm256_setzero_si256();
-    for (int64_t k = 0; k < t->n_taps; k++) {
+    for (int64_t k = 0; k < tile->n_taps; k++) {
         const int16_t *x[ROWS];
 
-        UNROLL for (int m = 0; m < rows; m++) x[m] = t->at[i + m] + t->tap[k];
-        for (int64_t r = 0; r < t->run; r += 2, at += 2 * PANEL)
+        UNROLL for (int m = 0; m < rows; m++) x[m] = tile->at[i + m] + tile->tap[k];
+        for (int64_t r = 0; r < tile->run; r += 2, at += 2 * PANEL)
             UNROLL for (int p = 0; p < panels; p++)
             {
-                __m256i f0 = weights(t, at + p * each, narrow);
-                __m256i f1 = weights(t, at + p * each + PANEL, narrow);
+                __m256i f0 = weights(tile, at + p * each, narrow);
+                __m256i f1 = weights(tile, at + p * each + PANEL, narrow);
 
                 UNROLL for (int m = 0; m < rows; m++)
                 {
@@ -142,49 +144,49 @@ INLINE AVX2 void tile_of(const mpl_word_tile *t, int64_t i, int64_t panel, const
     }
     UNROLL for (int m = 0; m < rows; m++) UNROLL for (int p = 0; p < panels; p++)
     {
-        store(t->sum + (i + m) * t->apart + (panel + p) * PANEL, sum[m][p][0]);
-        store(t->sum + (i + m) * t->apart + (panel + p) * PANEL + 8, sum[m][p][1]);
+        store(tile->sum + (i + m) * tile->apart + (panel + p) * PANEL, sum[m][p][0]);
+        store(tile->sum + (i + m) * tile->apart + (panel + p) * PANEL + 8, sum[m][p][1]);
     }
 }
 
-INLINE AVX2 void products_of(const mpl_word_tile *t, const bool narrow)
+INLINE AVX2 void products_of(const mpl_word_tile *tile, const bool narrow)
 {
     int64_t p = 0;
 
-    for (; t->n == 1 && p + PANELS <= t->n_panels; p += PANELS)
-        tile_of(t, 0, p, 1, PANELS, narrow);
-    for (; p < t->n_panels; p++) {
+    for (; tile->n == 1 && p + PANELS <= tile->n_panels; p += PANELS)
+        tile_of(tile, 0, p, 1, PANELS, narrow);
+    for (; p < tile->n_panels; p++) {
         int64_t i = 0;
 
-        for (; i + ROWS <= t->n; i += ROWS)
-            tile_of(t, i, p, ROWS, 1, narrow);
-        if (t->n - i >= 3)
-            tile_of(t, i, p, 3, 1, narrow), i += 3;
-        if (t->n - i == 2)
-            tile_of(t, i, p, 2, 1, narrow);
-        else if (t->n - i == 1)
-            tile_of(t, i, p, 1, 1, narrow);
+        for (; i + ROWS <= tile->n; i += ROWS)
+            tile_of(tile, i, p, ROWS, 1, narrow);
+        if (tile->n - i >= 3)
+            tile_of(tile, i, p, 3, 1, narrow), i += 3;
+        if (tile->n - i == 2)
+            tile_of(tile, i, p, 2, 1, narrow);
+        else if (tile->n - i == 1)
+            tile_of(tile, i, p, 1, 1, narrow);
     }
 }
 
-AVX2 static void products_avx2(const mpl_word_tile *t)
+AVX2 static void products_avx2(const mpl_word_tile *tile)
 {
-    if (t->narrow != NULL)
-        products_of(t, true);
+    if (tile->narrow != NULL)
+        products_of(tile, true);
     else
-        products_of(t, false);
+        products_of(tile, false);
 }
 
 /* Two taps of `rows` pixels from i on, with as many channels as a panel has. */
-INLINE AVX2 void channels_of(const mpl_word_tile *t, int64_t i, int64_t panel, const int rows)
+INLINE AVX2 void channels_of(const mpl_word_tile *tile, int64_t i, int64_t panel, const int rows)
 {
-    const int16_t *filter = t->filter + panel * ((t->n_taps + 1) & ~INT64_C(1)) * PANEL;
+    const int16_t *filter = tile->filter + panel * ((tile->n_taps + 1) & ~INT64_C(1)) * PANEL;
     __m256i sum[FEW][2];
 
     UNROLL for (int m = 0; m < rows; m++) sum[m][0] = sum[m][1] = _mm256_setzero_si256();
-    for (int64_t k = 0; k < t->n_taps; k += 2, filter += 2 * PANEL) {
-        int64_t a = t->tap[k] + panel * PANEL;
-        int64_t b = t->tap[k + 1 < t->n_taps ? k + 1 : k] + panel * PANEL;
+    for (int64_t k = 0; k < tile->n_taps; k += 2, filter += 2 * PANEL) {
+        int64_t a = tile->tap[k] + panel * PANEL;
+        int64_t b = tile->tap[k + 1 < tile->n_taps ? k + 1 : k] + panel * PANEL;
         __m256i f0 = load(filter), f1 = load(filter + PANEL);
         /* As the words of two taps are interleaved: channels 0-3, 8-11; 4-7, 12-15. */
         __m256i low = _mm256_permute2x128_si256(f0, f1, 0x20);
@@ -192,7 +194,7 @@ INLINE AVX2 void channels_of(const mpl_word_tile *t, int64_t i, int64_t panel, c
 
         UNROLL for (int m = 0; m < rows; m++)
         {
-            __m256i x = load(t->at[i + m] + a), y = load(t->at[i + m] + b);
+            __m256i x = load(tile->at[i + m] + a), y = load(tile->at[i + m] + b);
 
             sum[m][0] =
                 _mm256_add_epi32(sum[m][0], _mm256_madd_epi16(_mm256_unpacklo_epi16(x, y), low));
@@ -202,22 +204,22 @@ INLINE AVX2 void channels_of(const mpl_word_tile *t, int64_t i, int64_t panel, c
     }
     UNROLL for (int m = 0; m < rows; m++)
     {
-        int32_t *to = t->sum + (i + m) * t->apart + panel * PANEL;
+        int32_t *to = tile->sum + (i + m) * tile->apart + panel * PANEL;
 
         store(to, _mm256_permute2x128_si256(sum[m][0], sum[m][1], 0x20));
         store(to + 8, _mm256_permute2x128_si256(sum[m][0], sum[m][1], 0x31));
     }
 }
 
-AVX2 static void channels_avx2(const mpl_word_tile *t)
+AVX2 static void channels_avx2(const mpl_word_tile *tile)
 {
-    for (int64_t p = 0; p < t->n_panels; p++) {
+    for (int64_t p = 0; p < tile->n_panels; p++) {
         int64_t i = 0;
 
-        for (; i + FEW <= t->n; i += FEW)
-            channels_of(t, i, p, FEW);
-        for (; i < t->n; i++)
-            channels_of(t, i, p, 1);
+        for (; i + FEW <= tile->n; i += FEW)
+            channels_of(tile, i, p, FEW);
+        for (; i < tile->n; i++)
+            channels_of(tile, i, p, 1);
     }
 }
 

@@ -16,14 +16,14 @@ static bool suits_value(const mpl_graph *g, mpl_value v)
 }
 
 /* Everything is f32 and has 1 to 2^31 - 1 elements: the libraries count in int. */
-static bool suits(const mpl_dnn_maker *m)
+static bool suits(const mpl_dnn_maker *maker)
 {
-    const mpl_graph *g = m->g;
+    const mpl_graph *g = maker->g;
 
-    for (uint32_t i = g->op_in_begin[m->op]; i < g->op_in_begin[m->op + 1]; i++)
+    for (uint32_t i = g->op_in_begin[maker->op]; i < g->op_in_begin[maker->op + 1]; i++)
         if (!suits_value(g, g->op_in[i]))
             return false;
-    for (uint32_t i = g->op_out_begin[m->op]; i < g->op_out_begin[m->op + 1]; i++)
+    for (uint32_t i = g->op_out_begin[maker->op]; i < g->op_out_begin[maker->op + 1]; i++)
         if (!suits_value(g, g->op_out[i]))
             return false;
     return true;
@@ -31,60 +31,60 @@ static bool suits(const mpl_dnn_maker *m)
 
 /* ---- the entries of the table ---- */
 
-static bool describe(mpl_dnn_maker *m)
+static bool describe(mpl_dnn_maker *maker)
 {
-    switch (m->kind) {
+    switch (maker->kind) {
     case MPL_OP_conv:
     case MPL_OP_conv_act:
     case MPL_OP_conv_sum:
-        return mpl_dnn_conv(m);
+        return mpl_dnn_conv(maker);
     case MPL_OP_conv_transpose:
-        return mpl_dnn_conv_transpose(m);
+        return mpl_dnn_conv_transpose(maker);
     case MPL_OP_conv_grad:
     case MPL_OP_conv_grad_input:
     case MPL_OP_conv_grad_weight:
-        return mpl_dnn_conv_grad(m);
+        return mpl_dnn_conv_grad(maker);
     case MPL_OP_gemm:
-        return mpl_dnn_gemm(m);
+        return mpl_dnn_gemm(maker);
     case MPL_OP_gemm_grad:
-        return mpl_dnn_gemm_grad(m);
+        return mpl_dnn_gemm_grad(maker);
     case MPL_OP_matmul:
-        return mpl_dnn_matmul(m);
+        return mpl_dnn_matmul(maker);
     default:
         return false;
     }
 }
 
-void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *c, mpl_cuda_dnn *d)
+void mpl_dnn_release(mpl_ctx *ctx, mpl_cuda *cuda, mpl_cuda_dnn *dnn)
 {
-    const mpl_cuda_library *lib = c->library;
+    const mpl_cuda_library *lib = cuda->library;
 
-    if (d == NULL)
+    if (dnn == NULL)
         return;
-    if (d->x != NULL)
-        lib->cudnnDestroyTensorDescriptor(d->x);
-    if (d->y != NULL)
-        lib->cudnnDestroyTensorDescriptor(d->y);
-    if (d->b != NULL)
-        lib->cudnnDestroyTensorDescriptor(d->b);
-    if (d->filter != NULL)
-        lib->cudnnDestroyFilterDescriptor(d->filter);
-    if (d->conv != NULL)
-        lib->cudnnDestroyConvolutionDescriptor(d->conv);
-    if (d->activation != NULL)
-        lib->cudnnDestroyActivationDescriptor(d->activation);
-    mpl_free(ctx, d);
+    if (dnn->x != NULL)
+        lib->cudnnDestroyTensorDescriptor(dnn->x);
+    if (dnn->y != NULL)
+        lib->cudnnDestroyTensorDescriptor(dnn->y);
+    if (dnn->b != NULL)
+        lib->cudnnDestroyTensorDescriptor(dnn->b);
+    if (dnn->filter != NULL)
+        lib->cudnnDestroyFilterDescriptor(dnn->filter);
+    if (dnn->conv != NULL)
+        lib->cudnnDestroyConvolutionDescriptor(dnn->conv);
+    if (dnn->activation != NULL)
+        lib->cudnnDestroyActivationDescriptor(dnn->activation);
+    mpl_free(ctx, dnn);
 }
 
-mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op op,
+mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *cuda, const mpl_graph *g, mpl_op op,
                            const mpl_cuda_choice *choice, mpl_cuda_dnn **out,
                            uint64_t *workspace_bytes, const char **how)
 {
     mpl_status st = MPL_OK;
     mpl_cuda_choice within = *choice; /* of the library itself, without alignment */
     mpl_dnn_maker m = {
-        .driver = c,
-        .lib = c->library,
+        .driver = cuda,
+        .lib = cuda->library,
         .g = g,
         .op = op,
         .kind = (mpl_op_kind)g->op_kind[op],
@@ -106,21 +106,21 @@ mpl_status mpl_dnn_prepare(mpl_ctx *ctx, mpl_cuda *c, const mpl_graph *g, mpl_op
     *how = m.dnn->how;
     *out = m.dnn, m.dnn = NULL;
 out:
-    mpl_dnn_release(ctx, c, m.dnn);
+    mpl_dnn_release(ctx, cuda, m.dnn);
     return st;
 }
 
-int mpl_dnn_run(mpl_cuda *c, const mpl_cuda_work *work, cudaStream_t stream)
+int mpl_dnn_run(mpl_cuda *cuda, const mpl_cuda_work *work, cudaStream_t stream)
 {
-    const mpl_cuda_dnn *d = work->dnn;
+    const mpl_cuda_dnn *dnn = work->dnn;
     uintptr_t at = (uintptr_t)work->call->workspace;
     void *workspace = (void *)((at + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1));
-    int code = mpl_dnn_code(c->library->cudnnSetStream(c->dnn, stream));
+    int code = mpl_dnn_code(cuda->library->cudnnSetStream(cuda->dnn, stream));
 
     if (code == 0) /* resets cuBLAS's workspace; products set it again */
-        code = mpl_blas_code(c->library->cublasSetStream_v2(c->blas, stream));
-    c->stream = stream;
-    return code != 0 ? code : d->run(c, d, work->call, workspace);
+        code = mpl_blas_code(cuda->library->cublasSetStream_v2(cuda->blas, stream));
+    cuda->stream = stream;
+    return code != 0 ? code : dnn->run(cuda, dnn, work->call, workspace);
 }
 
 #else

@@ -11,49 +11,50 @@
 
 static const float one = 1, zero = 0;
 
-static cublasStatus_t multiply(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_dnn_product *p,
-                               const mpl_op_call *call)
+static cublasStatus_t multiply(mpl_cuda *cuda, const mpl_cuda_dnn *dnn,
+                               const mpl_dnn_product *product, const mpl_op_call *call)
 {
-    float kept = p->adds ? p->beta : 0;
+    float kept = product->adds ? product->beta : 0;
 
-    return c->library->cublasGemmStridedBatchedEx(
-        c->blas, p->trans_a, p->trans_b, p->rows, p->columns, p->terms, &p->alpha,
-        call->in[p->right].data, CUDA_R_32F, p->a_stride, p->a_step, call->in[p->left].data,
-        CUDA_R_32F, p->b_stride, p->b_step, &kept, call->out[p->out].data, CUDA_R_32F, p->rows,
-        p->y_step, p->n, d->math, CUBLAS_GEMM_DEFAULT);
+    return cuda->library->cublasGemmStridedBatchedEx(
+        cuda->blas, product->trans_a, product->trans_b, product->rows, product->columns,
+        product->terms, &product->alpha, call->in[product->right].data, CUDA_R_32F,
+        product->a_stride, product->a_step, call->in[product->left].data, CUDA_R_32F,
+        product->b_stride, product->b_step, &kept, call->out[product->out].data, CUDA_R_32F,
+        product->rows, product->y_step, product->n, dnn->math, CUBLAS_GEMM_DEFAULT);
 }
 
-static int run_products(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+static int run_products(mpl_cuda *cuda, const mpl_cuda_dnn *dnn, const mpl_op_call *call,
                         void *workspace)
 {
-    const mpl_cuda_library *lib = c->library;
+    const mpl_cuda_library *lib = cuda->library;
     cublasStatus_t code;
 
-    if (d->product[0].adds) { /* copies c to the output, then computes alpha a b + beta c */
-        cudnnStatus_t put = lib->cudnnAddTensor(c->dnn, &one, d->b, call->in[2].data, &zero, d->y,
-                                                call->out[0].data);
+    if (dnn->product[0].adds) { /* copies c to the output, then computes alpha a b + beta c */
+        cudnnStatus_t put = lib->cudnnAddTensor(cuda->dnn, &one, dnn->b, call->in[2].data, &zero,
+                                                dnn->y, call->out[0].data);
 
         if (put != CUDNN_STATUS_SUCCESS)
             return mpl_dnn_code(put);
     }
-    code = lib->cublasSetWorkspace_v2(c->blas, workspace, d->workspace_bytes);
-    for (uint32_t i = 0; i < d->n_products && code == CUBLAS_STATUS_SUCCESS; i++)
-        code = multiply(c, d, &d->product[i], call);
+    code = lib->cublasSetWorkspace_v2(cuda->blas, workspace, dnn->workspace_bytes);
+    for (uint32_t i = 0; i < dnn->n_products && code == CUBLAS_STATUS_SUCCESS; i++)
+        code = multiply(cuda, dnn, &dnn->product[i], call);
     return mpl_blas_code(code);
 }
 
 /* Adds a product: output 0 [rows, columns] of inputs 0 [rows, terms] and 1 [terms, columns], each
  * as it is or transposed. NULL: too large, or too little room for a workspace. */
-static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_right, int64_t rows,
-                                int64_t terms, int64_t columns)
+static mpl_dnn_product *product(mpl_dnn_maker *maker, bool trans_left, bool trans_right,
+                                int64_t rows, int64_t terms, int64_t columns)
 {
-    mpl_cuda_dnn *d = m->dnn;
-    mpl_dnn_product *p = &d->product[d->n_products++];
+    mpl_cuda_dnn *dnn = maker->dnn;
+    mpl_dnn_product *p = &dnn->product[dnn->n_products++];
 
     if (rows > INT32_MAX || terms > INT32_MAX || columns > INT32_MAX ||
-        m->choice->workspace_limit < LEAST_WORKSPACE)
+        maker->choice->workspace_limit < LEAST_WORKSPACE)
         return NULL;
-    d->run = run_products;
+    dnn->run = run_products;
     *p = (mpl_dnn_product){.trans_a = trans_right ? CUBLAS_OP_T : CUBLAS_OP_N,
                            .trans_b = trans_left ? CUBLAS_OP_T : CUBLAS_OP_N,
                            .rows = (int)columns,
@@ -64,47 +65,49 @@ static mpl_dnn_product *product(mpl_dnn_maker *m, bool trans_left, bool trans_ri
                            .n = 1,
                            .alpha = 1,
                            .right = 1};
-    d->math = m->choice->fp16   ? CUBLAS_COMPUTE_32F_FAST_16F
-              : m->choice->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                : CUBLAS_COMPUTE_32F;
-    d->workspace_bytes =
-        m->choice->workspace_limit >= BLAS_WORKSPACE ? BLAS_WORKSPACE : LEAST_WORKSPACE;
-    snprintf(d->how, sizeof d->how, "cublas:gemm%s",
-             d->workspace_bytes == BLAS_WORKSPACE ? "" : " in little workspace");
+    dnn->math = maker->choice->fp16   ? CUBLAS_COMPUTE_32F_FAST_16F
+                : maker->choice->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                      : CUBLAS_COMPUTE_32F;
+    dnn->workspace_bytes =
+        maker->choice->workspace_limit >= BLAS_WORKSPACE ? BLAS_WORKSPACE : LEAST_WORKSPACE;
+    snprintf(dnn->how, sizeof dnn->how, "cublas:gemm%s",
+             dnn->workspace_bytes == BLAS_WORKSPACE ? "" : " in little workspace");
     return p;
 }
 
 /* alpha a b + beta c: c, of any dims that broadcast, is first expanded into the output. */
-bool mpl_dnn_gemm(mpl_dnn_maker *m)
+bool mpl_dnn_gemm(mpl_dnn_maker *maker)
 {
-    bool trans_a = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_a, 0) != 0;
-    bool trans_b = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_b, 0) != 0;
-    const int64_t *a = mpl_dnn_in_shape(m, 0)->dim, *b = mpl_dnn_in_shape(m, 1)->dim;
-    const mpl_shape *to = mpl_dnn_out_shape(m, 0), *c;
-    mpl_dnn_product *p = product(m, trans_a, trans_b, a[trans_a], a[!trans_a], b[!trans_b]);
+    bool trans_a = mpl_attr_int(maker->g, maker->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = mpl_attr_int(maker->g, maker->op, MPL_ATTR_trans_b, 0) != 0;
+    const int64_t *a = mpl_dnn_in_shape(maker, 0)->dim, *b = mpl_dnn_in_shape(maker, 1)->dim;
+    const mpl_shape *to = mpl_dnn_out_shape(maker, 0), *c;
+    mpl_dnn_product *p = product(maker, trans_a, trans_b, a[trans_a], a[!trans_a], b[!trans_b]);
     int64_t spread[4] = {1, 1, 1, 1};
 
     if (p == NULL)
         return false;
-    p->alpha = (float)mpl_attr_float(m->g, m->op, MPL_ATTR_alpha, 1);
-    if (mpl_dnn_in(m, 2) == MPL_NONE)
+    p->alpha = (float)mpl_attr_float(maker->g, maker->op, MPL_ATTR_alpha, 1);
+    if (mpl_dnn_in(maker, 2) == MPL_NONE)
         return true;
-    c = mpl_dnn_in_shape(m, 2);
-    p->beta = (float)mpl_attr_float(m->g, m->op, MPL_ATTR_beta, 1);
+    c = mpl_dnn_in_shape(maker, 2);
+    p->beta = (float)mpl_attr_float(maker->g, maker->op, MPL_ATTR_beta, 1);
     p->adds = true;
     for (uint32_t i = 0; i < c->rank; i++)
         spread[4 - c->rank + i] = c->dim[i];
     if (spread[2] == 1 && spread[3] == to->dim[1]) /* as biases of channels */
-        return mpl_dnn_tensor(m, &m->dnn->b, 4, (const int64_t[]){1, to->dim[1], 1, 1}) &&
-               mpl_dnn_tensor(m, &m->dnn->y, 4, (const int64_t[]){to->dim[0], to->dim[1], 1, 1});
-    return mpl_dnn_tensor(m, &m->dnn->b, 4, spread) &&
-           mpl_dnn_tensor(m, &m->dnn->y, 4, (const int64_t[]){1, 1, to->dim[0], to->dim[1]});
+        return mpl_dnn_tensor(maker, &maker->dnn->b, 4, (const int64_t[]){1, to->dim[1], 1, 1}) &&
+               mpl_dnn_tensor(maker, &maker->dnn->y, 4,
+                              (const int64_t[]){to->dim[0], to->dim[1], 1, 1});
+    return mpl_dnn_tensor(maker, &maker->dnn->b, 4, spread) &&
+           mpl_dnn_tensor(maker, &maker->dnn->y, 4,
+                          (const int64_t[]){1, 1, to->dim[0], to->dim[1]});
 }
 
 /* ---- gradients: y = op(a) op(b) gives op(a)' = dy op(b)T and op(b)' = op(a)T dy; that of a
  * transposed operand is computed transposed ---- */
 
-static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+static int run_gemm_grad(mpl_cuda *cuda, const mpl_cuda_dnn *dnn, const mpl_op_call *call,
                          void *workspace)
 {
     const mpl_shape *dy = &call->in[0].shape;
@@ -115,7 +118,7 @@ static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *
                          .type = {MPL_TYPE_f32},
                          .out_type = MPL_TYPE_f32,
                          .in = {call->in[0].data}};
-    int code = run_products(c, d, call, workspace);
+    int code = run_products(cuda, dnn, call, workspace);
 
     if (code != 0 || call->n_out < 2 || call->out[1].data == NULL)
         return code;
@@ -129,50 +132,51 @@ static int run_gemm_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *
                           .reduced_stride = {dy->dim[1]},
                           .n = dy->dim[0],
                           .factor = mpl_attr_float(call->graph, call->op, MPL_ATTR_beta, 1)};
-    return c->library->launch(&k, c->stream);
+    return cuda->library->launch(&k, cuda->stream);
 }
 
 /* Sets the operands (dy and another, in either order) and the output of a gradient's product. */
-static bool place(mpl_dnn_maker *m, mpl_dnn_product *p, uint32_t left, uint32_t right, uint32_t out)
+static bool place(mpl_dnn_maker *maker, mpl_dnn_product *product, uint32_t left, uint32_t right,
+                  uint32_t out)
 {
-    if (p == NULL)
+    if (product == NULL)
         return false;
-    p->alpha = (float)mpl_attr_float(m->g, m->op, MPL_ATTR_alpha, 1);
-    p->left = left;
-    p->right = right;
-    p->out = out;
+    product->alpha = (float)mpl_attr_float(maker->g, maker->op, MPL_ATTR_alpha, 1);
+    product->left = left;
+    product->right = right;
+    product->out = out;
     return true;
 }
 
-bool mpl_dnn_gemm_grad(mpl_dnn_maker *m)
+bool mpl_dnn_gemm_grad(mpl_dnn_maker *maker)
 {
-    bool trans_a = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_a, 0) != 0;
-    bool trans_b = mpl_attr_int(m->g, m->op, MPL_ATTR_trans_b, 0) != 0;
-    const int64_t *dy = mpl_dnn_in_shape(m, 0)->dim, *a = mpl_dnn_in_shape(m, 1)->dim;
+    bool trans_a = mpl_attr_int(maker->g, maker->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = mpl_attr_int(maker->g, maker->op, MPL_ATTR_trans_b, 0) != 0;
+    const int64_t *dy = mpl_dnn_in_shape(maker, 0)->dim, *a = mpl_dnn_in_shape(maker, 1)->dim;
     int64_t rows = dy[0], columns = dy[1], depth = a[!trans_a];
     bool done;
 
     if (trans_b)
-        done = place(m, product(m, true, trans_a, columns, rows, depth), 0, 1, 0);
+        done = place(maker, product(maker, true, trans_a, columns, rows, depth), 0, 1, 0);
     else
-        done = place(m, product(m, !trans_a, false, depth, rows, columns), 1, 0, 0);
-    if (done && mpl_dnn_out(m, 2) != MPL_NONE) {
+        done = place(maker, product(maker, !trans_a, false, depth, rows, columns), 1, 0, 0);
+    if (done && mpl_dnn_out(maker, 2) != MPL_NONE) {
         if (trans_a)
-            done = place(m, product(m, trans_b, true, depth, columns, rows), 2, 0, 2);
+            done = place(maker, product(maker, trans_b, true, depth, columns, rows), 2, 0, 2);
         else
-            done = place(m, product(m, false, !trans_b, rows, columns, depth), 0, 2, 2);
+            done = place(maker, product(maker, false, !trans_b, rows, columns, depth), 0, 2, 2);
     }
-    m->dnn->run = run_gemm_grad;
+    maker->dnn->run = run_gemm_grad;
     return done;
 }
 
 /* Stacks of matrices: all dims equal on both sides, or a single matrix on one side. */
-bool mpl_dnn_matmul(mpl_dnn_maker *m)
+bool mpl_dnn_matmul(mpl_dnn_maker *maker)
 {
-    mpl_shape a = *mpl_dnn_in_shape(m, 0), b = *mpl_dnn_in_shape(m, 1);
+    mpl_shape a = *mpl_dnn_in_shape(maker, 0), b = *mpl_dnn_in_shape(maker, 1);
     int64_t n_a, n_b, rows, terms, columns;
-    bool trans_a = a.rank > 1 && mpl_attr_int(m->g, m->op, MPL_ATTR_trans_a, 0) != 0;
-    bool trans_b = b.rank > 1 && mpl_attr_int(m->g, m->op, MPL_ATTR_trans_b, 0) != 0;
+    bool trans_a = a.rank > 1 && mpl_attr_int(maker->g, maker->op, MPL_ATTR_trans_a, 0) != 0;
+    bool trans_b = b.rank > 1 && mpl_attr_int(maker->g, maker->op, MPL_ATTR_trans_b, 0) != 0;
     mpl_dnn_product *p;
 
     if (a.rank == 1)
@@ -183,13 +187,13 @@ bool mpl_dnn_matmul(mpl_dnn_maker *m)
     rows = a.dim[a.rank - (trans_a ? 1 : 2)], terms = a.dim[a.rank - (trans_a ? 2 : 1)];
     columns = b.dim[b.rank - (trans_b ? 2 : 1)];
     if (n_b == 1 && !trans_a) /* a single right matrix: the left ones form one tall matrix */
-        return product(m, false, trans_b, n_a * rows, terms, columns) != NULL;
+        return product(maker, false, trans_b, n_a * rows, terms, columns) != NULL;
     for (uint32_t i = 0; i + 2 < a.rank && n_a != 1; i++)
         if (a.rank != b.rank || a.dim[i] != b.dim[i])
             return false;
     if (n_b == 1 && n_a != 1) /* of transposed left ones */
         return false;
-    p = product(m, trans_a, trans_b, rows, terms, columns);
+    p = product(maker, trans_a, trans_b, rows, terms, columns);
     if (n_b > INT32_MAX || p == NULL)
         return false;
     p->n = (int)n_b;

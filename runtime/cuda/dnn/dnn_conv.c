@@ -15,12 +15,12 @@ static const float one = 1, zero = 0;
 /* ---- descriptors ---- */
 
 /* A shape for cuDNN: at least two spatial dims; a single one gets a dim of size 1 before it. */
-static mpl_shape with_planes(const mpl_shape *s)
+static mpl_shape with_planes(const mpl_shape *shape)
 {
-    mpl_shape planes = *s;
+    mpl_shape planes = *shape;
 
-    if (s->rank == 3)
-        planes = (mpl_shape){4, {s->dim[0], s->dim[1], 1, s->dim[2]}};
+    if (shape->rank == 3)
+        planes = (mpl_shape){4, {shape->dim[0], shape->dim[1], 1, shape->dim[2]}};
     return planes;
 }
 
@@ -72,10 +72,10 @@ static bool describe_conv(mpl_dnn_maker *m, const mpl_shape *x_given, const mpl_
 }
 
 /* One number for each channel of a shape that has at least four dims in cuDNN. */
-static bool describe_bias(mpl_dnn_maker *m, const mpl_shape *s)
+static bool describe_bias(mpl_dnn_maker *m, const mpl_shape *shape)
 {
-    return mpl_dnn_tensor(m, &m->dnn->b, s->rank,
-                          (const int64_t[MPL_DNN_DIMS]){1, s->dim[1], 1, 1, 1});
+    return mpl_dnn_tensor(m, &m->dnn->b, shape->rank,
+                          (const int64_t[MPL_DNN_DIMS]){1, shape->dim[1], 1, 1, 1});
 }
 
 /* ---- algorithms ---- */
@@ -153,24 +153,24 @@ static bool choose_filter(mpl_dnn_maker *m)
 
 /* ---- forward: y = activation(conv(x, w) + bias + z) ---- */
 
-static int run_conv(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static int run_conv(mpl_cuda *cuda, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
 {
-    const mpl_cuda_library *lib = c->library;
+    const mpl_cuda_library *lib = cuda->library;
     const mpl_tensor *in = call->in + d->first;
     void *y = call->out[0].data;
     bool adds = d->first > 0;
     cudnnStatus_t code = CUDNN_STATUS_SUCCESS;
 
     if (adds && call->in[0].data != y)
-        code = lib->cudnnAddTensor(c->dnn, &one, d->y, call->in[0].data, &zero, d->y, y);
+        code = lib->cudnnAddTensor(cuda->dnn, &one, d->y, call->in[0].data, &zero, d->y, y);
     if (code == CUDNN_STATUS_SUCCESS)
-        code = lib->cudnnConvolutionForward(c->dnn, &one, d->x, in[0].data, d->filter, in[1].data,
-                                            d->conv, d->algorithm, workspace, d->workspace_bytes,
-                                            adds ? &one : &zero, d->y, y);
+        code = lib->cudnnConvolutionForward(cuda->dnn, &one, d->x, in[0].data, d->filter,
+                                            in[1].data, d->conv, d->algorithm, workspace,
+                                            d->workspace_bytes, adds ? &one : &zero, d->y, y);
     if (code == CUDNN_STATUS_SUCCESS && d->b != NULL)
-        code = lib->cudnnAddTensor(c->dnn, &one, d->b, in[2].data, &one, d->y, y);
+        code = lib->cudnnAddTensor(cuda->dnn, &one, d->b, in[2].data, &one, d->y, y);
     if (code == CUDNN_STATUS_SUCCESS && d->activation != NULL)
-        code = lib->cudnnActivationForward(c->dnn, d->activation, &one, d->y, y, &zero, d->y, y);
+        code = lib->cudnnActivationForward(cuda->dnn, d->activation, &one, d->y, y, &zero, d->y, y);
     return mpl_dnn_code(code);
 }
 
@@ -197,22 +197,22 @@ bool mpl_dnn_conv(mpl_dnn_maker *m)
 
 /* ---- backward ---- */
 
-static cudnnStatus_t run_data(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_tensor *w,
+static cudnnStatus_t run_data(mpl_cuda *cuda, const mpl_cuda_dnn *d, const mpl_tensor *tensor,
                               const mpl_tensor *dy, const mpl_tensor *dx, void *workspace)
 {
-    return c->library->cudnnConvolutionBackwardData(c->dnn, &one, d->filter, w->data, d->y,
-                                                    dy->data, d->conv, d->data_algorithm, workspace,
-                                                    d->workspace_bytes, &zero, d->x, dx->data);
+    return cuda->library->cudnnConvolutionBackwardData(
+        cuda->dnn, &one, d->filter, tensor->data, d->y, dy->data, d->conv, d->data_algorithm,
+        workspace, d->workspace_bytes, &zero, d->x, dx->data);
 }
 
-static int run_transpose(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+static int run_transpose(mpl_cuda *cuda, const mpl_cuda_dnn *d, const mpl_op_call *call,
                          void *workspace)
 {
-    cudnnStatus_t code = run_data(c, d, &call->in[1], &call->in[0], &call->out[0], workspace);
+    cudnnStatus_t code = run_data(cuda, d, &call->in[1], &call->in[0], &call->out[0], workspace);
 
     if (code == CUDNN_STATUS_SUCCESS && d->b != NULL)
-        code = c->library->cudnnAddTensor(c->dnn, &one, d->b, call->in[2].data, &one, d->x,
-                                          call->out[0].data);
+        code = cuda->library->cudnnAddTensor(cuda->dnn, &one, d->b, call->in[2].data, &one, d->x,
+                                             call->out[0].data);
     return mpl_dnn_code(code);
 }
 
@@ -230,26 +230,26 @@ bool mpl_dnn_conv_transpose(mpl_dnn_maker *m)
            (mpl_dnn_in(m, 2) == MPL_NONE || describe_bias(m, &y)) && choose_data(m);
 }
 
-static int run_grad_input(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call,
+static int run_grad_input(mpl_cuda *cuda, const mpl_cuda_dnn *d, const mpl_op_call *call,
                           void *workspace)
 {
-    return mpl_dnn_code(run_data(c, d, &call->in[1], &call->in[0], &call->out[0], workspace));
+    return mpl_dnn_code(run_data(cuda, d, &call->in[1], &call->in[0], &call->out[0], workspace));
 }
 
 /* dw, and db and dx if wanted. */
-static int run_grad(mpl_cuda *c, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
+static int run_grad(mpl_cuda *cuda, const mpl_cuda_dnn *d, const mpl_op_call *call, void *workspace)
 {
-    const mpl_cuda_library *lib = c->library;
+    const mpl_cuda_library *lib = cuda->library;
     const void *dy = call->in[0].data;
     cudnnStatus_t code = lib->cudnnConvolutionBackwardFilter(
-        c->dnn, &one, d->x, call->in[1].data, d->y, dy, d->conv, d->filter_algorithm, workspace,
+        cuda->dnn, &one, d->x, call->in[1].data, d->y, dy, d->conv, d->filter_algorithm, workspace,
         d->workspace_bytes, &zero, d->filter, call->out[0].data);
 
     if (code == CUDNN_STATUS_SUCCESS && call->n_out > 1 && call->out[1].data != NULL)
-        code = lib->cudnnConvolutionBackwardBias(c->dnn, &one, d->y, dy, &zero, d->b,
+        code = lib->cudnnConvolutionBackwardBias(cuda->dnn, &one, d->y, dy, &zero, d->b,
                                                  call->out[1].data);
     if (code == CUDNN_STATUS_SUCCESS && call->n_out > 2 && call->out[2].data != NULL)
-        code = run_data(c, d, &call->in[2], &call->in[0], &call->out[2], workspace);
+        code = run_data(cuda, d, &call->in[2], &call->in[0], &call->out[2], workspace);
     return mpl_dnn_code(code);
 }
 

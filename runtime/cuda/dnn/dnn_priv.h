@@ -50,24 +50,24 @@ typedef struct mpl_dnn_maker {
     mpl_cuda_dnn *dnn;
 } mpl_dnn_maker;
 
-static inline mpl_value mpl_dnn_in(const mpl_dnn_maker *m, uint32_t i)
+static inline mpl_value mpl_dnn_in(const mpl_dnn_maker *maker, uint32_t i)
 {
-    return mpl_op_input(m->g, m->op, i);
+    return mpl_op_input(maker->g, maker->op, i);
 }
 
-static inline mpl_value mpl_dnn_out(const mpl_dnn_maker *m, uint32_t i)
+static inline mpl_value mpl_dnn_out(const mpl_dnn_maker *maker, uint32_t i)
 {
-    return mpl_op_output(m->g, m->op, i);
+    return mpl_op_output(maker->g, maker->op, i);
 }
 
-static inline const mpl_shape *mpl_dnn_in_shape(const mpl_dnn_maker *m, uint32_t i)
+static inline const mpl_shape *mpl_dnn_in_shape(const mpl_dnn_maker *maker, uint32_t i)
 {
-    return &m->g->value_shape[mpl_dnn_in(m, i)];
+    return &maker->g->value_shape[mpl_dnn_in(maker, i)];
 }
 
-static inline const mpl_shape *mpl_dnn_out_shape(const mpl_dnn_maker *m, uint32_t i)
+static inline const mpl_shape *mpl_dnn_out_shape(const mpl_dnn_maker *maker, uint32_t i)
 {
-    return &m->g->value_shape[mpl_dnn_out(m, i)];
+    return &maker->g->value_shape[mpl_dnn_out(maker, i)];
 }
 
 /* Codes of both libraries in the space of real_priv.h. */
@@ -83,25 +83,26 @@ static inline int mpl_blas_code(cublasStatus_t code)
 
 /* A row-major tensor of these dims, padded to at least four for cuDNN. False: more than
  * MPL_DNN_DIMS, or refused. */
-bool mpl_dnn_tensor(const mpl_dnn_maker *m, cudnnTensorDescriptor_t *t, uint32_t n,
+bool mpl_dnn_tensor(const mpl_dnn_maker *maker, cudnnTensorDescriptor_t *t, uint32_t n,
                     const int64_t *dim);
 /* n numbers of an attribute; all are `otherwise` if it is absent. */
-void mpl_dnn_ints(const mpl_dnn_maker *m, mpl_attr_key key, uint32_t n, int64_t otherwise,
+void mpl_dnn_ints(const mpl_dnn_maker *maker, mpl_attr_key key, uint32_t n, int64_t otherwise,
                   int *out);
 /* Pads. False: the two ends of a dim differ, and cuDNN has one number for both. */
-bool mpl_dnn_pads(const mpl_dnn_maker *m, uint32_t n, int *pad);
+bool mpl_dnn_pads(const mpl_dnn_maker *maker, uint32_t n, int *pad);
 
 /* The math type of convolutions from --device, and whether an algorithm keeps it. */
-static inline cudnnMathType_t mpl_dnn_math(const mpl_dnn_maker *m)
+static inline cudnnMathType_t mpl_dnn_math(const mpl_dnn_maker *maker)
 {
-    return m->choice->fp16   ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
-           : m->choice->tf32 ? CUDNN_DEFAULT_MATH
-                             : CUDNN_FMA_MATH;
+    return maker->choice->fp16   ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
+           : maker->choice->tf32 ? CUDNN_DEFAULT_MATH
+                                 : CUDNN_FMA_MATH;
 }
 
-static inline bool mpl_dnn_keeps_math(const mpl_dnn_maker *m, cudnnMathType_t of)
+static inline bool mpl_dnn_keeps_math(const mpl_dnn_maker *maker, cudnnMathType_t of)
 {
-    return m->choice->fp16 || m->choice->tf32 || of == CUDNN_FMA_MATH || of == CUDNN_DEFAULT_MATH;
+    return maker->choice->fp16 || maker->choice->tf32 || of == CUDNN_FMA_MATH ||
+           of == CUDNN_DEFAULT_MATH;
 }
 
 /* Describes an operator; false: the library does not take it. */

@@ -77,10 +77,10 @@ static int64_t ir_version(int64_t opset)
 
 /* ---- scratch memory, names ---- */
 
-static void free_parts(writer *w)
+static void free_parts(writer *out)
 {
-    while (w->n_parts > 0)
-        mpl_free(w->ctx, w->part[--w->n_parts]);
+    while (out->n_parts > 0)
+        mpl_free(out->ctx, out->part[--out->n_parts]);
 }
 
 /* ---- nodes ---- */
@@ -147,16 +147,16 @@ out:
     return st;
 }
 
-static mpl_status put_constants(writer *w, mpl_op op)
+static mpl_status put_constants(writer *out, mpl_op op)
 {
-    const onnx_rule *rule = onnx_write_rule(w->g, op, w->opset);
+    const onnx_rule *rule = onnx_write_rule(out->g, op, out->opset);
     onnx_item it;
 
-    for (uint32_t i = 0; i < onnx_count_attrs(w->g, op); i++) {
-        mpl_attr attr = mpl_attr_at(w->g, w->g->op_attr_begin[op] + i);
+    for (uint32_t i = 0; i < onnx_count_attrs(out->g, op); i++) {
+        mpl_attr attr = mpl_attr_at(out->g, out->g->op_attr_begin[op] + i);
 
         if (onnx_find_item(rule, attr.key, &it) && it.mark == '@')
-            MPL_PASS(put_constant(w, op, &attr));
+            MPL_PASS(put_constant(out, op, &attr));
     }
     return MPL_OK;
 }
@@ -202,35 +202,35 @@ out:
 
 /* ---- the model ---- */
 
-static mpl_status put_graph(writer *w, onnx_sink *to)
+static mpl_status put_graph(writer *out, onnx_sink *to)
 {
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = out->g;
 
-    w->to = to;
+    out->to = to;
     onnx_put_text(to, NAME, g->name);
-    w->n_names = 0;
+    out->n_names = 0;
     for (mpl_op op = 0; op < g->n_ops; op++)
         if (g->op_block[op] == 0)
-            MPL_PASS(put_nodes(w, op));
+            MPL_PASS(put_nodes(out, op));
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        MPL_PASS(put_value(w, INPUT, g->input[i]));
+        MPL_PASS(put_value(out, INPUT, g->input[i]));
     for (uint32_t i = 0; i < g->n_outputs; i++)
-        MPL_PASS(put_value(w, OUTPUT, g->output[i]));
+        MPL_PASS(put_value(out, OUTPUT, g->output[i]));
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_role[v] == MPL_TEMPORARY && g->value_block[v] == 0)
-            MPL_PASS(put_value(w, VALUE_INFO, v));
+            MPL_PASS(put_value(out, VALUE_INFO, v));
     for (mpl_op op = 0; op < g->n_ops; op++)
         if ((mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) == 0 &&
             g->op_kind[op] != MPL_OP_user)
-            MPL_PASS(put_constants(w, op));
+            MPL_PASS(put_constants(out, op));
     for (mpl_value v = 0; v < g->n_values; v++)
         if (g->value_role[v] == MPL_WEIGHT)
-            MPL_PASS(put_weight(w, v));
+            MPL_PASS(put_weight(out, v));
     return MPL_OK;
 }
 
 /* The domains of the user's operators, each once: those before `op` name none again. */
-static void put_domains(const writer *w, onnx_sink *to, unsigned field)
+static void put_domains(const writer *out, onnx_sink *to, unsigned field)
 {
     Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
     const memplan_operator *u;
@@ -242,8 +242,8 @@ static void put_domains(const writer *w, onnx_sink *to, unsigned field)
     for (uint32_t i = 0; (u = mpl_user_at(i)) != NULL; i++) {
         bool used = false, named = false;
 
-        for (mpl_op op = 0; op < w->g->n_ops; op++)
-            used |= w->g->op_kind[op] == MPL_OP_user && mpl_user_of(w->g, op) == u;
+        for (mpl_op op = 0; op < out->g->n_ops; op++)
+            used |= out->g->op_kind[op] == MPL_OP_user && mpl_user_of(out->g, op) == u;
         if (!used)
             continue;
         snprintf(domain, sizeof domain, "%.*s:", (int)strcspn(u->onnx, ":"), u->onnx);
@@ -257,18 +257,18 @@ static void put_domains(const writer *w, onnx_sink *to, unsigned field)
 }
 
 /* All fields except the graph. */
-static void put_head(const writer *w, uint32_t n_notes, const mpl_onnx_note *notes, onnx_sink *to)
+static void put_head(const writer *out, uint32_t n_notes, const mpl_onnx_note *notes, onnx_sink *to)
 {
     enum { IR_VERSION = 1, PRODUCER = 2, OPSET = 8 };
     Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
 
-    onnx_put_number(to, IR_VERSION, (uint64_t)ir_version(w->opset));
+    onnx_put_number(to, IR_VERSION, (uint64_t)ir_version(out->opset));
     onnx_put_text(to, PRODUCER, ONNX_PRODUCER);
     opset.domain = (char *)"";
     opset.has_version = true;
-    opset.version = w->opset;
+    opset.version = out->opset;
     onnx_put_message(to, OPSET, &opset.base);
-    put_domains(w, to, OPSET);
+    put_domains(out, to, OPSET);
     for (uint32_t i = 0; i < n_notes; i++) {
         Onnx__StringStringEntryProto note = onnx_note_message(&notes[i]);
 

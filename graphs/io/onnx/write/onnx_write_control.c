@@ -11,12 +11,12 @@
 #include "graphs/io/onnx/write/onnx_write_priv.h"
 #include "graphs/ops/matrix/conv.h"
 
-static mpl_status add_node(writer *w, onnx_nodes *to, Onnx__NodeProto *node)
+static mpl_status add_node(writer *out, onnx_nodes *to, Onnx__NodeProto *node)
 {
     Onnx__NodeProto **item;
 
     if (to->n == to->cap) {
-        MPL_PASS(part_new(w, item, 2 * to->cap + 8));
+        MPL_PASS(part_new(out, item, 2 * to->cap + 8));
         if (to->n > 0)
             memcpy(item, to->item, to->n * sizeof *item);
         to->item = item;
@@ -62,15 +62,15 @@ static mpl_status new_node(writer *w, onnx_nodes *to, const char *type, size_t n
     return MPL_OK;
 }
 
-static mpl_status int_attr(writer *w, Onnx__NodeProto *node, const char *name, int64_t x)
+static mpl_status int_attr(writer *out, Onnx__NodeProto *node, const char *name, int64_t x)
 {
-    return onnx_add_attr(w, node, name, strlen(name), &MPL_INT(axis, x));
+    return onnx_add_attr(out, node, name, strlen(name), &MPL_INT(axis, x));
 }
 
-static mpl_status ints_attr(writer *w, Onnx__NodeProto *node, const char *name, uint32_t n,
+static mpl_status ints_attr(writer *out, Onnx__NodeProto *node, const char *name, uint32_t n,
                             const int64_t *ints)
 {
-    return onnx_add_attr(w, node, name, strlen(name), &MPL_INTS(axes, n, ints));
+    return onnx_add_attr(out, node, name, strlen(name), &MPL_INTS(axes, n, ints));
 }
 
 static mpl_status new_attr(writer *w, Onnx__NodeProto *node, const char *name,
@@ -83,12 +83,12 @@ static mpl_status new_attr(writer *w, Onnx__NodeProto *node, const char *name,
     return MPL_OK;
 }
 
-static mpl_status graph_attr(writer *w, Onnx__NodeProto *node, const char *name,
+static mpl_status graph_attr(writer *out, Onnx__NodeProto *node, const char *name,
                              Onnx__GraphProto *graph)
 {
     Onnx__AttributeProto *a;
 
-    MPL_PASS(new_attr(w, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH, &a));
+    MPL_PASS(new_attr(out, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH, &a));
     a->g = graph;
     return MPL_OK;
 }
@@ -176,57 +176,57 @@ static void set_nodes(Onnx__GraphProto *graph, const onnx_nodes *nodes)
     graph->node = nodes->item;
 }
 
-static mpl_status add_input(writer *w, Onnx__GraphProto *graph, mpl_value v)
+static mpl_status add_input(writer *out, Onnx__GraphProto *graph, mpl_value v)
 {
-    return describe_value(w, w->g->value_name[v], v, &graph->input[graph->n_input++]);
+    return describe_value(out, out->g->value_name[v], v, &graph->input[graph->n_input++]);
 }
 
 /* Adds `text` as the next output of a graph. ONNX requires that the graph makes it, and that it is
  * listed once; otherwise an Identity is added, which the reader skips. */
-static mpl_status add_output(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
+static mpl_status add_output(writer *out, Onnx__GraphProto *graph, onnx_nodes *nodes,
                              const char *base, char *text, bool made_here, mpl_type type,
                              const mpl_shape *shape)
 {
     for (size_t i = 0; i < graph->n_output; i++)
         made_here = made_here && strcmp(graph->output[i]->name, text) != 0;
     if (!made_here) {
-        MPL_PASS(step(w, nodes, "Identity", base, 1, &text, &text));
+        MPL_PASS(step(out, nodes, "Identity", base, 1, &text, &text));
         nodes->item[nodes->n - 1]->doc_string = (char *)ONNX_SAME_VALUE;
     }
-    MPL_PASS(onnx_describe(w, text, type, shape, &graph->output[graph->n_output]));
+    MPL_PASS(onnx_describe(out, text, type, shape, &graph->output[graph->n_output]));
     graph->n_output++;
     return MPL_OK;
 }
 
 /* Adds value v of this block or of an outer one. */
-static mpl_status add_result(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
+static mpl_status add_result(writer *out, Onnx__GraphProto *graph, onnx_nodes *nodes,
                              const char *base, uint32_t block, mpl_value v)
 {
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = out->g;
 
-    return add_output(w, graph, nodes, base, g->value_name[v],
+    return add_output(out, graph, nodes, base, g->value_name[v],
                       g->value_block[v] == block && g->value_op[v] != MPL_NONE,
                       (mpl_type)g->value_type[v], &g->value_shape[v]);
 }
 
-static mpl_status add_block(writer *w, uint32_t block, onnx_nodes *nodes)
+static mpl_status add_block(writer *out, uint32_t block, onnx_nodes *nodes)
 {
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = out->g;
 
     for (mpl_op op = g->block_op_begin[block]; op < g->block_op_end[block]; op++)
         if (g->op_block[op] == block)
-            MPL_PASS(onnx_add_nodes(w, op, nodes));
+            MPL_PASS(onnx_add_nodes(out, op, nodes));
     return MPL_OK;
 }
 
 /* ---- case ---- */
 
 /* Adds the values v[n] as outputs of a graph. */
-static mpl_status add_results(writer *w, Onnx__GraphProto *graph, onnx_nodes *nodes,
+static mpl_status add_results(writer *out, Onnx__GraphProto *graph, onnx_nodes *nodes,
                               const char *base, uint32_t block, uint32_t n, const mpl_value *v)
 {
     for (uint32_t i = 0; i < n; i++)
-        MPL_PASS(add_result(w, graph, nodes, base, block, v[i]));
+        MPL_PASS(add_result(out, graph, nodes, base, block, v[i]));
     return MPL_OK;
 }
 
@@ -377,16 +377,16 @@ static loop loop_of(const mpl_graph *g, mpl_op op)
     return l;
 }
 
-static bool is_reversed(const loop *l, uint32_t flag)
+static bool is_reversed(const loop *self, uint32_t flag)
 {
-    return l->reverse != NULL && l->reverse[flag] != 0;
+    return self->reverse != NULL && self->reverse[flag] != 0;
 }
 
 /* Whether fewer rounds may run than rows have room for. */
-static bool may_end_early(const loop *l)
+static bool may_end_early(const loop *self)
 {
-    return l->in[0] != MPL_NONE || l->in[1] != MPL_NONE || l->result[0] != MPL_NONE ||
-           l->n_exits > 0;
+    return self->in[0] != MPL_NONE || self->in[1] != MPL_NONE || self->result[0] != MPL_NONE ||
+           self->n_exits > 0;
 }
 
 static bool only_scans(const mpl_graph *g, const loop *l)
@@ -426,17 +426,17 @@ static mpl_status add_scan(writer *w, const loop *l, onnx_nodes *to)
 }
 
 /* The round's slice of scan i, under the name of the body's parameter. */
-static mpl_status add_slice(writer *w, const loop *l, uint32_t i, onnx_nodes *nodes)
+static mpl_status add_slice(writer *out, const loop *l, uint32_t i, onnx_nodes *nodes)
 {
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = out->g;
     char *round = g->value_name[l->param[0]], *last,
          *scan = g->value_name[l->in[2 + l->n_carried + i]];
 
     if (is_reversed(l, i)) {
-        MPL_PASS(whole(w, nodes, l->base, l->most - 1, &last));
-        MPL_PASS(step(w, nodes, "Sub", l->base, 2, (char *[]){last, round}, &round));
+        MPL_PASS(whole(out, nodes, l->base, l->most - 1, &last));
+        MPL_PASS(step(out, nodes, "Sub", l->base, 2, (char *[]){last, round}, &round));
     }
-    return new_node(w, nodes, "Gather", 2, (char *[]){scan, round}, 1,
+    return new_node(out, nodes, "Gather", 2, (char *[]){scan, round}, 1,
                     &g->value_name[l->param[1 + l->n_carried + i]], NULL);
 }
 
@@ -479,23 +479,23 @@ static mpl_status zero_of(writer *w, onnx_nodes *to, const char *base, mpl_type 
 
 /* The condition, then the carried values, then the rows. If stay is false, the round counts as
  * never begun: the values carried into it, and zeros. */
-static mpl_status add_loop_results(writer *w, const loop *l, Onnx__GraphProto *body,
+static mpl_status add_loop_results(writer *out, const loop *l, Onnx__GraphProto *body,
                                    onnx_nodes *nodes, char *condition)
 {
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = out->g;
     mpl_value test = l->result[0];
     char *stay, *go = test != MPL_NONE ? g->value_name[test] : condition, *name, *other;
     bool made_here =
         test != MPL_NONE && g->value_block[test] == l->block && g->value_op[test] != MPL_NONE;
 
-    MPL_PASS(join_exits(w, l, nodes, &stay));
+    MPL_PASS(join_exits(out, l, nodes, &stay));
     if (test != MPL_NONE && g->value_shape[test].rank > 0) {
-        MPL_PASS(step(w, nodes, "Squeeze", l->base, 1, &go, &go));
+        MPL_PASS(step(out, nodes, "Squeeze", l->base, 1, &go, &go));
         made_here = true;
     }
     if (stay != NULL)
-        MPL_PASS(step(w, nodes, "And", l->base, 2, (char *[]){go, stay}, &go));
-    MPL_PASS(add_output(w, body, nodes, l->base, go, made_here || stay != NULL, MPL_TYPE_bool,
+        MPL_PASS(step(out, nodes, "And", l->base, 2, (char *[]){go, stay}, &go));
+    MPL_PASS(add_output(out, body, nodes, l->base, go, made_here || stay != NULL, MPL_TYPE_bool,
                         &(mpl_shape){.rank = 0}));
     for (uint32_t i = 0; i < l->n_carried + l->n_rows; i++) {
         mpl_value v = l->result[1 + i];
@@ -503,13 +503,13 @@ static mpl_status add_loop_results(writer *w, const loop *l, Onnx__GraphProto *b
         name = g->value_name[v];
         other = i < l->n_carried ? g->value_name[l->param[1 + i]] : NULL;
         if (stay == NULL) {
-            MPL_PASS(add_result(w, body, nodes, l->base, l->block, v));
+            MPL_PASS(add_result(out, body, nodes, l->base, l->block, v));
             continue;
         }
         if (other == NULL)
-            MPL_PASS(zero_of(w, nodes, l->base, (mpl_type)g->value_type[v], &other));
-        MPL_PASS(step(w, nodes, "Where", l->base, 3, (char *[]){stay, name, other}, &name));
-        MPL_PASS(add_output(w, body, nodes, l->base, name, true, (mpl_type)g->value_type[v],
+            MPL_PASS(zero_of(out, nodes, l->base, (mpl_type)g->value_type[v], &other));
+        MPL_PASS(step(out, nodes, "Where", l->base, 3, (char *[]){stay, name, other}, &name));
+        MPL_PASS(add_output(out, body, nodes, l->base, name, true, (mpl_type)g->value_type[v],
                             &g->value_shape[v]));
     }
     return MPL_OK;
@@ -554,38 +554,39 @@ static mpl_status add_trips(writer *w, const loop *l, onnx_nodes *to, char **out
 }
 
 /* The rows of a `while` from those of rounds that ran: reversed if needed, filled with zeros. */
-static mpl_status finish_rows(writer *w, const loop *l, uint32_t i, onnx_nodes *to, char *rows)
+static mpl_status finish_rows(writer *out, const loop *l, uint32_t i, onnx_nodes *to, char *rows)
 {
     bool reverse = is_reversed(l, l->n_scans + i);
     mpl_value v = l->made[l->n_carried + i];
-    uint32_t rank = w->g->value_shape[v].rank;
+    uint32_t rank = out->g->value_shape[v].rank;
     const int64_t zero[2 * MPL_MAX_RANK] = {0}, slice[] = {-1, INT64_MIN + 1, 0, -1};
     char *number[5] = {rows}, *pads[3], *lacking[2];
     Onnx__NodeProto *pad;
 
     if (reverse) {
         for (int k = 0; k < 4; k++) /* starts, ends, axes, steps */
-            MPL_PASS(wholes(w, to, l->base, 1, &slice[k], &number[1 + k]));
-        MPL_PASS(step(w, to, "Slice", l->base, 5, number, &rows));
+            MPL_PASS(wholes(out, to, l->base, 1, &slice[k], &number[1 + k]));
+        MPL_PASS(step(out, to, "Slice", l->base, 5, number, &rows));
     }
     if (!may_end_early(l))
-        return new_node(w, to, "Identity", 1, &rows, 1, &w->g->value_name[v], NULL);
-    MPL_PASS(wholes(w, to, l->base, 1, &l->most, &lacking[0]));
-    MPL_PASS(step(w, to, "Shape", l->base, 1, &rows, &lacking[1]));
-    MPL_PASS(int_attr(w, to->item[to->n - 1], "end", 1));
-    MPL_PASS(step(w, to, "Sub", l->base, 2, lacking, &lacking[0]));
+        return new_node(out, to, "Identity", 1, &rows, 1, &out->g->value_name[v], NULL);
+    MPL_PASS(wholes(out, to, l->base, 1, &l->most, &lacking[0]));
+    MPL_PASS(step(out, to, "Shape", l->base, 1, &rows, &lacking[1]));
+    MPL_PASS(int_attr(out, to->item[to->n - 1], "end", 1));
+    MPL_PASS(step(out, to, "Sub", l->base, 2, lacking, &lacking[0]));
     if (reverse) {
         pads[0] = lacking[0];
-        MPL_PASS(wholes(w, to, l->base, 2 * rank - 1, zero, &pads[1]));
+        MPL_PASS(wholes(out, to, l->base, 2 * rank - 1, zero, &pads[1]));
     } else {
-        MPL_PASS(wholes(w, to, l->base, rank, zero, &pads[0]));
+        MPL_PASS(wholes(out, to, l->base, rank, zero, &pads[0]));
         pads[1] = lacking[0];
         if (rank > 1)
-            MPL_PASS(wholes(w, to, l->base, rank - 1, zero, &pads[2]));
+            MPL_PASS(wholes(out, to, l->base, rank - 1, zero, &pads[2]));
     }
-    MPL_PASS(step(w, to, "Concat", l->base, !reverse && rank > 1 ? 3 : 2, pads, &pads[0]));
-    MPL_PASS(int_attr(w, to->item[to->n - 1], "axis", 0));
-    MPL_PASS(new_node(w, to, "Pad", 2, (char *[]){rows, pads[0]}, 1, &w->g->value_name[v], &pad));
+    MPL_PASS(step(out, to, "Concat", l->base, !reverse && rank > 1 ? 3 : 2, pads, &pads[0]));
+    MPL_PASS(int_attr(out, to->item[to->n - 1], "axis", 0));
+    MPL_PASS(
+        new_node(out, to, "Pad", 2, (char *[]){rows, pads[0]}, 1, &out->g->value_name[v], &pad));
     if (!reverse)
         pad->doc_string = (char *)ONNX_SAME_VALUE;
     return MPL_OK;
@@ -636,11 +637,11 @@ static mpl_status bound(writer *w, onnx_nodes *to, const char *base, mpl_type ty
 }
 
 /* Transposes operands of a MatMul, inputs from `first` on, before it. */
-static mpl_status turn_operands(writer *w, mpl_op op, uint32_t first, onnx_nodes *to,
+static mpl_status turn_operands(writer *out, mpl_op op, uint32_t first, onnx_nodes *to,
                                 Onnx__NodeProto *node)
 {
     static const mpl_attr_key key[2] = {MPL_ATTR_trans_a, MPL_ATTR_trans_b};
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = out->g;
     int64_t perm[MPL_MAX_RANK];
 
     for (uint32_t i = 0; i < 2; i++) {
@@ -650,28 +651,28 @@ static mpl_status turn_operands(writer *w, mpl_op op, uint32_t first, onnx_nodes
             continue;
         for (uint32_t k = 0; k < rank; k++)
             perm[k] = k + 2 < rank ? k : 2 * (int64_t)rank - 3 - k;
-        MPL_PASS(step(w, to, "Transpose", node->output[0], 1, &node->input[i], &node->input[i]));
-        MPL_PASS(ints_attr(w, to->item[to->n - 1], "perm", rank, perm));
+        MPL_PASS(step(out, to, "Transpose", node->output[0], 1, &node->input[i], &node->input[i]));
+        MPL_PASS(ints_attr(out, to->item[to->n - 1], "perm", rank, perm));
     }
     return MPL_OK;
 }
 
 /* Adds to the result of *node, the last one so far; *node: the sum. */
-static mpl_status add_sum(writer *w, onnx_nodes *to, const char *what, char *other,
+static mpl_status add_sum(writer *out, onnx_nodes *to, const char *what, char *other,
                           Onnx__NodeProto **node)
 {
     char *made = (*node)->output[0], *in[2] = {NULL, other};
 
-    MPL_PASS(new_name(w, made, what, &in[0]));
+    MPL_PASS(new_name(out, made, what, &in[0]));
     (*node)->output[0] = in[0];
-    return new_node(w, to, "Add", 2, in, 1, &made, node);
+    return new_node(out, to, "Add", 2, in, 1, &made, node);
 }
 
 /* Conv or Gemm (of more than two dims: MatMul and Add), then Add, then Relu or Clip; the last one
  * makes the operation's value. */
-static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
+static mpl_status add_fused(writer *out, mpl_op op, onnx_nodes *to)
 {
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = out->g;
     uint32_t first = mpl_fused_first((mpl_op_kind)g->op_kind[op]);
     mpl_value made = g->op_out[g->op_out_begin[op]];
     const char *base = g->value_name[made];
@@ -679,65 +680,65 @@ static mpl_status add_fused(writer *w, mpl_op op, onnx_nodes *to)
     Onnx__NodeProto *node;
     char *in[3];
 
-    MPL_PASS(onnx_make_node(w, op, &node));
+    MPL_PASS(onnx_make_node(out, op, &node));
     in[0] = node->n_input > 2 ? node->input[2] : NULL;
     if (onnx_is_stacked(g, op)) {
-        MPL_PASS(turn_operands(w, op, first, to, node));
+        MPL_PASS(turn_operands(out, op, first, to, node));
         node->n_input = 2;
     }
-    MPL_PASS(add_node(w, to, node));
+    MPL_PASS(add_node(out, to, node));
     if (in[0] != NULL && node->n_input == 2)
-        MPL_PASS(add_sum(w, to, "unbiased", in[0], &node));
+        MPL_PASS(add_sum(out, to, "unbiased", in[0], &node));
     if (first > 0)
-        MPL_PASS(add_sum(w, to, "product", g->value_name[mpl_op_input(g, op, 0)], &node));
+        MPL_PASS(add_sum(out, to, "product", g->value_name[mpl_op_input(g, op, 0)], &node));
     if (activation == MPL_ACT_NONE)
         return MPL_OK;
-    MPL_PASS(new_name(w, base, "linear", &in[0]));
+    MPL_PASS(new_name(out, base, "linear", &in[0]));
     node->output[0] = in[0];
     for (int i = 1; i < 3 && activation == MPL_ACT_RELU6; i++)
-        MPL_PASS(bound(w, to, base, (mpl_type)g->value_type[made], i == 1 ? 0 : 6, &in[i]));
+        MPL_PASS(bound(out, to, base, (mpl_type)g->value_type[made], i == 1 ? 0 : 6, &in[i]));
     if (activation == MPL_ACT_RELU)
-        MPL_PASS(new_node(w, to, "Relu", 1, in, 1, &g->value_name[made], NULL));
+        MPL_PASS(new_node(out, to, "Relu", 1, in, 1, &g->value_name[made], NULL));
     else
-        MPL_PASS(new_node(w, to, "Clip", 3, in, 1, &g->value_name[made], NULL));
+        MPL_PASS(new_node(out, to, "Clip", 3, in, 1, &g->value_name[made], NULL));
     return MPL_OK;
 }
 
 /* MatMul of operands that are transposed first. */
-static mpl_status add_matmul(writer *w, mpl_op op, onnx_nodes *to)
+static mpl_status add_matmul(writer *out, mpl_op op, onnx_nodes *to)
 {
     Onnx__NodeProto *node;
 
-    MPL_PASS(onnx_make_node(w, op, &node));
-    MPL_PASS(turn_operands(w, op, 0, to, node));
-    return add_node(w, to, node);
+    MPL_PASS(onnx_make_node(out, op, &node));
+    MPL_PASS(turn_operands(out, op, 0, to, node));
+    return add_node(out, to, node);
 }
 
-mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to)
+mpl_status onnx_add_nodes(writer *out, mpl_op op, onnx_nodes *to)
 {
     Onnx__NodeProto *node;
     loop l;
 
-    switch (w->g->op_kind[op]) {
+    switch (out->g->op_kind[op]) {
     case MPL_OP_case:
-        MPL_PASS(add_case(w, op, to));
-        onnx_name_node(w, op, to->item[to->n - 1]);
+        MPL_PASS(add_case(out, op, to));
+        onnx_name_node(out, op, to->item[to->n - 1]);
         break;
     case MPL_OP_while:
-        l = loop_of(w->g, op);
-        return only_scans(w->g, &l) ? add_scan(w, &l, to) : add_loop(w, &l, to);
+        l = loop_of(out->g, op);
+        return only_scans(out->g, &l) ? add_scan(out, &l, to) : add_loop(out, &l, to);
     case MPL_OP_conv_act:
     case MPL_OP_conv_sum:
     case MPL_OP_gemm_act:
     case MPL_OP_gemm_sum:
-        return add_fused(w, op, to);
+        return add_fused(out, op, to);
     case MPL_OP_matmul:
-        return add_matmul(w, op, to);
+        return add_matmul(out, op, to);
     case MPL_OP_exit_unless: /* part of the loop's condition */
         return MPL_OK;
     default:
-        MPL_PASS(onnx_make_node(w, op, &node));
-        MPL_PASS(add_node(w, to, node));
+        MPL_PASS(onnx_make_node(out, op, &node));
+        MPL_PASS(add_node(out, to, node));
     }
     return MPL_OK;
 }

@@ -40,15 +40,15 @@ bool onnx_find_item(const onnx_rule *rule, mpl_attr_key key, onnx_item *out)
     return false;
 }
 
-void *onnx_part(writer *w, size_t n, size_t size)
+void *onnx_part(writer *out, size_t n, size_t size)
 {
     void *p;
 
-    if (mpl_reserve(w->ctx, w->part, w->cap_parts, w->n_parts + 1) != MPL_OK)
+    if (mpl_reserve(out->ctx, out->part, out->cap_parts, out->n_parts + 1) != MPL_OK)
         return NULL;
-    p = mpl_alloc(w->ctx, n, size);
+    p = mpl_alloc(out->ctx, n, size);
     if (p != NULL)
-        w->part[w->n_parts++] = p;
+        out->part[out->n_parts++] = p;
     return p;
 }
 
@@ -73,7 +73,7 @@ mpl_status onnx_narrow(writer *w, const mpl_attr *attr, float **out)
     return MPL_OK;
 }
 
-mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n_name,
+mpl_status onnx_add_attr(writer *out, Onnx__NodeProto *node, const char *name, size_t n_name,
                          const mpl_attr *from)
 {
     static const Onnx__AttributeProto__AttributeType type[] = {
@@ -88,15 +88,15 @@ mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, siz
     float *floats = NULL;
     int64_t *ints;
 
-    MPL_PASS(part_new(w, a, 1));
+    MPL_PASS(part_new(out, a, 1));
     onnx__attribute_proto__init(a);
-    MPL_PASS(part_new(w, a->name, n_name + 1));
+    MPL_PASS(part_new(out, a->name, n_name + 1));
     memcpy(a->name, name, n_name);
     a->has_type = true;
     a->type = type[kind];
     if (from->floats != NULL)
-        MPL_PASS(onnx_narrow(w, from, &floats));
-    MPL_PASS(part_new(w, ints, from->n));
+        MPL_PASS(onnx_narrow(out, from, &floats));
+    MPL_PASS(part_new(out, ints, from->n));
     if (from->ints != NULL)
         memcpy(ints, from->ints, from->n * sizeof *ints);
     if (kind == MPL_ATTR_INT)
@@ -114,37 +114,38 @@ mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, siz
 }
 
 /* Writes attributes in order; constant[] gets names for those that are inputs in ONNX. */
-static mpl_status add_attrs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
+static mpl_status add_attrs(writer *out, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                             char **constant)
 {
-    bool is_cast = w->g->op_kind[op] == MPL_OP_cast || w->g->op_kind[op] == MPL_OP_bit_cast;
+    bool is_cast = out->g->op_kind[op] == MPL_OP_cast || out->g->op_kind[op] == MPL_OP_bit_cast;
     onnx_item it;
     mpl_type type;
 
-    MPL_PASS(part_new(w, node->attribute, onnx_count_attrs(w->g, op)));
-    for (uint32_t i = 0; i < onnx_count_attrs(w->g, op); i++) {
-        mpl_attr attr = mpl_attr_at(w->g, w->g->op_attr_begin[op] + i);
+    MPL_PASS(part_new(out, node->attribute, onnx_count_attrs(out->g, op)));
+    for (uint32_t i = 0; i < onnx_count_attrs(out->g, op); i++) {
+        mpl_attr attr = mpl_attr_at(out->g, out->g->op_attr_begin[op] + i);
 
         if (attr.key == MPL_ATTR_to) { /* named here, numbered in ONNX */
             int64_t number = mpl_type_find(attr.text, &type) ? onnx_type_number(type) : 0;
 
-            MPL_PASS(is_cast ? onnx_add_attr(w, node, "to", 2, &MPL_INT(axis, number))
-                             : onnx_add_attr(w, node, "output_dtype", 12, &MPL_INT(axis, number)));
+            MPL_PASS(is_cast
+                         ? onnx_add_attr(out, node, "to", 2, &MPL_INT(axis, number))
+                         : onnx_add_attr(out, node, "output_dtype", 12, &MPL_INT(axis, number)));
         } else if (!onnx_find_item(rule, attr.key, &it)) {
             continue; /* nodes of their own: an activation, transposed operands of MatMul */
         } else if (it.mark == '@')
-            MPL_PASS(onnx_name_constant(w, op, attr.key, &constant[it.input]));
+            MPL_PASS(onnx_name_constant(out, op, attr.key, &constant[it.input]));
         else
-            MPL_PASS(onnx_add_attr(w, node, it.name, it.n_name, &attr));
+            MPL_PASS(onnx_add_attr(out, node, it.name, it.n_name, &attr));
     }
     return MPL_OK;
 }
 
 /* Writes operands where the rule leaves inputs, and constants between; trims omitted ones. */
-static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
+static mpl_status add_inputs(writer *out, mpl_op op, const onnx_rule *rule, Onnx__NodeProto *node,
                              char *const *constant)
 {
-    const mpl_graph *g = w->g;
+    const mpl_graph *g = out->g;
     uint32_t at = g->op_in_begin[op] + mpl_fused_first((mpl_op_kind)g->op_kind[op]);
     uint32_t end = g->op_in_begin[op + 1];
     bool taken[MOST_INPUTS] = {false};
@@ -154,7 +155,7 @@ static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__
     while ((item = onnx_next_item(item, &it)) != NULL)
         if (it.mark == '@')
             taken[it.input] = true;
-    MPL_PASS(part_new(w, node->input, end - at + MOST_INPUTS));
+    MPL_PASS(part_new(out, node->input, end - at + MOST_INPUTS));
     for (size_t i = 0; i < MOST_INPUTS || at < end; i++) {
         const char *name = "";
 
@@ -171,14 +172,14 @@ static mpl_status add_inputs(writer *w, mpl_op op, const onnx_rule *rule, Onnx__
     return MPL_OK;
 }
 
-void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node)
+void onnx_name_node(const writer *out, mpl_op op, Onnx__NodeProto *node)
 {
-    if (w->named[op])
-        node->name = w->g->op_name[op];
+    if (out->named[op])
+        node->name = out->g->op_name[op];
 }
 
 /* Makes one attribute of a user's operator; its name and value in the writer's memory. */
-static mpl_status add_param(writer *w, Onnx__NodeProto *node, const mpl_user_param *p)
+static mpl_status add_param(writer *out, Onnx__NodeProto *node, const mpl_user_param *param)
 {
     static const struct {
         char kind;
@@ -194,43 +195,43 @@ static mpl_status add_param(writer *w, Onnx__NodeProto *node, const mpl_user_par
     char *text;
 
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        if (keys[k].kind == p->kind)
+        if (keys[k].kind == param->kind)
             attr.key = keys[k].like;
-    MPL_PASS(part_new(w, ints, p->n_value));
-    MPL_PASS(part_new(w, reals, p->n_value));
-    MPL_PASS(part_new(w, text, p->n_value + 1));
-    if (p->kind == 't') {
-        attr.n = (uint32_t)mpl_user_param_text(p, text, p->n_value + 1);
+    MPL_PASS(part_new(out, ints, param->n_value));
+    MPL_PASS(part_new(out, reals, param->n_value));
+    MPL_PASS(part_new(out, text, param->n_value + 1));
+    if (param->kind == 't') {
+        attr.n = (uint32_t)mpl_user_param_text(param, text, param->n_value + 1);
         attr.text = text;
-    } else if (p->kind == 'i' || p->kind == 'I') {
-        for (attr.ints = ints; mpl_user_param_int(p, attr.n, &ints[attr.n]);)
+    } else if (param->kind == 'i' || param->kind == 'I') {
+        for (attr.ints = ints; mpl_user_param_int(param, attr.n, &ints[attr.n]);)
             attr.n++;
     } else {
-        for (attr.floats = reals; mpl_user_param_real(p, attr.n, &reals[attr.n]);)
+        for (attr.floats = reals; mpl_user_param_real(param, attr.n, &reals[attr.n]);)
             attr.n++;
     }
-    return onnx_add_attr(w, node, p->name, p->n_name, &attr);
+    return onnx_add_attr(out, node, param->name, param->n_name, &attr);
 }
 
 /* Names the node by its domain and type, and adds its attributes and inputs. */
-static mpl_status add_user(writer *w, mpl_op op, Onnx__NodeProto *node)
+static mpl_status add_user(writer *out, mpl_op op, Onnx__NodeProto *node)
 {
-    const memplan_operator *u = mpl_user_of(w->g, op);
-    const char *at = mpl_attr_text(w->g, op, MPL_ATTR_params, "");
+    const memplan_operator *u = mpl_user_of(out->g, op);
+    const char *at = mpl_attr_text(out->g, op, MPL_ATTR_params, "");
     size_t n_domain = strcspn(u->onnx, ":");
-    const mpl_value *in = w->g->op_in + w->g->op_in_begin[op];
+    const mpl_value *in = out->g->op_in + out->g->op_in_begin[op];
     mpl_user_param p;
 
-    MPL_PASS(part_new(w, node->domain, n_domain + 1));
+    MPL_PASS(part_new(out, node->domain, n_domain + 1));
     memcpy(node->domain, u->onnx, n_domain);
     node->op_type = (char *)u->onnx + n_domain + 1;
-    MPL_PASS(part_new(w, node->attribute, strlen(at)));
+    MPL_PASS(part_new(out, node->attribute, strlen(at)));
     while (mpl_user_next_param(u, &at, &p))
-        MPL_PASS(add_param(w, node, &p));
-    node->n_input = mpl_op_n_in(w->g, op);
-    MPL_PASS(part_new(w, node->input, node->n_input));
+        MPL_PASS(add_param(out, node, &p));
+    node->n_input = mpl_op_n_in(out->g, op);
+    MPL_PASS(part_new(out, node->input, node->n_input));
     for (size_t i = 0; i < node->n_input; i++)
-        node->input[i] = in[i] != MPL_NONE ? w->g->value_name[in[i]] : (char *)"";
+        node->input[i] = in[i] != MPL_NONE ? out->g->value_name[in[i]] : (char *)"";
     return MPL_OK;
 }
 

@@ -22,18 +22,18 @@ typedef struct onnx_nodes {
 } onnx_nodes;
 
 /* Scratch memory until the end of the node. */
-void *onnx_part(writer *w, size_t n, size_t size);
+void *onnx_part(writer *out, size_t n, size_t size);
 #define part_new(w, p, n) (((p) = onnx_part(w, n, sizeof *(p))) != NULL ? MPL_OK : MPL_EMEM)
 
 /* The node of an operation without control flow. */
 mpl_status onnx_make_node(writer *w, mpl_op op, Onnx__NodeProto **out);
 
 /* Adds an attribute of that name to a node with room for it, whatever the key of `from`. */
-mpl_status onnx_add_attr(writer *w, Onnx__NodeProto *node, const char *name, size_t n_name,
+mpl_status onnx_add_attr(writer *out, Onnx__NodeProto *node, const char *name, size_t n_name,
                          const mpl_attr *from);
 
 /* Names the node after its operation, if that is the first of the name. */
-void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node);
+void onnx_name_node(const writer *out, mpl_op op, Onnx__NodeProto *node);
 
 /* ---- onnx_write_control.c ---- */
 
@@ -41,7 +41,7 @@ void onnx_name_node(const writer *w, mpl_op op, Onnx__NodeProto *node);
 mpl_status onnx_describe(writer *w, const char *name, mpl_type type, const mpl_shape *shape,
                          Onnx__ValueInfoProto **out);
 /* Adds all nodes of an operation: several for control flow and fused operations, else one. */
-mpl_status onnx_add_nodes(writer *w, mpl_op op, onnx_nodes *to);
+mpl_status onnx_add_nodes(writer *out, mpl_op op, onnx_nodes *to);
 uint32_t onnx_count_attrs(const mpl_graph *g, mpl_op op);
 /* Whether a fused gemm has an operand a of more dims than a matrix: a MatMul in ONNX. */
 bool onnx_is_stacked(const mpl_graph *g, mpl_op op);
