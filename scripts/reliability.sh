@@ -63,7 +63,7 @@ write_table() {
                 grep ",make reliability PARTS=$name\$" "$table" || printf '%s,,,,,make reliability PARTS=%s\n' "$what" "$name"
             fi
         done <<<"$parts"
-    } >"$table.new" && mv "$table.new" "$table"
+    } >"$table.$$" && mv "$table.$$" "$table"
 }
 
 # piece NAME SIZE PATTERN COMMAND: runs it, adds its line to the part's file

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from random_onnx import ANY, NUMBERS, operators
+from random_onnx import ANY, NUMBERS, TYPES, operators
 from random_onnx_ops import finite, more_than_nothing
 
 
@@ -20,8 +20,10 @@ def images(b, op):
         x = image(b)
         grid = b.enter(b.rng.uniform(-1.3, 1.3, (x.shape[0], b.int(1, 4), b.int(1, 4), 2)).astype(np.float32))
         modes = ("linear", "nearest", "cubic") if b.opset >= 20 else ("bilinear", "nearest", "bicubic")
-        b.add(op, [x, grid], mode=b.of(None, *modes), padding_mode=b.of(None, "zeros", "border", "reflection"),
-              align_corners=b.of(None, 0, 1))
+        mode, paddings = b.of(None, *modes), (None, "zeros", "border", "reflection")
+        if mode == "bicubic":  # which the reference evaluator does not know by this name, and ONNX Runtime's border is not the standard's
+            paddings = (None, "zeros", "reflection")
+        b.add(op, [x, grid], mode=mode, padding_mode=b.of(*paddings), align_corners=b.of(None, 0, 1))
     elif op == "AffineGrid":
         n = b.int(1, 2)
         b.add(op, [finite(b, n, 2, 3), scalar(b, [n, 2, b.int(1, 5), b.int(2, 5)])], align_corners=b.of(None, 0, 1))
@@ -131,3 +133,17 @@ def newer(b, op):
         decay = finite(b, n, steps, groups) if "gated" in rule else None
         beta = finite(b, n, steps, groups) if "delta" in rule else None
         b.add(op, x + [None, decay, beta], 2, q_num_heads=heads, kv_num_heads=groups, update_rule=rule)
+
+
+@operators("TfIdfVectorizer")
+def grams(b, op):
+    """N-grams over few numbers, so that they occur; none stands twice in the pool, each has a column of its own."""
+    most = b.int(1, 3)
+    pool = [sorted({tuple(b.rng.integers(0, 4, n).tolist()) for _ in range(b.int(1, 5))}) for n in range(1, most + 1)]
+    counts = [sum(n * len(of_n) for n, of_n in enumerate(pool[:k], 1)) for k in range(most)]
+    total = sum(map(len, pool))
+    x = b.enter(b.rng.integers(0, 4, b.of((b.int(1, 9),), (b.int(1, 3), b.int(1, 9)))).astype(TYPES[b.of("i64", "i32")][1]))
+    mode = b.of("TF", "IDF", "TFIDF")
+    b.add(op, [x], mode=mode, min_gram_length=b.int(1, most), max_gram_length=most, max_skip_count=b.int(0, 3), ngram_counts=counts,
+          ngram_indexes=b.rng.permutation(total).tolist(), pool_int64s=[i for of_n in pool for gram in of_n for i in gram],
+          weights=b.of(None, b.rng.uniform(0.5, 2, total).tolist()))

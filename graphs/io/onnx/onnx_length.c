@@ -295,6 +295,7 @@ static mpl_status cut(onnx_node *node, uint32_t i, mpl_value all, mpl_value leng
 static mpl_status finish_bounded(onnx_node *node, uint32_t n_in, const mpl_value *in,
                                  uint32_t n_out, unsigned bounded, uint32_t axis)
 {
+    static const char *const unused[MOST_OUTPUTS] = {"unused", "unused1", "unused2", "unused3"};
     onnx_reader *r = node->r;
     const char *name[MOST_OUTPUTS];
     mpl_value out[MOST_OUTPUTS], length;
@@ -304,7 +305,7 @@ static mpl_status finish_bounded(onnx_node *node, uint32_t n_in, const mpl_value
         name[i] = i < node->n_out && !(folds && (bounded >> i & 1) != 0) ? node->out_name[i] : NULL;
         if (name[i] == NULL)
             MPL_PASS(
-                onnx_fresh_name(r, node->label, i + 1 < n_out ? "unused" : "length", &name[i]));
+                onnx_fresh_name(r, node->label, i + 1 < n_out ? unused[i] : "length", &name[i]));
     }
     MPL_PASS(
         onnx_blame(node, mpl_graph_add_folded(r->ctx, r->g, node->rule->kind, node->label, n_in, in,

@@ -4,16 +4,18 @@
  * ngram_counts: where the pool's 1-grams, 2-grams, .. begin; ngram_indexes: the column of the
  * result that counts each. An n-gram's items stand apart by 1 to max_skip_count + 1 columns; a
  * 1-gram counts once. Of equal n-grams the pool's last counts. mode: 'TF', counts; 'IDF', whether
- * there are any; 'TFIDF', counts; the latter two times `weights`, one a column of the result as
- * ONNX's reference implementation and ONNX Runtime have it (its text: one an n-gram).
+ * there are any; 'TFIDF', counts; the latter two times `weights`, one an n-gram of the pool, as
+ * ONNX's text and ONNX Runtime 1.32 have it (onnx 1.23's reference evaluator: one a column).
  * Cost: O(elements * skips * pool). */
 #include "graphs/ops/ops_priv.h"
 
 typedef struct grams {
     const int64_t *begin, *column, *pool; /* attributes */
-    uint32_t n_begin, n_column, n_pool;
+    const double *weight;                 /* NULL: 1 each */
+    uint32_t n_begin, n_column, n_pool, n_weight;
     int64_t least, most, skip; /* items of an n-gram; columns left out between two */
     int64_t columns;           /* of the result */
+    bool once;                 /* mode IDF */
 } grams;
 
 static grams grams_of(const mpl_graph *g, mpl_op op)
@@ -21,7 +23,14 @@ static grams grams_of(const mpl_graph *g, mpl_op op)
     grams s = {.least = mpl_attr_int(g, op, MPL_ATTR_min_gram_length, 1),
                .most = mpl_attr_int(g, op, MPL_ATTR_max_gram_length, 1),
                .skip = mpl_attr_int(g, op, MPL_ATTR_max_skip_count, 0)};
+    const char *mode = mpl_attr_text(g, op, MPL_ATTR_mode, "TF");
+    mpl_attr weights;
 
+    if (mpl_attr_get(g, op, MPL_ATTR_weights, &weights)) {
+        s.weight = strcmp(mode, "TF") != 0 ? weights.floats : NULL;
+        s.n_weight = weights.n;
+    }
+    s.once = strcmp(mode, "IDF") == 0;
     s.begin = mpl_attr_ints(g, op, MPL_ATTR_ngram_counts, &s.n_begin);
     s.column = mpl_attr_ints(g, op, MPL_ATTR_ngram_indexes, &s.n_column);
     s.pool = mpl_attr_ints(g, op, MPL_ATTR_pool_int64s, &s.n_pool);
@@ -58,7 +67,6 @@ mpl_status mpl_shape_tf_idf(mpl_ctx *ctx, const mpl_shape_call *call)
 {
     grams s = grams_of(call->graph, call->op);
     const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "TF");
-    mpl_attr weights;
     uint32_t rank = call->in_shape[0]->rank;
 
     MPL_PASS(mpl_check_type(ctx, call, 0, MPL_SET_INDEX));
@@ -69,9 +77,8 @@ mpl_status mpl_shape_tf_idf(mpl_ctx *ctx, const mpl_shape_call *call)
         return MPL_REFUSE(ctx, "lengths of n-grams are from 1 on, what they skip from 0 on");
     if (!is_valid(&s))
         return MPL_REFUSE(ctx, "pool_int64s, ngram_counts and ngram_indexes do not fit together");
-    if (mpl_attr_get(call->graph, call->op, MPL_ATTR_weights, &weights) &&
-        (int64_t)weights.n < s.columns)
-        return MPL_REFUSE(ctx, "%u weights for %" PRId64 " columns", weights.n, s.columns);
+    if (s.n_weight > 0 && s.n_weight != s.n_column)
+        return MPL_REFUSE(ctx, "%u weights for %u n-grams", s.n_weight, s.n_column);
     call->out_shape[0] = *call->in_shape[0];
     call->out_shape[0].dim[rank - 1] = s.columns;
     call->out_type[0] = MPL_TYPE_f32;
@@ -98,7 +105,10 @@ static void count_gram(const grams *self, const mpl_tensor *in, int64_t at, int6
         before += grams_with(self, k);
     for (int64_t i = grams_with(self, n); i-- > 0;)
         if (is_there(in, at, apart, self->pool + self->begin[n - 1] + i * n, n)) {
-            out[self->column[before + i]]++;
+            float weight = self->weight != NULL ? (float)self->weight[before + i] : 1;
+            float *count = &out[self->column[before + i]];
+
+            *count = self->once ? weight : *count + weight;
             return;
         }
 }
@@ -119,23 +129,12 @@ mpl_status mpl_eval_tf_idf(mpl_ctx *ctx, const mpl_op_call *call)
 {
     grams s = grams_of(call->graph, call->op);
     const mpl_tensor *in = &call->in[0];
-    const char *mode = mpl_attr_text(call->graph, call->op, MPL_ATTR_mode, "TF");
     int64_t n = in->shape.dim[in->shape.rank - 1], rows = in->shape.rank > 1 ? in->shape.dim[0] : 1;
     float *out = call->out[0].data;
-    mpl_attr weights;
-    bool weighted =
-        strcmp(mode, "TF") != 0 && mpl_attr_get(call->graph, call->op, MPL_ATTR_weights, &weights);
 
     (void)ctx;
     memset(out, 0, (size_t)(rows * s.columns) * sizeof *out);
-    for (int64_t row = 0; row < rows; row++, out += s.columns) {
+    for (int64_t row = 0; row < rows; row++, out += s.columns)
         count_row(&s, in, row * n, (row + 1) * n, out);
-        for (int64_t i = 0; i < s.columns; i++) {
-            if (mode[0] == 'I')
-                out[i] = out[i] > 0;
-            if (weighted)
-                out[i] *= (float)weights.floats[i];
-        }
-    }
     return MPL_OK;
 }
