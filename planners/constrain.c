@@ -24,7 +24,7 @@ enum { WALLS_MOST = 4096 };
 typedef struct lowered {
     mpl_ctx *ctx;
     const mpl_problem *p;
-    const mpl_constraints *c;
+    const mpl_constraints *constraints;
     mpl_plan_by *plain;
     mpl_problem *q;   /* without constraints: the buffers of p by `into`, then the added ones */
     uint32_t *into;   /* [p->n] */
@@ -38,14 +38,14 @@ typedef struct lowered {
 /* An address of p among walls, and back; `end`: the end of bytes, which a wall may follow. */
 static uint64_t walled(const lowered *s, uint64_t at, bool end)
 {
-    uint64_t chunk = s->c->chunk_bytes;
+    uint64_t chunk = s->constraints->chunk_bytes;
 
     return chunk == 0 || at == 0 ? at : at + (at - end) / chunk * s->wall;
 }
 
 static uint64_t unwalled(const lowered *s, uint64_t at, bool end)
 {
-    uint64_t chunk = s->c->chunk_bytes, both = chunk + s->wall, index;
+    uint64_t chunk = s->constraints->chunk_bytes, both = chunk + s->wall, index;
 
     if (chunk == 0 || at == 0)
         return at;
@@ -67,9 +67,9 @@ static mpl_status permute(lowered *s)
     MPL_TRY(mpl_new_each(s->ctx, n, item, behind, s->into, s->next));
     for (mpl_buffer b = 0; b < n; b++)
         s->next[b] = MPL_NONE;
-    for (uint32_t i = 0; i < s->c->n_together; i++) {
-        s->next[s->c->together[i][0]] = s->c->together[i][1];
-        behind[s->c->together[i][1]] = 1;
+    for (uint32_t i = 0; i < s->constraints->n_together; i++) {
+        s->next[s->constraints->together[i][0]] = s->constraints->together[i][1];
+        behind[s->constraints->together[i][1]] = 1;
     }
     for (mpl_buffer b = 0; b < n; b++)
         for (mpl_buffer a = behind[b] ? MPL_NONE : b; a != MPL_NONE; a = s->next[a])
@@ -154,7 +154,7 @@ static mpl_status add_fixed(lowered *s, mpl_buffer b, uint64_t from, uint64_t to
 /* The pieces of a reserved range in chunks. */
 static uint32_t pieces_of(const lowered *s, const mpl_reserved *reserved)
 {
-    uint64_t chunk = s->c->chunk_bytes, n = 1;
+    uint64_t chunk = s->constraints->chunk_bytes, n = 1;
 
     if (chunk > 0)
         n = (reserved->to - 1) / chunk - reserved->from / chunk + 1;
@@ -163,7 +163,7 @@ static uint32_t pieces_of(const lowered *s, const mpl_reserved *reserved)
 
 static mpl_status add_obstacles(lowered *s)
 {
-    const mpl_constraints *constraints = s->c;
+    const mpl_constraints *constraints = s->constraints;
     uint64_t both = constraints->chunk_bytes + s->wall;
     uint32_t n = s->p->n, more = s->n_walls;
 
@@ -205,12 +205,14 @@ typedef struct gap_list {
 static void add_meetings(lowered *s, mpl_buffer b, gap_list *gaps)
 {
     mpl_problem *q = s->q;
-    uint32_t shift = s->c->n_apart, last = MPL_NONE, born = q->birth[b] + shift, first = born;
+    uint32_t shift = s->constraints->n_apart, last = MPL_NONE, born = q->birth[b] + shift,
+             first = born;
 
     for (uint32_t i = 0; i <= shift; i++) {
         uint32_t at = i < shift ? i : born;
 
-        if (i < shift && s->into[s->c->apart[i][0]] != b && s->into[s->c->apart[i][1]] != b)
+        if (i < shift && s->into[s->constraints->apart[i][0]] != b &&
+            s->into[s->constraints->apart[i][1]] != b)
             continue;
         if (last == MPL_NONE)
             first = at;
@@ -234,9 +236,10 @@ static mpl_status add_steps(lowered *s)
     mpl_status st = MPL_OK;
     mpl_problem *q = s->q;
     gap_list gaps = {0};
-    size_t room = 2 * (size_t)s->c->n_apart + (q->gap_begin != NULL ? q->gap_begin[q->n] : 0);
+    size_t room =
+        2 * (size_t)s->constraints->n_apart + (q->gap_begin != NULL ? q->gap_begin[q->n] : 0);
 
-    if (s->c->n_apart == 0)
+    if (s->constraints->n_apart == 0)
         return MPL_OK;
     MPL_TRY(mpl_new_each(s->ctx, room, gaps.from, gaps.to));
     MPL_TRY(mpl_new(s->ctx, gaps.begin, (size_t)q->n + 1));
@@ -245,8 +248,8 @@ static mpl_status add_steps(lowered *s)
     mpl_free_each(s->ctx, q->gap_begin, q->gap_from, q->gap_to);
     q->gap_begin = gaps.begin, q->gap_from = gaps.from, q->gap_to = gaps.to;
     gaps = (gap_list){0};
-    q->n_steps += s->c->n_apart;
-    s->shift = s->c->n_apart;
+    q->n_steps += s->constraints->n_apart;
+    s->shift = s->constraints->n_apart;
 out:
     mpl_free_each(s->ctx, gaps.begin, gaps.from, gaps.to);
     return st;
@@ -326,7 +329,7 @@ static mpl_status join_together(lowered *s)
     mpl_problem *q = s->q;
     char text[24];
 
-    if (s->c->n_together == 0)
+    if (s->constraints->n_together == 0)
         return MPL_OK;
     if (q->inside == NULL) {
         MPL_PASS(mpl_new_each(s->ctx, q->n, q->inside, q->inside_at));
@@ -336,8 +339,8 @@ static mpl_status join_together(lowered *s)
     for (mpl_buffer b = 0; b < s->p->n; b++) {
         bool behind = false;
 
-        for (uint32_t i = 0; i < s->c->n_together; i++)
-            behind |= s->c->together[i][1] == b;
+        for (uint32_t i = 0; i < s->constraints->n_together; i++)
+            behind |= s->constraints->together[i][1] == b;
         if (!behind && s->next[b] != MPL_NONE && !join(s, b))
             return MPL_ERROR(s->ctx, MPL_EINVALID,
                              "what lies together behind buffer '%.100s' cannot, as parts are fixed",
@@ -364,7 +367,7 @@ static mpl_status lower(lowered *s)
     for (mpl_buffer b = 0; b < s->q->n; b++)
         if (s->q->fixed != NULL && s->q->fixed[b] != MPL_UNFIXED && s->q->pool[b] == 0)
             s->q->fixed[b] = walled(s, s->q->fixed[b], false);
-    if (s->c->chunk_bytes > 0 && s->q->pool_capacity[0] != MPL_NO_CAPACITY)
+    if (s->constraints->chunk_bytes > 0 && s->q->pool_capacity[0] != MPL_NO_CAPACITY)
         s->q->pool_capacity[0] = walled(s, s->q->pool_capacity[0], true);
     return add_obstacles(s);
 }
@@ -373,13 +376,13 @@ static mpl_status lower(lowered *s)
 static mpl_status first_walls(lowered *s)
 {
     const mpl_problem *p = s->p;
-    uint64_t chunk = s->c->chunk_bytes, reach = 0;
+    uint64_t chunk = s->constraints->chunk_bytes, reach = 0;
 
     if (chunk == 0)
         return MPL_OK;
     MPL_PASS(mpl_lower_bound(s->ctx, p, 0, &reach, NULL));
-    for (uint32_t i = 0; i < s->c->n_reserved; i++)
-        reach = mpl_max_u64(reach, s->c->reserved[i].to);
+    for (uint32_t i = 0; i < s->constraints->n_reserved; i++)
+        reach = mpl_max_u64(reach, s->constraints->reserved[i].to);
     s->wall = 1;
     for (mpl_buffer b = 0; b < p->n; b++) {
         s->wall = p->pool[b] == 0 ? mpl_max_u64(s->wall, p->align[b]) : s->wall;
@@ -425,12 +428,12 @@ static uint64_t last_chunk(const lowered *s, const mpl_plan *plan)
     for (mpl_buffer b = 0; b < s->p->n; b++)
         if (s->p->pool[b] == 0)
             top = mpl_max_u64(top, plan->offset[s->into[b]] + s->p->bytes[b]);
-    return s->wall == 0 || top == 0 ? 0 : (top - 1) / (s->c->chunk_bytes + s->wall);
+    return s->wall == 0 || top == 0 ? 0 : (top - 1) / (s->constraints->chunk_bytes + s->wall);
 }
 
 static bool beyond_walls(const lowered *s, const mpl_plan *plan)
 {
-    uint64_t chunk = s->c->chunk_bytes, last = s->n_walls * (chunk + s->wall);
+    uint64_t chunk = s->constraints->chunk_bytes, last = s->n_walls * (chunk + s->wall);
 
     for (mpl_buffer b = 0; chunk > 0 && b < s->p->n; b++)
         if (s->p->pool[b] == 0 && plan->offset[s->into[b]] + s->p->bytes[b] > last + chunk)
@@ -458,7 +461,7 @@ static mpl_status plan_walls(lowered *s, const mpl_planner *planner, mpl_run *ru
             MPL_FAIL(s->ctx, MPL_ELIMIT,
                      "planner %s found no plan in %u chunks of %" PRIu64
                      " bytes; what lies together, or in one another, must fit into one",
-                     planner->name, s->most_walls + 1, s->c->chunk_bytes);
+                     planner->name, s->most_walls + 1, s->constraints->chunk_bytes);
         mpl_plan_free(s->ctx, plan);
         plan = NULL;
         MPL_TRY(lower(s));
@@ -476,7 +479,8 @@ mpl_status mpl_constrained_plan(const mpl_planner *planner, mpl_run *run, const 
                                 mpl_plan_by *plain, mpl_plan **out)
 {
     mpl_status st = MPL_OK;
-    lowered s = {.ctx = run->ctx, .p = p, .c = p->constraints, .plain = plain, .exact = true};
+    lowered s = {
+        .ctx = run->ctx, .p = p, .constraints = p->constraints, .plain = plain, .exact = true};
     mpl_plan *plan = NULL;
     const uint64_t *start = run->start_offsets;
     uint64_t budget = run->budget_ticks;

@@ -15,11 +15,11 @@ caught_by() {
 pass=graphs/passes/ssa/tensor_ssa
 fault "pass-up: an ancestor is left out" $pass.c 's/parent = views->parent\[child\];/parent = root;/'
 fault "pass-up: the old value goes up" $pass.c 's/self->now\[v\] = made;/(void)made;/'
-fault "pass-up: the box of the root for the parent's" $pass.c 's/self->now\[child\], &views->of_parent\[child\]/self->now[child], \&views->of_root[child]/'
+fault "pass-up: the box of the root for the parent's" $pass.c 's/&views->of_parent\[child\], parent, &made/\&views->of_root[child], parent, \&made/'
 fault "pass-up: an element that stands twice" $pass.c 's/if (!stands_once(views, v))/if (false)/'
 fault "pass-down: no view is read anew" $pass.c 's/if (views->root\[other\] == root && !self->path/if (false \&\& !self->path/'
 fault "pass-down: the first view is left out" $pass.c 's/!self->path\[other\] && g->value_op/!self->path[other] \&\& other > v \&\& g->value_op/'
-fault "pass-down: from what the view was" $pass.c 's/self->now\[self->s->views->parent\[v\]\]/self->now[self->s->views->root[v]]/'
+fault "pass-down: from what the view was" $pass.c 's/self->now\[self->ssa->views->parent\[v\]\]/self->now[self->ssa->views->root[v]]/'
 fault "overlap: meeting boxes are apart" $pass"_reduce.c" 's/case MPL_MEET:/case MPL_MEET: return true;/'
 fault "overlap: bounds off by one" graphs/ir/strided.c 's/high\[0\] < low\[1\] || /high[0] <= low[1] || /'
 fault "overlap: the divisor is forgotten" graphs/ir/strided.c 's/target % self->unit\[at\] != 0/target % self->unit[at] == 1/'

@@ -11,7 +11,7 @@
 #include "graphs/orders/orders_priv.h"
 
 typedef struct anneal {
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     mpl_effort *effort;
     uint64_t floor, peak; /* the peak of the last energy */
     mpl_order_walk walk;
@@ -20,7 +20,7 @@ typedef struct anneal {
 
 static uint64_t energy(anneal *self)
 {
-    uint32_t n = self->m->n;
+    uint32_t n = self->model->n;
     uint64_t excess = 0;
 
     self->peak = 0;
@@ -61,7 +61,7 @@ static void shift(anneal *self, uint32_t from, uint32_t to)
 /* Draws a random move; false: the drawn operation cannot move. */
 static bool draw(const anneal *self, mpl_rng *rng, uint32_t *from, uint32_t *to)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     uint32_t v = (uint32_t)mpl_rng_below(rng, model->n), low = 0, high = model->n - 1;
 
     for (uint32_t i = model->before.begin[v]; i < model->before.begin[v + 1]; i++)
@@ -83,7 +83,7 @@ mpl_status mpl_order_anneal(mpl_ctx *ctx, const mpl_order_model *model, uint64_t
                             uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    anneal a = {.m = model, .effort = effort, .floor = floor};
+    anneal a = {.model = model, .effort = effort, .floor = floor};
     uint64_t now, hot;
     mpl_rng rng;
 

@@ -16,7 +16,7 @@
 enum { DEPTH = 6 }; /* nested operations that leave more */
 
 typedef struct closer {
-    mpl_order_walk *w;
+    mpl_order_walk *walk;
     uint64_t peak, ticks;
     uint32_t *ran, n;
 } closer;
@@ -26,7 +26,7 @@ static bool try_step(closer *self, uint32_t v, int depth);
 /* Runs v and what it makes ready until no more bytes are live than before; else undoes all. */
 static bool try_climb(closer *self, uint32_t v, int depth)
 {
-    mpl_order_walk *walk = self->w;
+    mpl_order_walk *walk = self->walk;
     uint64_t live = walk->live;
     uint32_t n_ready = walk->n_ready, n = self->n;
     bool moved = true;
@@ -50,7 +50,7 @@ static bool try_climb(closer *self, uint32_t v, int depth)
 /* Recursive, at most DEPTH deep. */
 static bool try_step(closer *self, uint32_t v, int depth)
 {
-    mpl_order_walk *walk = self->w;
+    mpl_order_walk *walk = self->walk;
 
     self->ticks++;
     if (mpl_order_walk_cost(walk, v) > self->peak)
@@ -75,7 +75,7 @@ static void tidy(mpl_order_walk *walk)
 
 uint32_t mpl_order_close(mpl_order_walk *walk, uint64_t peak, uint32_t *ran, mpl_effort *effort)
 {
-    closer c = {.w = walk, .peak = peak, .ran = ran};
+    closer c = {.walk = walk, .peak = peak, .ran = ran};
     bool moved = mpl_order_uses(effort, MPL_ORDER_RULE_closure);
 
     while (moved) {

@@ -20,7 +20,7 @@ static const uint64_t INFINITE = INT64_MAX;
 
 typedef struct cutter {
     mpl_ctx *ctx;
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     mpl_effort *effort;
     network net;
     uint32_t source, sink;
@@ -44,7 +44,7 @@ static void set_arc(network *self, uint32_t i, uint32_t from, uint32_t to, uint6
 /* Arcs 4 v and 4 v + 2 connect operation v to source and sink; each query sets them. */
 static mpl_status make_network(cutter *self)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     network *g = &self->net;
     uint32_t n = 0, at = 4 * model->n, extra;
 
@@ -150,7 +150,7 @@ static uint64_t max_flow(cutter *self, uint64_t enough)
     network *g = &self->net;
     uint64_t sum = 0, sent;
 
-    for (uint32_t v = 0; v < self->m->n; v++) {
+    for (uint32_t v = 0; v < self->model->n; v++) {
         g->capacity[4 * v] = self->side[v] == 1 ? INFINITE : 0;
         g->capacity[4 * v + 2] = self->side[v] == 2 ? INFINITE : 0;
     }
@@ -193,7 +193,7 @@ static bool mark(cutter *self, uint32_t v, const mpl_lists *lists, uint8_t side)
 /* Query: v's ancestors are done, neither v nor an operation of the group is; false: impossible. */
 static bool pose(cutter *self, uint32_t v)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     bool possible;
 
     memset(self->side, 0, model->n);
@@ -211,7 +211,7 @@ static bool pose(cutter *self, uint32_t v)
  */
 static void set_way(cutter *self, uint32_t v, uint32_t way, bool saves)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     uint32_t n = model->under.begin[way + 1] - model->under.begin[way];
 
     for (uint32_t i = model->under.begin[way]; i < model->under.begin[way + 1]; i++) {
@@ -234,7 +234,7 @@ static void read_cut(cutter *self, bool largest)
     uint32_t n = 0;
 
     if (!largest) { /* levels of the last path search */
-        for (uint32_t v = 0; v < self->m->n; v++)
+        for (uint32_t v = 0; v < self->model->n; v++)
             self->best[v] = g->level[v] != MPL_NONE;
         return;
     }
@@ -251,7 +251,7 @@ static void read_cut(cutter *self, bool largest)
             g->queue[n++] = from;
         }
     self->effort->ticks += n / 4 + 1;
-    for (uint32_t v = 0; v < self->m->n; v++)
+    for (uint32_t v = 0; v < self->model->n; v++)
         self->best[v] = g->level[v] == MPL_NONE;
 }
 
@@ -261,7 +261,7 @@ typedef enum wanted { COST, SMALLEST, LARGEST } wanted;
  * any case, so it counts with v. */
 static void count_made(cutter *self, uint32_t v, bool counted)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
 
     for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++) {
         uint32_t b = model->makes.item[i];
@@ -273,7 +273,7 @@ static void count_made(cutter *self, uint32_t v, bool counted)
 /* least_cost, without what is common to all ways to run v. */
 static uint64_t least_of_ways(cutter *self, uint32_t v, uint64_t own, uint64_t enough, wanted what)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     uint64_t least = own + max_flow(self, enough);
 
     if (what != COST)
@@ -297,7 +297,7 @@ static uint64_t least_of_ways(cutter *self, uint32_t v, uint64_t own, uint64_t e
  * `enough`; UINT64_MAX: no such order. best[]: its set, if wanted and below `enough`. */
 static uint64_t least_cost(cutter *self, uint32_t v, uint64_t enough, wanted what)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     uint64_t own = model->base + model->extra[v], least;
 
     for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++)
@@ -326,8 +326,8 @@ static int by_cost(const void *a, const void *b)
 
 static mpl_status cutter_init(cutter *self)
 {
-    mpl_assert(!self->m->backward);
-    MPL_PASS(mpl_new_each(self->ctx, self->m->n, self->side, self->best, self->stack));
+    mpl_assert(!self->model->backward);
+    MPL_PASS(mpl_new_each(self->ctx, self->model->n, self->side, self->best, self->stack));
     return make_network(self);
 }
 
@@ -367,7 +367,7 @@ mpl_status mpl_order_cut_bound(mpl_ctx *ctx, const mpl_order_model *model, const
                                uint64_t known, mpl_effort *effort, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
-    cutter c = {.ctx = ctx, .m = model, .effort = effort};
+    cutter c = {.ctx = ctx, .model = model, .effort = effort};
     costly *at = NULL;
 
     *bound = known;
@@ -389,7 +389,7 @@ enum { MOST_TESTED = 16 }; /* operations that are tried to prove an arena */
  * done (self->side). Marks what must be done for it. */
 static bool make_live(cutter *self, uint32_t b)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     bool open = model->kept[b];
 
     for (uint32_t i = model->users.begin[b]; i < model->users.begin[b + 1]; i++)
@@ -415,7 +415,7 @@ static bool is_at(const mpl_order_model *model, uint32_t v, uint32_t b)
 /* Whether an arena with b on top at v's step is never below `goal`; `least` is v's least cost. */
 static bool holds_under(cutter *self, uint32_t v, uint32_t b, uint64_t least, uint64_t goal)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     uint64_t own = model->base + model->extra[v] + model->bytes[b], cost;
 
     if (least - mpl_min_u64(least, model->rest[b]) >= goal)
@@ -437,7 +437,7 @@ static bool holds_under(cutter *self, uint32_t v, uint32_t b, uint64_t least, ui
 /* Whether no arena is below `goal` at v's step, whichever buffer is on top then. */
 static bool holds_at(cutter *self, uint32_t v, uint64_t goal)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     uint64_t least = least_cost(self, v, UINT64_MAX, COST);
 
     if (least < goal || least - mpl_min_u64(least, model->extra_rest[v]) < goal)
@@ -453,7 +453,7 @@ mpl_status mpl_order_arena_bound(mpl_ctx *ctx, const mpl_order_model *model, con
                                  uint64_t goal, mpl_effort *effort, bool *proved)
 {
     mpl_status st = MPL_OK;
-    cutter c = {.ctx = ctx, .m = model, .effort = effort};
+    cutter c = {.ctx = ctx, .model = model, .effort = effort};
     costly *at = NULL;
 
     *proved = false;
@@ -474,11 +474,11 @@ static void mend_at(const cutter *self, uint32_t v, uint32_t *order, uint32_t *s
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < self->m->n; i++)
+    for (uint32_t i = 0; i < self->model->n; i++)
         if (self->best[order[i]])
             scratch[n++] = order[i];
     scratch[n++] = v;
-    for (uint32_t i = 0; i < self->m->n; i++)
+    for (uint32_t i = 0; i < self->model->n; i++)
         if (!self->best[order[i]] && order[i] != v)
             scratch[n++] = order[i];
     memcpy(order, scratch, n * sizeof *order);
@@ -491,7 +491,7 @@ static uint32_t costliest(mpl_order_walk *walk, const uint32_t *order, uint64_t 
 
     *most = 0;
     mpl_order_walk_reset(walk);
-    for (uint32_t i = 0; i < walk->m->n; i++) {
+    for (uint32_t i = 0; i < walk->model->n; i++) {
         uint64_t cost = mpl_order_walk_cost(walk, order[i]);
 
         if (cost > *most) {
@@ -509,7 +509,7 @@ mpl_status mpl_order_mend(mpl_ctx *ctx, const mpl_order_model *model, uint64_t f
                           mpl_effort *effort, uint32_t *order, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    cutter c = {.ctx = ctx, .m = model, .effort = effort};
+    cutter c = {.ctx = ctx, .model = model, .effort = effort};
     mpl_order_walk walk = {0};
     uint32_t *now = NULL, *scratch = NULL, v;
     uint8_t *turns = NULL;
@@ -573,7 +573,7 @@ static mpl_status mend_way(cutter *self, uint32_t *order, uint32_t n, uint64_t p
     uint32_t *ids = NULL, *old = NULL, at;
     uint64_t most;
 
-    MPL_TRY(mpl_order_model_part(self->ctx, self->m, order, 0, n, &way));
+    MPL_TRY(mpl_order_model_part(self->ctx, self->model, order, 0, n, &way));
     MPL_TRY(mpl_order_walk_init(self->ctx, way, &walk));
     MPL_TRY(mpl_new_each(self->ctx, n, ids, old));
     for (uint32_t i = 0; i < n; i++) {
@@ -602,7 +602,7 @@ static mpl_status go_round(cutter *self, uint32_t v, const uint32_t *order, uint
     uint32_t n = 1;
 
     least_cost(self, v, UINT64_MAX, SMALLEST);
-    memcpy(now, order, self->m->n * sizeof *now);
+    memcpy(now, order, self->model->n * sizeof *now);
     mend_at(self, v, now, scratch);
     while (now[n - 1] != v)
         n++;
@@ -614,7 +614,7 @@ mpl_status mpl_order_group_bound(mpl_ctx *ctx, const mpl_order_model *model, uin
                                  uint64_t *bound)
 {
     mpl_status st = MPL_OK;
-    cutter c = {.ctx = ctx, .m = model, .effort = effort};
+    cutter c = {.ctx = ctx, .model = model, .effort = effort};
     mpl_order_walk walk = {0};
     uint32_t *now = NULL, *scratch = NULL, v;
     uint64_t least;

@@ -31,7 +31,7 @@ typedef struct piece {
 typedef struct planner {
     mpl_order_run *run;
     mpl_ctx *ctx;
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     mpl_problem_options options;
     uint64_t width, states, rounds;
     mpl_effort effort;
@@ -94,7 +94,7 @@ static mpl_status read_without(const mpl_order_run *run, uint32_t *without)
 static mpl_status find_pieces(planner *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     int32_t *last = NULL, *first = NULL; /* differences of the counts */
     int64_t n_last = 0, n_first = 0;
     uint32_t from = 0;
@@ -136,8 +136,8 @@ static mpl_status begin_orders(planner *self, const mpl_graph *g)
     uint32_t *piece_of = NULL, *at = NULL;
     uint64_t *peak = NULL;
 
-    MPL_TRY(mpl_order_walk_init(self->ctx, self->m, &walk));
-    MPL_TRY(mpl_new_each(self->ctx, self->m->n, order, piece_of));
+    MPL_TRY(mpl_order_walk_init(self->ctx, self->model, &walk));
+    MPL_TRY(mpl_new_each(self->ctx, self->model->n, order, piece_of));
     MPL_TRY(mpl_new_each(self->ctx, self->n_pieces, peak, at));
     for (uint32_t i = 0; i < self->n_pieces; i++) {
         self->pieces[i].peak = UINT64_MAX;
@@ -149,7 +149,7 @@ static mpl_status begin_orders(planner *self, const mpl_graph *g)
         MPL_TRY(plain[k](self->ctx, g, order));
         memset(peak, 0, self->n_pieces * sizeof *peak);
         mpl_order_walk_reset(&walk);
-        for (uint32_t i = 0; i < self->m->n; i++) {
+        for (uint32_t i = 0; i < self->model->n; i++) {
             uint64_t *p = &peak[piece_of[order[i]]];
 
             *p = mpl_max_u64(*p, mpl_order_walk_cost(&walk, order[i]));
@@ -157,7 +157,7 @@ static mpl_status begin_orders(planner *self, const mpl_graph *g)
         }
         for (uint32_t i = 0; i < self->n_pieces; i++)
             at[i] = self->pieces[i].from;
-        for (uint32_t i = 0; i < self->m->n; i++)
+        for (uint32_t i = 0; i < self->model->n; i++)
             if (peak[piece_of[order[i]]] < self->pieces[piece_of[order[i]]].peak)
                 self->order[at[piece_of[order[i]]]++] = order[i];
         for (uint32_t i = 0; i < self->n_pieces; i++)
@@ -420,10 +420,10 @@ static mpl_status improve_piece(planner *self, piece *p)
     uint32_t *order = NULL, *ids = NULL;
 
     MPL_TRY(mpl_new(self->ctx, order, n));
-    MPL_TRY(mpl_new(self->ctx, ids, self->m->n));
-    for (uint32_t v = 0; v < self->m->n; v++)
+    MPL_TRY(mpl_new(self->ctx, ids, self->model->n));
+    for (uint32_t v = 0; v < self->model->n; v++)
         ids[v] = v;
-    MPL_TRY(mpl_order_model_part(self->ctx, self->m, ids, p->from, p->to, &part));
+    MPL_TRY(mpl_order_model_part(self->ctx, self->model, ids, p->from, p->to, &part));
     for (uint32_t i = 0; i < n; i++)
         order[i] = self->order[p->from + i] - p->from;
     if (uses(self, MPL_ORDER_RULE_regions)) {
@@ -466,7 +466,7 @@ static mpl_status search_model(planner *self, const mpl_order_model *model, cons
 {
     mpl_status st = MPL_OK;
 
-    self->m = model;
+    self->model = model;
     MPL_TRY(find_pieces(self));
     MPL_TRY(begin_orders(self, g));
     MPL_TRY(improve_all(self));
@@ -556,7 +556,7 @@ out:
 
 static const char *scope_of(const planner *self, const mpl_graph *g)
 {
-    if (self->m->relaxed)
+    if (self->model->relaxed)
         return self->run->copy_splits ? "all orders, shared concats and splits"
                                       : "all orders and shared concats";
     for (mpl_op op = 0; op < g->n_ops; op++)

@@ -18,7 +18,7 @@ typedef struct child {
 
 typedef struct beam {
     mpl_ctx *ctx;
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     mpl_effort *effort;
     uint32_t width, n;
     mpl_order_walk *now, *next; /* [width] */
@@ -111,15 +111,16 @@ static mpl_status grow(beam *self, uint64_t limit)
 static void follow(beam *self, const child *c, uint32_t n)
 {
     const mpl_order_walk *from = &self->now[c->parent];
-    uint32_t *order = self->next_order + (size_t)n * self->m->n, n_ran;
+    uint32_t *order = self->next_order + (size_t)n * self->model->n, n_ran;
 
     mpl_order_walk_copy(&self->next[n], from);
-    memcpy(order, self->now_order + (size_t)c->parent * self->m->n, from->n_done * sizeof *order);
+    memcpy(order, self->now_order + (size_t)c->parent * self->model->n,
+           from->n_done * sizeof *order);
     self->next_peak[n] = self->now_peak[c->parent];
     self->next_hash[n] = c->hash;
     n_ran = advance(self, &self->next[n], &self->next_peak[n], c->choice);
     memcpy(order + from->n_done, self->ran, n_ran * sizeof *order);
-    self->effort->ticks += self->m->n / 16;
+    self->effort->ticks += self->model->n / 16;
 }
 
 /* As choose, for one set, in place. */
@@ -163,17 +164,17 @@ static mpl_status beam_init(beam *self, uint64_t floor)
 
     MPL_PASS(mpl_new_each(self->ctx, self->width, self->now, self->next));
     for (uint32_t i = 0; i < self->width; i++) {
-        MPL_PASS(mpl_order_walk_init(self->ctx, self->m, &self->now[i]));
-        MPL_PASS(mpl_order_walk_init(self->ctx, self->m, &self->next[i]));
+        MPL_PASS(mpl_order_walk_init(self->ctx, self->model, &self->now[i]));
+        MPL_PASS(mpl_order_walk_init(self->ctx, self->model, &self->next[i]));
     }
-    MPL_PASS(mpl_order_walk_init(self->ctx, self->m, &self->trial));
+    MPL_PASS(mpl_order_walk_init(self->ctx, self->model, &self->trial));
     MPL_PASS(mpl_new_each(self->ctx, self->width, self->now_peak, self->next_peak, self->now_hash,
                           self->next_hash));
-    MPL_PASS(mpl_new(self->ctx, self->ready, self->m->n));
-    MPL_PASS(mpl_new_each(self->ctx, (size_t)self->width * self->m->n, self->now_order,
+    MPL_PASS(mpl_new(self->ctx, self->ready, self->model->n));
+    MPL_PASS(mpl_new_each(self->ctx, (size_t)self->width * self->model->n, self->now_order,
                           self->next_order));
-    MPL_PASS(mpl_new_each(self->ctx, self->m->n, self->ran, self->key));
-    for (uint32_t v = 0; v < self->m->n; v++)
+    MPL_PASS(mpl_new_each(self->ctx, self->model->n, self->ran, self->key));
+    for (uint32_t v = 0; v < self->model->n; v++)
         self->key[v] = mpl_rng_next(&rng);
     self->n = 1;
     self->now_peak[0] = floor;
@@ -204,7 +205,7 @@ mpl_status mpl_order_beam(mpl_ctx *ctx, const mpl_order_model *model, uint64_t f
                           uint32_t width, mpl_effort *effort, uint32_t *order, uint64_t *peak)
 {
     mpl_status st = MPL_OK;
-    beam x = {.ctx = ctx, .m = model, .effort = effort, .width = width};
+    beam x = {.ctx = ctx, .model = model, .effort = effort, .width = width};
 
     if (*peak <= floor)
         return MPL_OK;

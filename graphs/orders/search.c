@@ -21,7 +21,7 @@ typedef struct item {
 
 typedef struct search {
     mpl_ctx *ctx;
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     mpl_effort *effort;
     uint64_t floor, limit; /* sets that peak at `limit` or above are dropped */
     size_t max_states, n_states, state_cap, word_cap, heap_cap, n_heap;
@@ -91,7 +91,7 @@ static uint64_t hash_of(const search *self, const uint64_t *words)
 static uint64_t pack(const search *self, const mpl_order_walk *walk, uint64_t *words)
 {
     memset(words, 0, self->n_words * sizeof *words);
-    for (uint32_t v = 0; v < self->m->n; v++)
+    for (uint32_t v = 0; v < self->model->n; v++)
         words[v / 64] |= (uint64_t)walk->done[v] << (v % 64);
     return hash_of(self, words);
 }
@@ -159,14 +159,14 @@ static void unpack(search *self, uint32_t id)
     const uint64_t *words = self->words + (size_t)id * self->n_words;
 
     mpl_order_walk_reset(&self->at);
-    for (uint32_t v = 0; v < self->m->n; v++)
+    for (uint32_t v = 0; v < self->model->n; v++)
         if (mpl_bit_has(words, v))
             mpl_order_walk_run(&self->at, v); /* ids are a valid order */
     self->at.n_ready = 0;
-    for (uint32_t v = 0; v < self->m->n; v++)
+    for (uint32_t v = 0; v < self->model->n; v++)
         if (!self->at.done[v] && self->at.waits[v] == 0)
             self->at.ready[self->at.n_ready++] = v;
-    self->effort->ticks += self->m->n / 8 + 1;
+    self->effort->ticks += self->model->n / 8 + 1;
 }
 
 static mpl_status expand(search *self, uint32_t id)
@@ -185,7 +185,7 @@ static mpl_status expand(search *self, uint32_t id)
         mpl_order_walk_copy(&self->child, &self->at);
         mpl_order_walk_run(&self->child, v);
         mpl_order_close(&self->child, cost, self->ran, self->effort);
-        self->effort->ticks += self->m->n / 16;
+        self->effort->ticks += self->model->n / 16;
         MPL_PASS(keep(self, &self->child, cost, id, v));
     }
     return MPL_OK;
@@ -213,19 +213,20 @@ static void trace(search *self, uint32_t id, uint32_t *order)
         }
         n += mpl_order_close(&self->child, x->peak, order + n, self->effort);
     }
-    mpl_assert(n == self->m->n);
+    mpl_assert(n == self->model->n);
 }
 
 static mpl_status search_init(search *self)
 {
-    self->n_words = (self->m->n + 63) / 64;
+    self->n_words = (self->model->n + 63) / 64;
     self->table_size = 1024;
     MPL_PASS(mpl_new(self->ctx, self->table, self->table_size));
     memset(self->table, 0xff, self->table_size * sizeof *self->table);
-    MPL_PASS(mpl_new(self->ctx, self->ran, (size_t)self->m->n + 1)); /* the start, and one per state
-                                                                      */
-    MPL_PASS(mpl_order_walk_init(self->ctx, self->m, &self->at));
-    MPL_PASS(mpl_order_walk_init(self->ctx, self->m, &self->child));
+    MPL_PASS(mpl_new(self->ctx, self->ran, (size_t)self->model->n + 1)); /* the start, and one per
+                                                                          * state
+                                                                          */
+    MPL_PASS(mpl_order_walk_init(self->ctx, self->model, &self->at));
+    MPL_PASS(mpl_order_walk_init(self->ctx, self->model, &self->child));
     mpl_order_close(&self->child, self->floor, self->ran, self->effort);
     return keep(self, &self->child, self->floor, MPL_NONE, MPL_NONE);
 }
@@ -236,7 +237,7 @@ mpl_status mpl_order_best_first(mpl_ctx *ctx, const mpl_order_model *model, uint
 {
     mpl_status st = MPL_OK;
     search s = {.ctx = ctx,
-                .m = model,
+                .model = model,
                 .effort = effort,
                 .floor = floor,
                 .limit = *peak,

@@ -4,7 +4,7 @@
 typedef struct tracer {
     mpl_ctx *ctx;
     const mpl_graph *g;
-    mpl_access *a;
+    mpl_access *access;
     const mpl_touches *by;
     uint32_t *event_of;            /* [n_ops] of streams; NULL: operations are their own events */
     uint32_t *pred_begin, *pred;   /* reversed edges */
@@ -72,7 +72,7 @@ static mpl_status make_edges(tracer *self)
     self->pred_begin[g->n_ops] = n_edges;
     tidy(g->n_ops, self->pred_begin, self->pred);
     MPL_TRY(mpl_lists_turn(self->ctx, g->n_ops, g->n_ops, self->pred_begin, self->pred,
-                           &self->a->edge_begin, &self->a->edge_item));
+                           &self->access->edge_begin, &self->access->edge_item));
 out:
     mpl_free(self->ctx, last);
     return st;
@@ -128,7 +128,7 @@ static mpl_status collect(tracer *self, uint32_t n)
 static bool reaches(tracer *self, uint32_t b, uint32_t e, const uint32_t *begin,
                     const uint32_t *item, uint32_t low, uint32_t high)
 {
-    bool up = begin == self->a->edge_begin;
+    bool up = begin == self->access->edge_begin;
     uint32_t n = 0;
 
     self->search++;
@@ -181,20 +181,21 @@ mpl_status mpl_access_new(mpl_ctx *ctx, const mpl_graph *g, uint32_t n, const mp
     mpl_status st = MPL_OK;
     tracer t = {.ctx = ctx, .g = g, .by = touches};
 
-    MPL_TRY(mpl_new(ctx, t.a, 1));
-    t.a->n_events = g->n_ops;
+    MPL_TRY(mpl_new(ctx, t.access, 1));
+    t.access->n_events = g->n_ops;
     if (touches->op_stream != NULL)
         MPL_TRY(number_events(&t));
     MPL_TRY(make_edges(&t));
     MPL_TRY(collect(&t, n));
     MPL_TRY(mpl_new_each(ctx, g->n_ops, t.seen, t.target));
     MPL_TRY(mpl_new(ctx, t.stack, (size_t)g->n_ops + 1));
-    MPL_TRY(extremes(&t, n, t.pred_begin, t.pred, &t.a->first_begin, &t.a->first_item));
+    MPL_TRY(extremes(&t, n, t.pred_begin, t.pred, &t.access->first_begin, &t.access->first_item));
     memset(t.target, 0, g->n_ops * sizeof *t.target);
-    MPL_TRY(extremes(&t, n, t.a->edge_begin, t.a->edge_item, &t.a->last_begin, &t.a->last_item));
-    *out = t.a, t.a = NULL;
+    MPL_TRY(extremes(&t, n, t.access->edge_begin, t.access->edge_item, &t.access->last_begin,
+                     &t.access->last_item));
+    *out = t.access, t.access = NULL;
 out:
-    mpl_access_free(ctx, t.a);
+    mpl_access_free(ctx, t.access);
     void *arrays[] = {t.event_of, t.pred_begin, t.pred,   t.touch_begin,
                       t.touch,    t.seen,       t.target, t.stack};
     MPL_FREE_ALL(ctx, arrays);

@@ -9,7 +9,7 @@
 enum { MAX_TERMS = 160, MAX_FACTS = 24, MAX_BOXES = 400, MAX_STEPS = 12 };
 
 typedef struct prover {
-    const mpl_exprs *x;
+    const mpl_exprs *exprs;
     mpl_poly fact[MAX_FACTS]; /* each <= 0 */
     uint32_t n_facts;
     int boxes; /* left */
@@ -28,7 +28,7 @@ static bool is_low(const prover *self, const mpl_poly *poly, const mpl_box *box)
 {
     mpl_span s;
 
-    return mpl_poly_span(self->x, poly, box, &s) && s.low >= 0;
+    return mpl_poly_span(self->exprs, poly, box, &s) && s.low >= 0;
 }
 
 /* ---- relations ---- */
@@ -43,14 +43,14 @@ static bool narrow(const prover *self, const mpl_poly *fact, mpl_box *box)
         int64_t c = term->coefficient;
         uint32_t s;
 
-        if (!mpl_poly_plain_span(self->x, fact, box, &all))
+        if (!mpl_poly_plain_span(self->exprs, fact, box, &all))
             return true;
         if (all.low > 0)
             return false;
-        if (mpl_term_degree(term) != 1 || self->x->atom[term->atom[0]].kind != MPL_ATOM_COUNT ||
+        if (mpl_term_degree(term) != 1 || self->exprs->atom[term->atom[0]].kind != MPL_ATOM_COUNT ||
             c == INT64_MIN)
             continue;
-        s = self->x->atom[term->atom[0]].of;
+        s = self->exprs->atom[term->atom[0]].of;
         room_left = -all.low / (c > 0 ? c : -c);
         if (c > 0 && room_left < box->high[s] - box->low[s])
             box->high[s] = box->low[s] + (int64_t)room_left;
@@ -111,7 +111,7 @@ static uint32_t first_atom(const prover *self, const mpl_poly *poly, mpl_atom_ki
 {
     for (uint32_t i = 0; i < poly->n; i++)
         for (uint32_t j = 0; j < MPL_EXPR_DEGREE && poly->term[i].atom[j] != MPL_NONE; j++)
-            if (self->x->atom[poly->term[i].atom[j]].kind == kind)
+            if (self->exprs->atom[poly->term[i].atom[j]].kind == kind)
                 return poly->term[i].atom[j];
     return MPL_NONE;
 }
@@ -144,7 +144,7 @@ static bool holds(prover *self, const mpl_poly *poly, const mpl_box *box);
 static bool in_case(prover *self, const mpl_poly *poly, const mpl_box *box, uint32_t atom,
                     bool above)
 {
-    mpl_poly q = mpl_poly_of(self->x, self->x->atom[atom].of), none = {0};
+    mpl_poly q = mpl_poly_of(self->exprs, self->exprs->atom[atom].of), none = {0};
     room r, turned;
     mpl_poly now = in_room(&r), fact = in_room(&turned);
     bool ok;
@@ -162,8 +162,8 @@ static bool in_case(prover *self, const mpl_poly *poly, const mpl_box *box, uint
  */
 static bool without_floor(const prover *self, const mpl_poly *poly, uint32_t atom, mpl_poly *out)
 {
-    int64_t c = self->x->atom[atom].by;
-    mpl_poly q = mpl_poly_of(self->x, self->x->atom[atom].of);
+    int64_t c = self->exprs->atom[atom].by;
+    mpl_poly q = mpl_poly_of(self->exprs, self->exprs->atom[atom].of);
     mpl_term single = mpl_const_term(1);
 
     single.atom[0] = atom;
@@ -220,18 +220,18 @@ static bool in_halves(prover *self, const mpl_poly *poly, const mpl_box *box)
     int64_t middle;
 
     for (uint32_t i = 0; i < box->n; i++)
-        if (box->high[i] > box->low[i] && in_poly(self->x, poly, i) &&
+        if (box->high[i] > box->low[i] && in_poly(self->exprs, poly, i) &&
             (widest == MPL_NONE ||
              box->high[i] - box->low[i] > box->high[widest] - box->low[widest]))
             widest = i;
     if (widest == MPL_NONE)
         return false;
     middle = box->low[widest] + (box->high[widest] - box->low[widest]) / 2;
-    half = mpl_box_copy(self->x, box, &r);
+    half = mpl_box_copy(self->exprs, box, &r);
     half.high[widest] = middle;
     if (!holds(self, poly, &half))
         return false;
-    half = mpl_box_copy(self->x, box, &r);
+    half = mpl_box_copy(self->exprs, box, &r);
     half.low[widest] = middle + 1;
     return holds(self, poly, &half);
 }
@@ -239,7 +239,7 @@ static bool in_halves(prover *self, const mpl_poly *poly, const mpl_box *box)
 static bool holds(prover *self, const mpl_poly *poly, const mpl_box *box)
 {
     mpl_room r;
-    mpl_box now = mpl_box_copy(self->x, box, &r);
+    mpl_box now = mpl_box_copy(self->exprs, box, &r);
     uint32_t atom;
 
     if (self->boxes-- <= 0)
@@ -258,7 +258,7 @@ static bool holds(prover *self, const mpl_poly *poly, const mpl_box *box)
 /* Whether p >= 0 is proved on the box where relations hold. */
 static bool never_negative(const mpl_exprs *exprs, const mpl_poly *poly, const mpl_box *box)
 {
-    prover v = {.x = exprs, .boxes = MAX_BOXES};
+    prover v = {.exprs = exprs, .boxes = MAX_BOXES};
 
     for (size_t i = 0; i < exprs->n_relations && i < MAX_FACTS / 2; i++)
         v.fact[v.n_facts++] = mpl_poly_of(exprs, exprs->relation[i]);

@@ -12,7 +12,7 @@
 
 typedef struct writer {
     mpl_ctx *ctx;
-    const mpl_exprs *x;
+    const mpl_exprs *exprs;
     char *text;
     size_t n, cap;
 } writer;
@@ -116,10 +116,10 @@ static mpl_status write_poly(writer *w, mpl_expr e);
 
 static mpl_status write_atom(writer *out, uint32_t id, bool values)
 {
-    const mpl_atom *atom = &out->x->atom[id];
+    const mpl_atom *atom = &out->exprs->atom[id];
 
     if (atom->kind == MPL_ATOM_COUNT) {
-        const mpl_symbol *symbol = &out->x->symbol[atom->of];
+        const mpl_symbol *symbol = &out->exprs->symbol[atom->of];
 
         return values || symbol->step == 1
                    ? put(out, "%s", symbol->name)
@@ -153,16 +153,16 @@ static mpl_status write_term(writer *out, const mpl_term *term, bool first, bool
 static mpl_status write_poly(writer *w, mpl_expr e)
 {
     mpl_status st = MPL_OK;
-    mpl_poly p = mpl_poly_of(w->x, e), sum = {0, 64 * (p.n + 1), NULL},
+    mpl_poly p = mpl_poly_of(w->exprs, e), sum = {0, 64 * (p.n + 1), NULL},
              room[2] = {{0, 256, NULL}, {0, 256, NULL}};
     bool values = true;
 
     MPL_TRY(mpl_new(w->ctx, sum.term, sum.cap));
     MPL_TRY(mpl_new(w->ctx, room[0].term, room[0].cap));
     MPL_TRY(mpl_new(w->ctx, room[1].term, room[1].cap));
-    if (!in_names(w->x, &p, true, &sum, room)) {
+    if (!in_names(w->exprs, &p, true, &sum, room)) {
         values = false;
-        if (!in_names(w->x, &p, false, &sum, room))
+        if (!in_names(w->exprs, &p, false, &sum, room))
             MPL_FAIL(w->ctx, MPL_EINPUT, "an expression of sizes is too large to be written");
     }
     for (uint32_t i = 0; i < sum.n; i++)
@@ -176,7 +176,7 @@ out:
 
 mpl_status mpl_expr_write(mpl_ctx *ctx, const mpl_exprs *exprs, mpl_expr e, char **text)
 {
-    writer w = {.ctx = ctx, .x = exprs};
+    writer w = {.ctx = ctx, .exprs = exprs};
     mpl_status st = write_poly(&w, e);
 
     if (st == MPL_OK)
@@ -192,7 +192,7 @@ enum { MAX_NESTING = 64 };
 
 typedef struct reader {
     mpl_ctx *ctx;
-    mpl_exprs *x;
+    mpl_exprs *exprs;
     const char *all, *at;
     uint32_t depth;
 } reader;
@@ -250,14 +250,14 @@ static mpl_status read_call(reader *in, const char *name, mpl_expr *out)
         MPL_PASS(want(in, '/'));
         MPL_PASS(read_integer(in, &by));
         MPL_PASS(want(in, ')'));
-        return *name == 'f' ? mpl_expr_floor_div(in->ctx, in->x, left, by, out)
-                            : mpl_expr_ceil_div(in->ctx, in->x, left, by, out);
+        return *name == 'f' ? mpl_expr_floor_div(in->ctx, in->exprs, left, by, out)
+                            : mpl_expr_ceil_div(in->ctx, in->exprs, left, by, out);
     }
     MPL_PASS(want(in, ','));
     MPL_PASS(read_sum(in, &right));
     MPL_PASS(want(in, ')'));
-    return name[1] == 'i' ? mpl_expr_min(in->ctx, in->x, left, right, out)
-                          : mpl_expr_max(in->ctx, in->x, left, right, out);
+    return name[1] == 'i' ? mpl_expr_min(in->ctx, in->exprs, left, right, out)
+                          : mpl_expr_max(in->ctx, in->exprs, left, right, out);
 }
 
 static mpl_status read_name(reader *in, mpl_expr *out)
@@ -273,7 +273,7 @@ static mpl_status read_name(reader *in, mpl_expr *out)
         return wrong(in, "an integer, a name or '(' is missing");
     memcpy(name, in->at, n);
     name[n] = '\0';
-    symbol = mpl_exprs_find(in->x, name);
+    symbol = mpl_exprs_find(in->exprs, name);
     if (symbol == MPL_NONE)
         for (size_t i = 0; i < sizeof call / sizeof *call; i++)
             if (strcmp(name, call[i]) == 0) {
@@ -284,7 +284,7 @@ static mpl_status read_name(reader *in, mpl_expr *out)
     if (symbol == MPL_NONE)
         return MPL_REFUSE(in->ctx, "'%s': no dimension is called '%s'", mpl_shown(in->all), name);
     in->at += n;
-    return mpl_expr_of_symbol(in->ctx, in->x, symbol, out);
+    return mpl_expr_of_symbol(in->ctx, in->exprs, symbol, out);
 }
 
 static mpl_status read_factor(reader *in, mpl_expr *out)
@@ -298,7 +298,7 @@ static mpl_status read_factor(reader *in, mpl_expr *out)
     if (!isdigit((unsigned char)*in->at))
         return read_name(in, out);
     MPL_PASS(read_integer(in, &value));
-    return mpl_expr_const(in->ctx, in->x, value, out);
+    return mpl_expr_const(in->ctx, in->exprs, value, out);
 }
 
 static mpl_status read_product(reader *in, mpl_expr *out)
@@ -309,10 +309,10 @@ static mpl_status read_product(reader *in, mpl_expr *out)
     MPL_PASS(read_factor(in, &product));
     while (take(in, '*')) {
         MPL_PASS(read_factor(in, &factor));
-        MPL_PASS(mpl_expr_mul(in->ctx, in->x, product, factor, &product));
+        MPL_PASS(mpl_expr_mul(in->ctx, in->exprs, product, factor, &product));
     }
-    return negative ? mpl_expr_sub(in->ctx, in->x, 0, product, out)
-                    : mpl_expr_add(in->ctx, in->x, 0, product, out);
+    return negative ? mpl_expr_sub(in->ctx, in->exprs, 0, product, out)
+                    : mpl_expr_add(in->ctx, in->exprs, 0, product, out);
 }
 
 static mpl_status read_sum(reader *in, mpl_expr *out)
@@ -325,8 +325,8 @@ static mpl_status read_sum(reader *in, mpl_expr *out)
     MPL_PASS(read_product(in, &sum));
     while ((minus = take(in, '-')) || take(in, '+')) {
         MPL_PASS(read_product(in, &term));
-        MPL_PASS(minus ? mpl_expr_sub(in->ctx, in->x, sum, term, &sum)
-                       : mpl_expr_add(in->ctx, in->x, sum, term, &sum));
+        MPL_PASS(minus ? mpl_expr_sub(in->ctx, in->exprs, sum, term, &sum)
+                       : mpl_expr_add(in->ctx, in->exprs, sum, term, &sum));
     }
     in->depth--;
     *out = sum;

@@ -7,8 +7,8 @@ const int64_t *mpl_rule_fixed(mpl_rule *rule, mpl_attr_key key, uint32_t *n)
     bool there = mpl_attr_get(rule->g, rule->op, key, &own);
 
     *n = 0;
-    for (uint32_t i = 1; i < rule->c->n_points; i++)
-        if (mpl_attr_get(rule->c->graph[i], rule->op, key, &other) != there ||
+    for (uint32_t i = 1; i < rule->call->n_points; i++)
+        if (mpl_attr_get(rule->call->graph[i], rule->op, key, &other) != there ||
             (there &&
              (own.n != other.n || memcmp(own.ints, other.ints, own.n * sizeof *own.ints) != 0)))
             rule->known = false;
@@ -28,9 +28,9 @@ uint32_t mpl_rule_count(mpl_rule *rule, mpl_attr_key key)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < rule->c->n_points; i++) {
+    for (uint32_t i = 0; i < rule->call->n_points; i++) {
         mpl_attr own;
-        uint32_t n_own = mpl_attr_get(rule->c->graph[i], rule->op, key, &own) ? own.n : 0;
+        uint32_t n_own = mpl_attr_get(rule->call->graph[i], rule->op, key, &own) ? own.n : 0;
 
         rule->known = rule->known && (i == 0 || n_own == n);
         n = n_own;
@@ -41,28 +41,28 @@ uint32_t mpl_rule_count(mpl_rule *rule, mpl_attr_key key)
 mpl_expr mpl_rule_varying(mpl_rule *rule, mpl_attr_key key, uint32_t i)
 {
     int64_t *value = NULL;
-    uint32_t n_points = rule->c->n_points;
+    uint32_t n_points = rule->call->n_points;
     bool same = true, found = true;
     mpl_expr out = 0;
 
     if (rule->st == MPL_OK)
-        rule->st = mpl_new(rule->c->ctx, value, n_points);
+        rule->st = mpl_new(rule->call->ctx, value, n_points);
     for (uint32_t k = 0; value != NULL && k < n_points; k++) {
         mpl_attr attr;
 
-        mpl_attr_get(rule->c->graph[k], rule->op, key, &attr);
+        mpl_attr_get(rule->call->graph[k], rule->op, key, &attr);
         value[k] = attr.ints[i];
         same = same && value[k] == value[0];
     }
     if (value != NULL && same)
         out = number(rule, value[0]);
     else if (value != NULL && rule->st == MPL_OK)
-        rule->st = mpl_fit_find(rule->c->ctx, rule->c->fit, value, rule->c->n_hints, rule->c->hint,
-                                &found, &out);
+        rule->st = mpl_fit_find(rule->call->ctx, rule->call->fit, value, rule->call->n_hints,
+                                rule->call->hint, &found, &out);
     /* once for all outputs; of a split, output i alone has number i */
-    rule->c->n_leaves += !same && found && (rule->out == 0 || rule->out == i);
+    rule->call->n_leaves += !same && found && (rule->out == 0 || rule->out == i);
     rule->known = rule->known && found;
-    mpl_free(rule->c->ctx, value);
+    mpl_free(rule->call->ctx, value);
     return out;
 }
 

@@ -16,7 +16,7 @@ static mpl_expr left_over(mpl_rule *rule, mpl_dims x, uint32_t open)
         if (i != open)
             known = two(rule, mpl_expr_mul, known, rule->dim[i]);
     if (rule->st == MPL_OK)
-        rule->st = mpl_expr_exact_div(rule->c->ctx, rule->c->x, all, known, &exact, &out);
+        rule->st = mpl_expr_exact_div(rule->call->ctx, rule->call->exprs, all, known, &exact, &out);
     rule->known = rule->known && exact;
     return out;
 }
@@ -30,7 +30,7 @@ static void reshape(mpl_rule *rule)
         mpl_expr want = mpl_rule_varying(rule, MPL_ATTR_shape, i);
         int64_t constant;
 
-        if (!mpl_expr_is_const(rule->c->x, want, &constant) || constant > 0)
+        if (!mpl_expr_is_const(rule->call->exprs, want, &constant) || constant > 0)
             put(rule, want);
         else if (constant == 0 && i < x.rank)
             put(rule, x.dim[i]);
@@ -61,7 +61,7 @@ static void squeeze(mpl_rule *rule)
 
     for (uint32_t i = 0; i < x.rank; i++) {
         int64_t constant = 0;
-        bool is_const = mpl_expr_is_const(rule->c->x, x.dim[i], &constant);
+        bool is_const = mpl_expr_is_const(rule->call->exprs, x.dim[i], &constant);
 
         rule->known = rule->known && (given || is_const);
         if (given ? (set >> i & 1) == 0 : constant != 1)
@@ -145,13 +145,13 @@ static mpl_expr end_of(mpl_rule *rule, mpl_expr dim, mpl_expr at, mpl_expr least
 {
     int64_t constant, low, high;
 
-    if (mpl_expr_is_const(rule->c->x, at, &constant)) {
+    if (mpl_expr_is_const(rule->call->exprs, at, &constant)) {
         if (constant > FAR)
             return most;
         if (constant < -FAR)
             return least;
         low = high = constant;
-    } else if (!mpl_expr_bounds(rule->c->x, at, NULL, &low, &high)) {
+    } else if (!mpl_expr_bounds(rule->call->exprs, at, NULL, &low, &high)) {
         rule->known = false;
         return 0;
     }
@@ -288,7 +288,7 @@ static void gather_nd(mpl_rule *rule)
     int64_t batch = mpl_rule_one(rule, MPL_ATTR_batch_dims, 0), tuple = 0;
 
     rule->known = rule->known && indices.rank > 0 &&
-                  mpl_expr_is_const(rule->c->x, indices.dim[indices.rank - 1], &tuple) &&
+                  mpl_expr_is_const(rule->call->exprs, indices.dim[indices.rank - 1], &tuple) &&
                   batch >= 0 && batch + tuple <= (int64_t)x.rank;
     if (!rule->known)
         return;

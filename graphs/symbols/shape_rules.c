@@ -29,7 +29,7 @@ mpl_status mpl_rule_dims(mpl_rule_call *call, mpl_op op, uint32_t i, mpl_expr di
     };
     const mpl_graph *g = call->graph[0];
     const mpl_rule_entry *own = find(mpl_rules_of_arithmetic, name[g->op_kind[op]]);
-    mpl_rule r = {.c = call, .g = g, .op = op, .out = i, .known = true, .dim = dim};
+    mpl_rule r = {.call = call, .g = g, .op = op, .out = i, .known = true, .dim = dim};
 
     *known = false;
     if (own == NULL && (own = find(mpl_rules_of_moves, name[g->op_kind[op]])) == NULL)

@@ -11,7 +11,7 @@
 
 typedef struct mpl_rule_call {
     mpl_ctx *ctx;
-    mpl_exprs *x;
+    mpl_exprs *exprs;
     mpl_fit *fit;
     uint32_t n_points;
     mpl_graph *const *graph;   /* [n_points] the graph at each */

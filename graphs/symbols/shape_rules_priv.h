@@ -7,7 +7,7 @@
 #include "graphs/symbols/shape_rules.h"
 
 typedef struct mpl_rule {
-    mpl_rule_call *c;
+    mpl_rule_call *call;
     const mpl_graph *g; /* at point 0 */
     mpl_op op;
     uint32_t out; /* which output */
@@ -39,7 +39,7 @@ static inline mpl_expr two(mpl_rule *rule, of_two *f, mpl_expr a, mpl_expr b)
     mpl_expr out = 0;
 
     if (rule->st == MPL_OK)
-        rule->st = f(rule->c->ctx, rule->c->x, a, b, &out);
+        rule->st = f(rule->call->ctx, rule->call->exprs, a, b, &out);
     return out;
 }
 
@@ -48,7 +48,7 @@ static inline mpl_expr number(mpl_rule *rule, int64_t value)
     mpl_expr out = 0;
 
     if (rule->st == MPL_OK)
-        rule->st = mpl_expr_const(rule->c->ctx, rule->c->x, value, &out);
+        rule->st = mpl_expr_const(rule->call->ctx, rule->call->exprs, value, &out);
     return out;
 }
 
@@ -68,7 +68,7 @@ static inline mpl_expr over(mpl_rule *rule, mpl_expr a, int64_t by)
     mpl_expr out = 0;
 
     if (rule->st == MPL_OK)
-        rule->st = mpl_expr_floor_div(rule->c->ctx, rule->c->x, a, by, &out);
+        rule->st = mpl_expr_floor_div(rule->call->ctx, rule->call->exprs, a, by, &out);
     return out;
 }
 
@@ -85,9 +85,9 @@ static inline mpl_expr product(mpl_rule *rule, mpl_dims d, uint32_t from, uint32
 
 static inline mpl_dims dims_of(const mpl_rule *rule, mpl_value v)
 {
-    if (v == MPL_NONE || !rule->c->done[v])
+    if (v == MPL_NONE || !rule->call->done[v])
         return (mpl_dims){MPL_NONE, NULL};
-    return (mpl_dims){rule->g->value_shape[v].rank, rule->c->dim + rule->c->dim_begin[v]};
+    return (mpl_dims){rule->g->value_shape[v].rank, rule->call->dim + rule->call->dim_begin[v]};
 }
 
 /* An input that the rule needs. */

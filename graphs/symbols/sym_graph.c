@@ -82,7 +82,7 @@ static void make_small(const mpl_exprs *exprs, int64_t *value)
 
 static mpl_status choose_points(mpl_ctx *ctx, mpl_sym_graph *graph, const int64_t *also)
 {
-    uint32_t n = mpl_exprs_n_symbols(graph->x), at = 0, bits = n < 3 ? n : 3,
+    uint32_t n = mpl_exprs_n_symbols(graph->exprs), at = 0, bits = n < 3 ? n : 3,
              n_random = mpl_fit_points(n) + MORE_POINTS;
     mpl_rng rng;
 
@@ -90,14 +90,14 @@ static mpl_status choose_points(mpl_ctx *ctx, mpl_sym_graph *graph, const int64_
     graph->n = n_random + (1u << bits) + (also != NULL);
     MPL_PASS(mpl_new(ctx, graph->value, (size_t)graph->n * n));
     for (; at < n_random; at++) {
-        MPL_PASS(mpl_point_draw(ctx, graph->x, &rng, graph->value + (size_t)at * n));
+        MPL_PASS(mpl_point_draw(ctx, graph->exprs, &rng, graph->value + (size_t)at * n));
         if (at > 0)
-            make_small(graph->x, graph->value + (size_t)at * n);
+            make_small(graph->exprs, graph->value + (size_t)at * n);
     }
     for (uint64_t set = 0; set < 1u << bits; set++) {
         uint64_t high = set | (set >> (bits > 0 ? bits - 1 : 0) & 1 ? ~UINT64_C(7) : 0);
 
-        MPL_PASS(mpl_point_corner(ctx, graph->x, high, graph->value + (size_t)at++ * n));
+        MPL_PASS(mpl_point_corner(ctx, graph->exprs, high, graph->value + (size_t)at++ * n));
     }
     if (also != NULL)
         memcpy(graph->value + (size_t)at * n, also, n * sizeof *also);
@@ -111,11 +111,11 @@ static mpl_status read_all(mpl_ctx *ctx, mpl_sym_graph *graph, const mpl_sym_rea
 
     MPL_TRY(mpl_new(ctx, graph->graph, graph->n));
     for (uint32_t i = 0; i < graph->n; i++) {
-        const int64_t *value = graph->value + (size_t)i * mpl_exprs_n_symbols(graph->x);
+        const int64_t *value = graph->value + (size_t)i * mpl_exprs_n_symbols(graph->exprs);
 
-        MPL_TRY(reader->read(ctx, reader->arg, graph->x, value, &graph->graph[i]));
+        MPL_TRY(reader->read(ctx, reader->arg, graph->exprs, value, &graph->graph[i]));
         mpl_free(ctx, where);
-        MPL_TRY(mpl_point_text(ctx, graph->x, value, &where));
+        MPL_TRY(mpl_point_text(ctx, graph->exprs, value, &where));
         MPL_TRY(mpl_sym_compare(ctx, graph->graph[0], graph->graph[i], where));
     }
 out:
@@ -127,7 +127,7 @@ out:
 
 typedef struct inferrer {
     mpl_ctx *ctx;
-    mpl_sym_graph *s;
+    mpl_sym_graph *graph;
     const mpl_graph *g; /* at point 0 */
     bool bounded;
     uint8_t *done; /* [n_values] */
@@ -140,7 +140,7 @@ static void add_hint(inferrer *self, mpl_expr e)
 {
     int64_t constant;
 
-    if (self->n_hints == MAX_HINTS || mpl_expr_is_const(self->s->x, e, &constant))
+    if (self->n_hints == MAX_HINTS || mpl_expr_is_const(self->graph->exprs, e, &constant))
         return;
     for (uint32_t i = 0; i < self->n_hints; i++)
         if (self->hint[i] == e)
@@ -152,7 +152,7 @@ static void add_hint(inferrer *self, mpl_expr e)
  * all inputs (concat). */
 static mpl_status add_hints(inferrer *self, mpl_op op)
 {
-    const mpl_sym_graph *graph = self->s;
+    const mpl_sym_graph *graph = self->graph;
     mpl_expr sum[MPL_MAX_RANK] = {0}, product;
 
     self->n_hints = 0;
@@ -162,13 +162,13 @@ static mpl_status add_hints(inferrer *self, mpl_op op)
 
         for (uint32_t k = 0; k < rank; k++) {
             add_hint(self, graph->dim[graph->dim_begin[v] + k]);
-            MPL_PASS(mpl_expr_add(self->ctx, graph->x, sum[k], graph->dim[graph->dim_begin[v] + k],
-                                  &sum[k]));
+            MPL_PASS(mpl_expr_add(self->ctx, graph->exprs, sum[k],
+                                  graph->dim[graph->dim_begin[v] + k], &sum[k]));
         }
         for (uint32_t k = 0; k < rank; k++) {
             product = graph->dim[graph->dim_begin[v] + k];
             for (uint32_t j = k + 1; j < rank; j++) {
-                MPL_PASS(mpl_expr_mul(self->ctx, graph->x, product,
+                MPL_PASS(mpl_expr_mul(self->ctx, graph->exprs, product,
                                       graph->dim[graph->dim_begin[v] + j], &product));
                 add_hint(self, product);
             }
@@ -183,10 +183,10 @@ static mpl_status add_hints(inferrer *self, mpl_op op)
 static mpl_status hint_symbols(inferrer *self)
 {
     self->n_hints = 0;
-    for (uint32_t i = 0; i < mpl_exprs_n_symbols(self->s->x); i++) {
+    for (uint32_t i = 0; i < mpl_exprs_n_symbols(self->graph->exprs); i++) {
         mpl_expr e;
 
-        MPL_PASS(mpl_expr_of_symbol(self->ctx, self->s->x, i, &e));
+        MPL_PASS(mpl_expr_of_symbol(self->ctx, self->graph->exprs, i, &e));
         add_hint(self, e);
     }
     return MPL_OK;
@@ -199,7 +199,7 @@ static mpl_status no_expression(inferrer *self, mpl_op op, mpl_value v, uint32_t
     int64_t least = self->size[0], most = self->size[0];
     char text[256];
 
-    for (uint32_t i = 1; i < self->s->n; i++) {
+    for (uint32_t i = 1; i < self->graph->n; i++) {
         least = self->size[i] < least ? self->size[i] : least;
         most = self->size[i] > most ? self->size[i] : most;
     }
@@ -210,19 +210,20 @@ static mpl_status no_expression(inferrer *self, mpl_op op, mpl_value v, uint32_t
     if (!self->bounded)
         return MPL_REFUSE(self->ctx, "%s, is no expression of the operation's sizes that is known",
                           mpl_shown(text));
-    if (self->s->n_bounded++ == 0)
-        MPL_PASS(mpl_copy_text(self->ctx, self->s->bounded, text));
-    return mpl_expr_const(self->ctx, self->s->x, most, out);
+    if (self->graph->n_bounded++ == 0)
+        MPL_PASS(mpl_copy_text(self->ctx, self->graph->bounded, text));
+    return mpl_expr_const(self->ctx, self->graph->exprs, most, out);
 }
 
 /* Whether e is what was read of the dim at every point. */
 static bool is_read(const inferrer *self, mpl_expr e)
 {
-    for (uint32_t i = 0; i < self->s->n; i++) {
-        const int64_t *value = self->s->value + (size_t)i * mpl_exprs_n_symbols(self->s->x);
+    for (uint32_t i = 0; i < self->graph->n; i++) {
+        const int64_t *value =
+            self->graph->value + (size_t)i * mpl_exprs_n_symbols(self->graph->exprs);
         int64_t got;
 
-        if (!mpl_expr_eval(self->s->x, e, value, &got) || got != self->size[i])
+        if (!mpl_expr_eval(self->graph->exprs, e, value, &got) || got != self->size[i])
             return false;
     }
     return true;
@@ -231,9 +232,9 @@ static bool is_read(const inferrer *self, mpl_expr e)
 /* Dims of output i by the operator's rule; *known: there is one, and it says what was read. */
 static mpl_status rule_of(inferrer *self, mpl_op op, uint32_t i, mpl_expr *dim, bool *known)
 {
-    mpl_sym_graph *graph = self->s;
+    mpl_sym_graph *graph = self->graph;
     const mpl_shape *shape = &self->g->value_shape[mpl_op_output(self->g, op, i)];
-    mpl_rule_call call = {self->ctx,     graph->x,         graph->fit,     graph->n,
+    mpl_rule_call call = {self->ctx,     graph->exprs,     graph->fit,     graph->n,
                           graph->graph,  graph->dim_begin, graph->dim,     self->done,
                           self->n_hints, self->hint,       graph->n_leaves};
     uint32_t rank = 0;
@@ -249,18 +250,18 @@ static mpl_status count_fitted(inferrer *self, mpl_op op, mpl_value v)
 {
     char text[200];
 
-    if (self->s->n_fitted++ > 0)
+    if (self->graph->n_fitted++ > 0)
         return MPL_OK;
     snprintf(text, sizeof text, "'%.80s' (%s) of '%.80s'", self->g->value_name[v],
              mpl_op_table[self->g->op_kind[op]].name, self->g->op_name[op]);
-    return mpl_copy_text(self->ctx, self->s->fitted, text);
+    return mpl_copy_text(self->ctx, self->graph->fitted, text);
 }
 
 /* Expresses the dims of a value, which is output `i` of `op` (MPL_NONE: of no operation): as its
  * rule says, in the shorter form where the fitted one is proved to be equal; else as fitted. */
 static mpl_status infer_value(inferrer *self, mpl_op op, uint32_t i, mpl_value v)
 {
-    mpl_sym_graph *graph = self->s;
+    mpl_sym_graph *graph = self->graph;
     mpl_expr by_rule[MPL_MAX_RANK] = {0};
     bool known = false, found;
 
@@ -277,8 +278,8 @@ static mpl_status infer_value(inferrer *self, mpl_op op, uint32_t i, mpl_value v
         known = known && is_read(self, e);
         MPL_PASS(mpl_fit_find(self->ctx, graph->fit, self->size, self->n_hints, self->hint, &found,
                               dim));
-        if (known && !(found && (*dim == e || (mpl_expr_at_most(graph->x, *dim, e, NULL) &&
-                                               mpl_expr_at_most(graph->x, e, *dim, NULL))))) {
+        if (known && !(found && (*dim == e || (mpl_expr_at_most(graph->exprs, *dim, e, NULL) &&
+                                               mpl_expr_at_most(graph->exprs, e, *dim, NULL))))) {
             *dim = e;
             MPL_PASS(mpl_fit_learn(self->ctx, graph->fit, e));
         } else if (!found) {
@@ -294,15 +295,15 @@ static mpl_status infer_value(inferrer *self, mpl_op op, uint32_t i, mpl_value v
 /* Bytes of a value; what its bytes at the points say as well, unless a dim is a bound. */
 static mpl_status infer_bytes(inferrer *self, mpl_value v)
 {
-    mpl_sym_graph *graph = self->s;
+    mpl_sym_graph *graph = self->graph;
     mpl_expr bytes, bits;
 
-    MPL_PASS(mpl_expr_const(self->ctx, graph->x, (int64_t)mpl_type_bits(self->g->value_type[v]),
+    MPL_PASS(mpl_expr_const(self->ctx, graph->exprs, (int64_t)mpl_type_bits(self->g->value_type[v]),
                             &bytes));
     for (uint32_t k = graph->dim_begin[v]; k < graph->dim_begin[v + 1]; k++)
-        MPL_PASS(mpl_expr_mul(self->ctx, graph->x, bytes, graph->dim[k], &bytes));
+        MPL_PASS(mpl_expr_mul(self->ctx, graph->exprs, bytes, graph->dim[k], &bytes));
     bits = bytes;
-    MPL_PASS(mpl_expr_ceil_div(self->ctx, graph->x, bits, 8, &graph->bytes[v]));
+    MPL_PASS(mpl_expr_ceil_div(self->ctx, graph->exprs, bits, 8, &graph->bytes[v]));
     return mpl_fit_learn(self->ctx, graph->fit, graph->bytes[v]);
 }
 
@@ -331,7 +332,7 @@ static mpl_status infer(inferrer *self)
 static mpl_status infer_all(mpl_ctx *ctx, mpl_sym_graph *graph, bool bounded)
 {
     mpl_status st = MPL_OK;
-    inferrer f = {.ctx = ctx, .s = graph, .g = graph->graph[0], .bounded = bounded};
+    inferrer f = {.ctx = ctx, .graph = graph, .g = graph->graph[0], .bounded = bounded};
     uint32_t n = f.g->n_values;
 
     MPL_TRY(mpl_new(ctx, f.done, n));
@@ -354,7 +355,7 @@ mpl_status mpl_sym_graph_new(mpl_ctx *ctx, mpl_exprs *exprs, const mpl_sym_reade
     mpl_sym_graph *graph = NULL;
 
     MPL_TRY(mpl_new(ctx, graph, 1));
-    graph->x = exprs;
+    graph->exprs = exprs;
     MPL_TRY(choose_points(ctx, graph, also));
     MPL_TRY(read_all(ctx, graph, reader));
     MPL_TRY(mpl_fit_new(ctx, exprs, graph->n, graph->value, &graph->fit));

@@ -12,7 +12,7 @@
 #include "graphs/symbols/symbols.h"
 
 typedef struct mpl_sym_graph {
-    mpl_exprs *x;        /* borrowed */
+    mpl_exprs *exprs;    /* borrowed */
     uint32_t n;          /* points; 0 is the one that others are compared with, drawn from all */
     int64_t *value;      /* [n * symbols] */
     mpl_graph **graph;   /* [n] */

@@ -10,7 +10,7 @@ enum { MAX_HINTS = 64 };
 
 typedef struct maker {
     mpl_ctx *ctx;
-    const mpl_sym_graph *s;
+    const mpl_sym_graph *graph;
     const mpl_op *order;
     const mpl_problem_options *options;
     bool bounded;
@@ -32,7 +32,7 @@ mpl_problem_options mpl_sym_options(const mpl_sym_problem *sp, const mpl_problem
 
 static void drop_problems(maker *self)
 {
-    for (uint32_t i = 0; i < self->s->n; i++) {
+    for (uint32_t i = 0; i < self->graph->n; i++) {
         if (self->problem != NULL)
             mpl_problem_free(self->ctx, self->problem[i]), self->problem[i] = NULL;
         if (self->map != NULL)
@@ -70,14 +70,14 @@ static bool same_views(const mpl_graph *g, const mpl_value_map *a, const mpl_val
 /* Copies where views are not the same at all points. */
 static bool settle(maker *self)
 {
-    const mpl_graph *g = self->s->graph[0];
+    const mpl_graph *g = self->graph->graph[0];
     bool changed = false;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         bool same = true, boxes = true, concat = g->op_kind[op] == MPL_OP_concat,
              split = g->op_kind[op] == MPL_OP_split || g->op_kind[op] == MPL_OP_slice;
 
-        for (uint32_t i = 1; (concat || split) && i < self->s->n; i++) {
+        for (uint32_t i = 1; (concat || split) && i < self->graph->n; i++) {
             same = same && same_views(g, self->map[0], self->map[i], op);
             boxes = boxes && same_boxes(g, self->map[0], self->map[i], op);
         }
@@ -98,8 +98,8 @@ static mpl_status derive(maker *self)
         const mpl_problem_options o = mpl_sym_options(self->sp, self->options);
 
         drop_problems(self);
-        for (uint32_t i = 0; i < self->s->n; i++)
-            MPL_PASS(mpl_problem_from_graph(self->ctx, self->s->graph[i], self->order, &o,
+        for (uint32_t i = 0; i < self->graph->n; i++)
+            MPL_PASS(mpl_problem_from_graph(self->ctx, self->graph->graph[i], self->order, &o,
                                             &self->problem[i], &self->map[i]));
     } while (settle(self));
     return MPL_OK;
@@ -110,13 +110,13 @@ static mpl_status decide(maker *self)
     mpl_status st = MPL_OK;
     mpl_problem_options o = *self->options;
     mpl_concats *concats = NULL;
-    uint32_t n = self->s->graph[0]->n_ops;
+    uint32_t n = self->graph->graph[0]->n_ops;
 
     MPL_TRY(mpl_new(self->ctx, self->sp->copied, n));
     MPL_TRY(mpl_new(self->ctx, self->sp->shared, n));
     if (o.split_copied != NULL)
         memcpy(self->sp->copied, o.split_copied, n);
-    MPL_TRY(mpl_concats_new(self->ctx, self->s->graph[0], self->order, &o, &concats));
+    MPL_TRY(mpl_concats_new(self->ctx, self->graph->graph[0], self->order, &o, &concats));
     if (o.concat != MPL_CONCAT_COPY)
         memcpy(self->sp->shared, concats->shared, n);
     MPL_TRY(derive(self));
@@ -206,11 +206,11 @@ static mpl_status compare_all(maker *self)
     mpl_status st = MPL_OK;
     char *where = NULL;
 
-    for (uint32_t i = 1; i < self->s->n; i++) {
+    for (uint32_t i = 1; i < self->graph->n; i++) {
         mpl_free(self->ctx, where), where = NULL;
-        MPL_TRY(mpl_point_text(self->ctx, self->s->x,
-                               self->s->value + (size_t)i * mpl_exprs_n_symbols(self->s->x),
-                               &where));
+        MPL_TRY(mpl_point_text(
+            self->ctx, self->graph->exprs,
+            self->graph->value + (size_t)i * mpl_exprs_n_symbols(self->graph->exprs), &where));
         MPL_TRY(compare_structure(self->ctx, self->problem[0], self->problem[i], where));
     }
 out:
@@ -229,9 +229,10 @@ static void keep_pairs(maker *self)
         uint32_t step = p->in_place_step[i];
         bool all = true;
 
-        for (uint32_t k = 0; all && k < self->s->n; k++)
+        for (uint32_t k = 0; all && k < self->graph->n; k++)
             all = k == 0 || has_pair(self->problem[k], in, out, step);
-        if (all && !mpl_expr_at_most(self->sp->x, self->sp->bytes[out], self->sp->bytes[in], NULL))
+        if (all &&
+            !mpl_expr_at_most(self->sp->exprs, self->sp->bytes[out], self->sp->bytes[in], NULL))
             self->sp->n_unproved++;
         else if (all) {
             p->in_place_in[n] = in, p->in_place_out[n] = out;
@@ -248,7 +249,7 @@ static mpl_status no_size(maker *self, mpl_buffer b, const char *what, mpl_expr 
     int64_t most = 0;
     char text[256], label[24];
 
-    for (uint32_t i = 0; i < self->s->n; i++)
+    for (uint32_t i = 0; i < self->graph->n; i++)
         most = self->size[i] > most ? self->size[i] : most;
     snprintf(text, sizeof text, "buffer '%.120s': %s, up to %" PRId64 " bytes",
              mpl_buffer_label(self->sp->at, b, label), what, most);
@@ -256,7 +257,7 @@ static mpl_status no_size(maker *self, mpl_buffer b, const char *what, mpl_expr 
         return MPL_REFUSE(self->ctx, "%s, is no expression that is known", mpl_shown(text));
     if (self->sp->n_bounded++ == 0)
         MPL_PASS(mpl_copy_text(self->ctx, self->sp->bounded, text));
-    return mpl_expr_const(self->ctx, self->sp->x, most, out);
+    return mpl_expr_const(self->ctx, self->sp->exprs, most, out);
 }
 
 /* Ends of the parts of a family before b, as they are and aligned. */
@@ -270,12 +271,12 @@ static mpl_status ends_before(maker *self, mpl_buffer b, uint32_t *n, mpl_expr *
 
         if (sp->at->inside[k] != sp->at->inside[b])
             continue;
-        MPL_PASS(mpl_expr_align_up(self->ctx, sp->x, sp->bytes[k], sp->at->align[k], &aligned));
-        MPL_PASS(mpl_expr_add(self->ctx, sp->x, sp->inside_at[k], sp->bytes[k], &hint[(*n)++]));
-        MPL_PASS(mpl_expr_add(self->ctx, sp->x, sp->inside_at[k], aligned, &hint[(*n)++]));
+        MPL_PASS(mpl_expr_align_up(self->ctx, sp->exprs, sp->bytes[k], sp->at->align[k], &aligned));
+        MPL_PASS(mpl_expr_add(self->ctx, sp->exprs, sp->inside_at[k], sp->bytes[k], &hint[(*n)++]));
+        MPL_PASS(mpl_expr_add(self->ctx, sp->exprs, sp->inside_at[k], aligned, &hint[(*n)++]));
     }
     for (uint32_t i = 0; i < *n; i++)
-        MPL_PASS(mpl_fit_learn(self->ctx, self->s->fit, hint[i]));
+        MPL_PASS(mpl_fit_learn(self->ctx, self->graph->fit, hint[i]));
     return MPL_OK;
 }
 
@@ -286,17 +287,17 @@ static mpl_status find_sizes(maker *self, mpl_buffer b)
     uint32_t n_hints = 0;
     bool found;
 
-    for (uint32_t i = 0; i < self->s->n; i++)
+    for (uint32_t i = 0; i < self->graph->n; i++)
         self->size[i] = (int64_t)self->problem[i]->bytes[b];
-    MPL_PASS(mpl_fit_find(self->ctx, self->s->fit, self->size, 0, NULL, &found, &sp->bytes[b]));
+    MPL_PASS(mpl_fit_find(self->ctx, self->graph->fit, self->size, 0, NULL, &found, &sp->bytes[b]));
     if (!found)
         MPL_PASS(no_size(self, b, "its size", &sp->bytes[b]));
     if (sp->inside_at == NULL || sp->at->inside[b] == b)
         return MPL_OK;
-    for (uint32_t i = 0; i < self->s->n; i++)
+    for (uint32_t i = 0; i < self->graph->n; i++)
         self->size[i] = (int64_t)self->problem[i]->inside_at[b];
     MPL_PASS(ends_before(self, b, &n_hints, hint));
-    MPL_PASS(mpl_fit_find(self->ctx, self->s->fit, self->size, n_hints, hint, &found,
+    MPL_PASS(mpl_fit_find(self->ctx, self->graph->fit, self->size, n_hints, hint, &found,
                           &sp->inside_at[b]));
     return found ? MPL_OK : no_size(self, b, "its place in its storage", &sp->inside_at[b]);
 }
@@ -309,9 +310,9 @@ static mpl_status make(maker *self)
         return MPL_REFUSE(self->ctx,
                           "workspaces over a range of sizes are not planned: what a backend "
                           "asks for at one size says nothing of another");
-    MPL_PASS(mpl_new(self->ctx, self->problem, self->s->n));
-    MPL_PASS(mpl_new(self->ctx, self->map, self->s->n));
-    MPL_PASS(mpl_new(self->ctx, self->size, self->s->n));
+    MPL_PASS(mpl_new(self->ctx, self->problem, self->graph->n));
+    MPL_PASS(mpl_new(self->ctx, self->map, self->graph->n));
+    MPL_PASS(mpl_new(self->ctx, self->size, self->graph->n));
     MPL_PASS(decide(self));
     MPL_PASS(compare_all(self));
     sp->at = self->problem[0];
@@ -330,10 +331,10 @@ mpl_status mpl_sym_problem_new(mpl_ctx *ctx, const mpl_sym_graph *graph, const m
                                mpl_sym_problem **out)
 {
     mpl_status st = MPL_OK;
-    maker m = {.ctx = ctx, .s = graph, .order = order, .options = options, .bounded = bounded};
+    maker m = {.ctx = ctx, .graph = graph, .order = order, .options = options, .bounded = bounded};
 
     MPL_TRY(mpl_new(ctx, m.sp, 1));
-    m.sp->x = graph->x;
+    m.sp->exprs = graph->exprs;
     m.sp->structure = mpl_sym_structure(graph->graph[0]);
     m.sp->n_ops = graph->graph[0]->n_ops;
     m.sp->n_bounded = graph->n_bounded;
@@ -367,9 +368,9 @@ static mpl_status evaluate(mpl_ctx *ctx, const mpl_sym_problem *sp, const int64_
         int64_t bytes, at = 0;
         char text[24];
 
-        if (!mpl_expr_eval(sp->x, sp->bytes[b], value, &bytes) || bytes < 1 ||
+        if (!mpl_expr_eval(sp->exprs, sp->bytes[b], value, &bytes) || bytes < 1 ||
             (sp->inside_at != NULL &&
-             (!mpl_expr_eval(sp->x, sp->inside_at[b], value, &at) || at < 0)))
+             (!mpl_expr_eval(sp->exprs, sp->inside_at[b], value, &at) || at < 0)))
             return MPL_REFUSE(ctx, "buffer '%s' has no size there",
                               mpl_shown(mpl_buffer_label(p, b, text)));
         p->bytes[b] = (uint64_t)bytes;
@@ -388,7 +389,7 @@ mpl_status mpl_sym_problem_at(mpl_ctx *ctx, const mpl_sym_problem *sp, const int
     const unsigned all =
         MPL_KEEP_POOLS | MPL_KEEP_ORDER | MPL_KEEP_PAIRS | MPL_KEEP_FAMILIES | MPL_KEEP_ACCESS;
 
-    if (!mpl_point_allowed(sp->x, value))
+    if (!mpl_point_allowed(sp->exprs, value))
         return MPL_REFUSE(ctx, "these sizes are not in the range");
     MPL_TRY(mpl_new(ctx, begin, n + 1));
     MPL_TRY(mpl_new(ctx, item, n));

@@ -11,7 +11,7 @@
 #include "graphs/symbols/sym_graph.h"
 
 typedef struct mpl_sym_problem {
-    mpl_exprs *x;        /* borrowed */
+    mpl_exprs *exprs;    /* borrowed */
     mpl_problem *at;     /* at the first point of the readings: live ranges, pools, families, .. */
     mpl_expr *bytes;     /* [n] [byte] */
     mpl_expr *inside_at; /* [n] [byte]; NULL: no families */

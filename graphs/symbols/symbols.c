@@ -106,7 +106,7 @@ out:
 /* ---- points ---- */
 
 typedef struct seeker {
-    const mpl_exprs *x;
+    const mpl_exprs *exprs;
     mpl_rng *rng;  /* NULL: towards the corner `high` */
     uint64_t high; /* bit i: large values of symbol i first */
     int boxes;     /* left */
@@ -126,7 +126,7 @@ static void point_in(const seeker *self, const mpl_box *box)
                         : self->high >> i & 1 ? box->high[i]
                                               : box->low[i];
 
-        self->value[i] = value_at(mpl_exprs_symbol(self->x, i), count);
+        self->value[i] = value_at(mpl_exprs_symbol(self->exprs, i), count);
     }
 }
 
@@ -138,8 +138,9 @@ static bool seek(seeker *self, const mpl_box *box)
     uint32_t widest = 0;
     bool all = true, upper;
 
-    for (uint32_t i = 0; i < mpl_exprs_n_relations(self->x); i++) {
-        if (!mpl_expr_bounds(self->x, mpl_exprs_relation_at(self->x, i), box, &least, &most))
+    for (uint32_t i = 0; i < mpl_exprs_n_relations(self->exprs); i++) {
+        if (!mpl_expr_bounds(self->exprs, mpl_exprs_relation_at(self->exprs, i), box, &least,
+                             &most))
             return false;
         if (least > 0)
             return false;

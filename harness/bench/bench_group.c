@@ -41,7 +41,7 @@ typedef struct unit {
 } unit;
 
 typedef struct group {
-    mpl_bench *b;
+    mpl_bench *bench;
     uint32_t n, backend; /* current */
     unit *unit;          /* [n] */
 } group;
@@ -57,8 +57,8 @@ static void at(const group *self, const unit *u, double from, double to, double 
     double whole = ((double)(u - self->unit) + share) / self->n;
 
     snprintf(text, sizeof text, "%.24s: %s", u->graph, what);
-    mpl_progress_at(&self->b->progress, self->n * self->b->n_specs, from + (to - from) * whole,
-                    text);
+    mpl_progress_at(&self->bench->progress, self->n * self->bench->n_specs,
+                    from + (to - from) * whole, text);
 }
 
 static mpl_bench_run run_of(const group *self, uint32_t planner)
@@ -71,7 +71,7 @@ static mpl_bench_run run_of(const group *self, uint32_t planner)
 /* Makes a row for each planner of a unit and finds those in the file; *missing: one is not. */
 static mpl_status make_rows(const group *self, unit *u, bool *missing)
 {
-    mpl_bench *bench = self->b;
+    mpl_bench *bench = self->bench;
 
     MPL_PASS(mpl_new(bench->ctx, u->cells, bench->n_specs));
     for (uint32_t i = 0; i < bench->n_specs; i++) {
@@ -93,7 +93,7 @@ static mpl_status make_rows(const group *self, unit *u, bool *missing)
  * taken from the file, or none. */
 static mpl_status take_rows(const group *self, unit *u, bool missing)
 {
-    mpl_bench *bench = self->b;
+    mpl_bench *bench = self->bench;
 
     for (uint32_t i = 0; i < bench->n_specs; i++) {
         cell *c = &u->cells[i];
@@ -109,7 +109,7 @@ static mpl_status take_rows(const group *self, unit *u, bool missing)
  * and interrupts end the bench. */
 static void plan_cells(const group *self, unit *u)
 {
-    const mpl_bench *bench = self->b;
+    const mpl_bench *bench = self->bench;
 
     for (uint32_t i = 0; i < bench->n_specs && !mpl_interrupted(); i++) {
         cell *c = &u->cells[i];
@@ -130,7 +130,7 @@ static bool wants_run(const cell *self)
  * affects them equally. */
 static mpl_status plan_in_turns(const group *self, unit *u)
 {
-    const mpl_bench *bench = self->b;
+    const mpl_bench *bench = self->bench;
     uint32_t repeat = bench->repeat;
     int64_t median = 0;
 
@@ -166,14 +166,14 @@ static mpl_status plan_in_turns(const group *self, unit *u)
 /* Maps an index over all cells, unit by unit, to its unit. */
 static unit *unit_at(const group *self, uint32_t i)
 {
-    return &self->unit[i / self->b->n_specs];
+    return &self->unit[i / self->bench->n_specs];
 }
 
 /* The cell if it is to be executed; otherwise NULL. */
 static cell *to_run(const group *self, uint32_t i)
 {
     const unit *u = unit_at(self, i);
-    cell *c = u->cells != NULL ? &u->cells[i % self->b->n_specs] : NULL;
+    cell *c = u->cells != NULL ? &u->cells[i % self->bench->n_specs] : NULL;
 
     return c != NULL && u->job.backend != NULL && u->job.source.graph != NULL && wants_run(c)
                ? c
@@ -184,7 +184,7 @@ static cell *to_run(const group *self, uint32_t i)
 static mpl_status run_reference(const group *self, unit *u)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = self->b->ctx;
+    mpl_ctx *ctx = self->bench->ctx;
     mpl_worker_task unshared = u->task;
     mpl_worker *worker = NULL;
 
@@ -194,7 +194,7 @@ static mpl_status run_reference(const group *self, unit *u)
         memcpy(u->reference, mpl_worker_outputs(worker), mpl_outputs_bytes(u->job.source.graph));
         goto out;
     }
-    for (uint32_t i = 0; i < self->b->n_specs; i++)
+    for (uint32_t i = 0; i < self->bench->n_specs; i++)
         if (wants_run(&u->cells[i]))
             mpl_row_fail(u->cells[i].row, mpl_worker_status(worker), mpl_worker_reason(worker));
 out:
@@ -205,7 +205,7 @@ out:
 /* Makes the inputs and the reference outputs. */
 static mpl_status prepare_runs(const group *self, unit *u)
 {
-    mpl_ctx *ctx = self->b->ctx;
+    mpl_ctx *ctx = self->bench->ctx;
     const mpl_options *options = &u->options;
 
     u->task = (mpl_worker_task){.job = &u->job,
@@ -228,7 +228,7 @@ static mpl_status prepare_runs(const group *self, unit *u)
 /* Writes a worker's results into the cell's row. */
 static void finish_run(const group *self, const unit *u, cell *c, uint32_t turns)
 {
-    mpl_bench *bench = self->b;
+    mpl_bench *bench = self->bench;
     const mpl_measured *measured = mpl_worker_measured(c->worker);
     double error;
 
@@ -261,13 +261,13 @@ static void finish_run(const group *self, const unit *u, cell *c, uint32_t turns
 
 static mpl_status start_worker(const group *self, unit *u, cell *c)
 {
-    mpl_ctx *ctx = self->b->ctx;
+    mpl_ctx *ctx = self->bench->ctx;
     mpl_worker_task task = u->task;
 
     task.plan = c->plan;
     task.job = c->job;
-    MPL_PASS(mpl_new_each(ctx, self->b->repeat, c->run_ns, c->other_ns));
-    at(self, u, PLANNING, PREPARING, (double)(c - u->cells) / self->b->n_specs,
+    MPL_PASS(mpl_new_each(ctx, self->bench->repeat, c->run_ns, c->other_ns));
+    at(self, u, PLANNING, PREPARING, (double)(c - u->cells) / self->bench->n_specs,
        c->spec->planner->name);
     MPL_PASS(mpl_worker_start(ctx, &task, &c->worker));
     mpl_worker_wait(c->worker);
@@ -278,7 +278,7 @@ static mpl_status start_worker(const group *self, unit *u, cell *c)
 static mpl_status run_cells(const group *self, uint32_t first, uint32_t end)
 {
     mpl_status st = MPL_OK;
-    uint32_t repeat = self->b->repeat, turns = 0;
+    uint32_t repeat = self->bench->repeat, turns = 0;
     cell *c;
 
     for (uint32_t i = first; i < end && !mpl_interrupted(); i++) {
@@ -306,8 +306,8 @@ out:
 
         if (u->cells == NULL)
             continue;
-        c = &u->cells[i % self->b->n_specs];
-        mpl_worker_free(self->b->ctx, c->worker);
+        c = &u->cells[i % self->bench->n_specs];
+        mpl_worker_free(self->bench->ctx, c->worker);
         c->worker = NULL;
     }
     return st;
@@ -330,7 +330,7 @@ static uint32_t fitting(const group *self, uint32_t first)
     uint64_t used = 0;
     uint32_t i = first;
 
-    for (; i < self->n * self->b->n_specs; i++) {
+    for (; i < self->n * self->bench->n_specs; i++) {
         const unit *u = unit_at(self, i);
         const cell *c = to_run(self, i);
 
@@ -345,7 +345,7 @@ static uint32_t fitting(const group *self, uint32_t first)
 
 static mpl_status run_units(const group *self)
 {
-    uint32_t n = self->n * self->b->n_specs;
+    uint32_t n = self->n * self->bench->n_specs;
     const unit *last = NULL;
 
     for (uint32_t i = 0; i < n && !mpl_interrupted(); i++) {
@@ -357,7 +357,7 @@ static mpl_status run_units(const group *self)
     for (uint32_t i = 0, end; i < n && !mpl_interrupted(); i = end) {
         end = fitting(self, i);
         if (end < n && self->n > 1)
-            mpl_progress_line(&self->b->progress,
+            mpl_progress_line(&self->bench->progress,
                               "%s: not by turns with all: their workers need too much memory",
                               unit_at(self, end)->graph);
         MPL_PASS(run_cells(self, i, end));
@@ -371,7 +371,7 @@ static mpl_status run_units(const group *self)
 static mpl_status fail_all(const group *self, unit *u, mpl_status how)
 {
     mpl_status st = MPL_OK;
-    mpl_bench *bench = self->b;
+    mpl_bench *bench = self->bench;
     mpl_record *row = NULL;
 
     u->job.backend = bench->backend[self->backend];
@@ -394,10 +394,10 @@ out:
 /* Makes the unit's problem for this backend. A separate process asks for workspaces. */
 static mpl_status prepare_problem(const group *self, unit *u)
 {
-    mpl_ctx *ctx = self->b->ctx;
+    mpl_ctx *ctx = self->bench->ctx;
     mpl_status st = MPL_OK;
     const mpl_backend *backend =
-        u->job.source.problem != NULL ? NULL : self->b->backend[self->backend];
+        u->job.source.problem != NULL ? NULL : self->bench->backend[self->backend];
     uint64_t *workspaces = NULL;
 
     if (backend != NULL && mpl_backend_absent(backend) != NULL)
@@ -412,7 +412,7 @@ out:
 /* Finishes the rows of a unit that was measured or taken from the file. */
 static mpl_status finish_unit(const group *self, unit *u)
 {
-    mpl_bench *bench = self->b;
+    mpl_bench *bench = self->bench;
     uint32_t ok = 0, there = 0, mine = 0;
 
     for (uint32_t i = 0; i < bench->n_specs && !mpl_interrupted(); i++) {
@@ -436,9 +436,9 @@ static mpl_status finish_unit(const group *self, unit *u)
 
 static void cells_fini(const group *self, unit *u)
 {
-    mpl_ctx *ctx = self->b->ctx;
+    mpl_ctx *ctx = self->bench->ctx;
 
-    for (uint32_t i = 0; u->cells != NULL && i < self->b->n_specs; i++) {
+    for (uint32_t i = 0; u->cells != NULL && i < self->bench->n_specs; i++) {
         cell *c = &u->cells[i];
 
         mpl_record_free(ctx, c->row);
@@ -464,9 +464,9 @@ static mpl_status begin_units(const group *self)
 
         if (u->absent || (list && self->backend > 0))
             continue;
-        mpl_progress_at(&self->b->progress, 0, 0, u->graph);
+        mpl_progress_at(&self->bench->progress, 0, 0, u->graph);
         if (how == MPL_OK && (how = prepare_problem(self, u)) != MPL_OK)
-            snprintf(u->why, sizeof u->why, "%s", self->b->ctx->message);
+            snprintf(u->why, sizeof u->why, "%s", self->bench->ctx->message);
         if (how == MPL_OK)
             MPL_PASS(make_rows(self, u, &missing));
         else
@@ -482,7 +482,7 @@ static mpl_status begin_units(const group *self)
 static mpl_status bench_units(const group *self)
 {
     mpl_status st = MPL_OK;
-    mpl_bench *bench = self->b;
+    mpl_bench *bench = self->bench;
 
     MPL_TRY(begin_units(self));
     for (uint32_t i = 0; i < self->n && !mpl_interrupted(); i++) {
@@ -578,7 +578,7 @@ static mpl_status open_unit(mpl_bench *bench, uint32_t number, unit *u)
 mpl_status mpl_bench_group(mpl_bench *bench, uint32_t first, uint32_t n)
 {
     mpl_status st = MPL_OK;
-    group g = {.b = bench, .n = n};
+    group g = {.bench = bench, .n = n};
 
     MPL_TRY(mpl_new(bench->ctx, g.unit, n));
     for (uint32_t i = 0; i < n && !mpl_interrupted(); i++)

@@ -8,7 +8,7 @@ typedef struct rule {
 
 typedef struct matcher {
     mpl_ctx *ctx;
-    mpl_entries *e;
+    mpl_entries *entries;
     size_t cap[4];
 } matcher;
 
@@ -53,7 +53,7 @@ static bool matches(const char *pattern, const char *name, const char **at, size
 /* The state with this name, made if there is none. */
 static mpl_status find_state(matcher *self, const char *name, uint32_t *out)
 {
-    mpl_entries *entries = self->e;
+    mpl_entries *entries = self->entries;
 
     for (*out = 0; *out < entries->n_states; ++*out)
         if (strcmp(entries->state_name[*out], name) == 0)
@@ -84,16 +84,16 @@ static mpl_status find_state(matcher *self, const char *name, uint32_t *out)
 static mpl_status widen(matcher *self, uint32_t s, const mpl_entry *entry, mpl_value v)
 {
     const mpl_graph *g = entry->job.source.graph;
-    mpl_shape *whole = &self->e->state_shape[s];
+    mpl_shape *whole = &self->entries->state_shape[s];
     const mpl_shape *shape = &g->value_shape[v];
 
-    if (self->e->state_type[s] == MPL_N_TYPES) {
-        self->e->state_type[s] = g->value_type[v];
+    if (self->entries->state_type[s] == MPL_N_TYPES) {
+        self->entries->state_type[s] = g->value_type[v];
         *whole = *shape;
     }
-    if (self->e->state_type[s] != g->value_type[v])
+    if (self->entries->state_type[s] != g->value_type[v])
         return MPL_REFUSE(self->ctx, "state '%s' has two types: %s, and %s as '%s' of %s",
-                          self->e->state_name[s], mpl_type_name(self->e->state_type[s]),
+                          self->entries->state_name[s], mpl_type_name(self->entries->state_type[s]),
                           mpl_type_name(g->value_type[v]), g->value_name[v], entry->name);
     for (uint32_t i = 0; i < whole->rank && whole->rank == shape->rank; i++)
         whole->dim[i] = shape->dim[i] > whole->dim[i] ? shape->dim[i] : whole->dim[i];
@@ -105,14 +105,14 @@ static mpl_status bind_state(matcher *self, mpl_entry *entry, uint32_t s, mpl_va
     const mpl_graph *g = entry->job.source.graph;
     mpl_value *to = output ? &entry->state[s].after : &entry->state[s].before;
 
-    for (uint32_t t = 0; !output && t < self->e->n_states; t++)
+    for (uint32_t t = 0; !output && t < self->entries->n_states; t++)
         if (entry->state[t].before == v)
             return MPL_REFUSE(self->ctx, "%s: input '%s' is both state '%s' and state '%s'",
-                              entry->name, g->value_name[v], self->e->state_name[t],
-                              self->e->state_name[s]);
+                              entry->name, g->value_name[v], self->entries->state_name[t],
+                              self->entries->state_name[s]);
     if (*to != MPL_NONE)
         return MPL_REFUSE(self->ctx, "%s: state '%s' is %s '%s' and '%s'; one can be", entry->name,
-                          self->e->state_name[s], output ? "written by" : "read by",
+                          self->entries->state_name[s], output ? "written by" : "read by",
                           g->value_name[*to], g->value_name[v]);
     *to = v;
     return widen(self, s, entry, v);
@@ -127,8 +127,8 @@ static mpl_status match_side(matcher *self, const rule *r, bool output)
     size_t n;
     uint32_t s;
 
-    for (uint32_t i = 0; i < self->e->n; i++) {
-        mpl_entry *entry = &self->e->entry[i];
+    for (uint32_t i = 0; i < self->entries->n; i++) {
+        mpl_entry *entry = &self->entries->entry[i];
         const mpl_graph *g = entry->job.source.graph;
 
         for (uint32_t k = 0; k < (output ? g->n_outputs : g->n_inputs); k++) {
@@ -174,10 +174,10 @@ static mpl_status match_text(matcher *self)
     mpl_status st = MPL_OK;
     mpl_text_entries text = {0};
 
-    MPL_TRY(mpl_text_entries_read(self->ctx, self->e->graph[0], &text));
+    MPL_TRY(mpl_text_entries_read(self->ctx, self->entries->graph[0], &text));
     for (uint32_t s = 0; s < text.n_states; s++)
         for (uint32_t i = 0, id; i < text.n_entries; i++) {
-            mpl_entry *entry = &self->e->entry[i];
+            mpl_entry *entry = &self->entries->entry[i];
             const char *update = text.update[i] != NULL ? text.update[i][s] : NULL;
 
             MPL_TRY(find_state(self, text.state[s], &id));
@@ -196,7 +196,7 @@ out:
 static mpl_status check_shape(const matcher *self, uint32_t s, const mpl_entry *entry, mpl_value v,
                               uint32_t *axis)
 {
-    const mpl_shape *whole = &self->e->state_shape[s];
+    const mpl_shape *whole = &self->entries->state_shape[s];
     char text[2][200];
     bool fits = v == MPL_NONE || entry->job.source.graph->value_shape[v].rank == whole->rank;
 
@@ -212,14 +212,14 @@ static mpl_status check_shape(const matcher *self, uint32_t s, const mpl_entry *
         self->ctx,
         "state '%s' has two shapes: '%s' of %s is %s, others reach %s; along one axis "
         "they may differ",
-        self->e->state_name[s], entry->job.source.graph->value_name[v], entry->name,
+        self->entries->state_name[s], entry->job.source.graph->value_name[v], entry->name,
         mpl_shape_text(&entry->job.source.graph->value_shape[v], text[0]),
         mpl_shape_text(whole, text[1]));
 }
 
 mpl_status mpl_entries_match(mpl_ctx *ctx, const mpl_options *options, mpl_entries *entries)
 {
-    matcher m = {.ctx = ctx, .e = entries};
+    matcher m = {.ctx = ctx, .entries = entries};
     uint64_t count;
 
     for (uint32_t i = 0; i < options->shared.n; i++)

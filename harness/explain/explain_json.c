@@ -9,7 +9,7 @@ typedef struct writer {
     mpl_ctx *ctx;
     FILE *to;
     mpl_status st;
-    const mpl_explained *e;
+    const mpl_explained *explained;
 } writer;
 
 /* Writes `before` and a text; null for NULL. Text that is not UTF-8 is cleaned. */
@@ -35,14 +35,14 @@ static void put_text(writer *out, const char *before, const char *text)
 
 static void put_op(writer *out, const char *before, mpl_op op)
 {
-    const mpl_graph *g = out->e->made.job.source.graph;
+    const mpl_graph *g = out->explained->made.job.source.graph;
 
     put_text(out, before, g != NULL && op != MPL_NONE ? g->op_name[op] : NULL);
 }
 
 static void put_shape(writer *out, mpl_value v)
 {
-    const mpl_graph *g = out->e->made.job.source.graph;
+    const mpl_graph *g = out->explained->made.job.source.graph;
 
     if (g == NULL || v == MPL_NONE)
         return;
@@ -54,8 +54,8 @@ static void put_shape(writer *out, mpl_value v)
 
 static void put_buffer(writer *out, mpl_buffer b)
 {
-    const mpl_problem *p = out->e->made.job.problem;
-    const mpl_keeper *keeper = &out->e->keeper[b];
+    const mpl_problem *p = out->explained->made.job.problem;
+    const mpl_keeper *keeper = &out->explained->keeper[b];
 
     put_shape(out, keeper->value);
     put_op(out, ", \"made_by\": ", keeper->made_by);
@@ -67,7 +67,7 @@ static void put_buffer(writer *out, mpl_buffer b)
 /* "below NAME" of what is free: the buffer above it. */
 static void put_portion(writer *out, const mpl_portion *part, uint32_t memory)
 {
-    const mpl_problem *p = out->e->made.job.problem;
+    const mpl_problem *p = out->explained->made.job.problem;
     bool used = part->kind < MPL_PORTION_alignment;
     char label[24], name[600];
 
@@ -75,7 +75,7 @@ static void put_portion(writer *out, const mpl_portion *part, uint32_t memory)
     fprintf(out->to, "{\"kind\": \"%s\"", mpl_portion_name[part->kind]);
     put_text(out, ", \"name\": ", used ? mpl_buffer_label(p, part->buffer, label) : name);
     fprintf(out->to, ", \"bytes\": %" PRIu64 ", \"offset\": %" PRIu64, part->bytes, part->offset);
-    if (out->e->made.plan->spread.n > 0)
+    if (out->explained->made.plan->spread.n > 0)
         fprintf(out->to, ", \"memory\": %" PRIu32, memory);
     if (used)
         put_buffer(out, part->buffer);
@@ -89,17 +89,18 @@ static void put_portions(writer *out, uint32_t from, uint32_t end)
 
     fputs("\"parts\": [", out->to);
     for (uint32_t k = from; k < end; k++)
-        for (uint32_t i = 0; i < out->e->highest[k].n; i++) {
+        for (uint32_t i = 0; i < out->explained->highest[k].n; i++) {
             fputs(between, out->to);
             between = ",\n ";
-            put_portion(out, &out->e->highest[k].portion[i], out->e->highest[k].memory);
+            put_portion(out, &out->explained->highest[k].portion[i],
+                        out->explained->highest[k].memory);
         }
     fputc(']', out->to);
 }
 
 static void put_step(writer *out, const mpl_highest *highest)
 {
-    const mpl_job *job = &out->e->made.job;
+    const mpl_job *job = &out->explained->made.job;
     mpl_op op = MPL_NONE;
 
     if (highest->step == MPL_NONE) {
@@ -114,8 +115,8 @@ static void put_step(writer *out, const mpl_highest *highest)
 
 static void put_height(writer *out)
 {
-    const mpl_height *height = &out->e->height;
-    const mpl_problem *p = out->e->made.job.problem;
+    const mpl_height *height = &out->explained->height;
+    const mpl_problem *p = out->explained->made.job.problem;
     char label[24];
 
     fprintf(out->to, ",\n\"height\": {\"by\": \"%s\", \"bytes\": %" PRIu64 ", \"buffers\": [",
@@ -142,7 +143,7 @@ static uint64_t above(uint64_t a, uint64_t b)
 
 static void put_costs(writer *out)
 {
-    const mpl_explained *explained = out->e;
+    const mpl_explained *explained = out->explained;
     uint64_t now = explained->made.plan->peak_bytes;
     uint64_t least =
         mpl_max_u64(explained->made.job.bound_bytes, explained->made.plan->bound_bytes);
@@ -159,7 +160,7 @@ static void put_costs(writer *out)
 
 static void put_advice(writer *out)
 {
-    const mpl_explained *explained = out->e;
+    const mpl_explained *explained = out->explained;
     const char *between = "";
 
     fputs(",\n\"suggestions\": [", out->to);
@@ -184,7 +185,7 @@ static void put_advice(writer *out)
 
 static void put_head(writer *out)
 {
-    const mpl_explained *explained = out->e;
+    const mpl_explained *explained = out->explained;
     const mpl_job *job = &explained->made.job;
 
     put_text(out, "{\"graph\": ", explained->graph != NULL ? explained->graph : job->text);
@@ -202,7 +203,7 @@ static void put_head(writer *out)
 
 static void put_all(writer *out)
 {
-    const mpl_explained *explained = out->e;
+    const mpl_explained *explained = out->explained;
     const mpl_problem *p = explained->made.job.problem;
 
     put_head(out);

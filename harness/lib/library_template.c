@@ -48,7 +48,7 @@ const char *memplan_template_name(const memplan_template *template, uint32_t buf
 
 const char *memplan_template_dim(const memplan_template *template, uint32_t i)
 {
-    const mpl_exprs *exprs = template->t->problem->x;
+    const mpl_exprs *exprs = template->t->problem->exprs;
 
     return i < mpl_exprs_n_symbols(exprs) ? mpl_exprs_symbol(exprs, i)->name : NULL;
 }

@@ -143,7 +143,7 @@ static mpl_status put_cell(mpl_ctx *ctx, FILE *f, const mpl_template *tmpl, uint
             which, code->n_values);
     for (uint32_t i = 0; i < code->n_values; i++) {
         fprintf(f, "    v[%" PRIu32 "] = ", i);
-        MPL_PASS(put_expr(ctx, f, tmpl->problem->x, code->value_of[i]));
+        MPL_PASS(put_expr(ctx, f, tmpl->problem->exprs, code->value_of[i]));
         fprintf(f, ";\n");
     }
     for (uint32_t k = 0; k < code->n_bodies; k++)
@@ -166,7 +166,7 @@ static void put_choice(FILE *f, const mpl_template *tmpl, uint32_t which)
 
     fprintf(f, "    if (1");
     for (uint32_t i = 0; i < box->n; i++) {
-        const mpl_symbol *symbol = mpl_exprs_symbol(tmpl->problem->x, i);
+        const mpl_symbol *symbol = mpl_exprs_symbol(tmpl->problem->exprs, i);
         int64_t low = symbol->first + box->low[i] * symbol->step,
                 high = symbol->first + box->high[i] * symbol->step;
 
@@ -202,7 +202,7 @@ static mpl_status check_sums(mpl_ctx *ctx, const mpl_sym_problem *sp)
     uint64_t sum = 0;
 
     for (mpl_buffer b = 0; b < sp->at->n; b++)
-        if (!mpl_expr_bounds(sp->x, sp->bytes[b], NULL, &low, &high) || low < 0 ||
+        if (!mpl_expr_bounds(sp->exprs, sp->bytes[b], NULL, &low, &high) || low < 0 ||
             (sum += (uint64_t)high + sp->at->align[b]) > (uint64_t)INT64_MAX / 2)
             return MPL_REFUSE(ctx, "export c-template: sizes of the range exceed 2^62 bytes");
     return MPL_OK;
@@ -211,7 +211,7 @@ static mpl_status check_sums(mpl_ctx *ctx, const mpl_sym_problem *sp)
 mpl_status mpl_template_export_c(mpl_ctx *ctx, const mpl_template_opened *opened, const char *path)
 {
     mpl_status st = MPL_OK;
-    const mpl_template *tmpl = opened->t;
+    const mpl_template *tmpl = opened->tmpl;
     const char *name = strrchr(opened->path, '/');
     mpl_new_file file = {0};
 
@@ -228,7 +228,7 @@ mpl_status mpl_template_export_c(mpl_ctx *ctx, const mpl_template_opened *opened
         MPL_TRY(put_cell(ctx, file.stream, tmpl, i));
     fprintf(file.stream,
             "int memplan_offsets(const int64_t *dim, uint64_t *offset, uint64_t *pool_bytes)\n{\n");
-    MPL_TRY(put_range(ctx, file.stream, tmpl->problem->x));
+    MPL_TRY(put_range(ctx, file.stream, tmpl->problem->exprs));
     fprintf(file.stream,
             "    for (int i = 0; i < MEMPLAN_POOLS; i++)\n        pool_bytes[i] = 0;\n");
     for (uint32_t i = 0; i < tmpl->n_cells; i++)

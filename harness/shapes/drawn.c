@@ -58,7 +58,7 @@ void mpl_regret_fields(const mpl_template *tmpl, mpl_record *row)
     if (regret->at != NULL && regret->bound > 0) {
         mpl_record_real(row, MPL_FIELD_regret_least, (double)regret->arena / (double)regret->bound);
         mpl_record_text(row, MPL_FIELD_regret_at,
-                        mpl_shape_words(tmpl->problem->x, regret->at, text));
+                        mpl_shape_words(tmpl->problem->exprs, regret->at, text));
     }
     if (most != UINT64_MAX)
         mpl_record_real(row, MPL_FIELD_regret_most, (double)most / (double)MPL_REGRET_ONE);

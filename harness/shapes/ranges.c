@@ -96,7 +96,7 @@ mpl_status mpl_ranges_read(mpl_ctx *ctx, const mpl_options *options, const char 
                            mpl_ranges *ranges)
 {
     MPL_PASS(split(ctx, options, graph, NULL, ranges));
-    MPL_PASS(mpl_symbols_read(ctx, ranges->asked.n, ranges->asked.item, &ranges->x));
+    MPL_PASS(mpl_symbols_read(ctx, ranges->asked.n, ranges->asked.item, &ranges->exprs));
     return join(ctx, &ranges->asked, &ranges->text);
 }
 
@@ -138,7 +138,7 @@ mpl_status mpl_ranges_within(mpl_ctx *ctx, const mpl_options *options, const cha
         mpl_free(ctx, relation);
         MPL_TRY(text != NULL ? mpl_strings_add(ctx, &texts, text) : MPL_EMEM);
     }
-    MPL_TRY(mpl_symbols_read(ctx, texts.n, texts.item, &ranges->x));
+    MPL_TRY(mpl_symbols_read(ctx, texts.n, texts.item, &ranges->exprs));
 out:
     for (uint32_t i = 0; i < texts.n; i++)
         mpl_free(ctx, (char *)(uintptr_t)texts.item[i]);
@@ -148,7 +148,7 @@ out:
 
 void mpl_ranges_fini(mpl_ctx *ctx, mpl_ranges *r)
 {
-    mpl_exprs_free(ctx, r->x);
+    mpl_exprs_free(ctx, r->exprs);
     mpl_free_each(ctx, r->graph, r->text, r->store, r->asked.item, r->options.dim.item);
     memset(r, 0, sizeof *r);
 }

@@ -12,7 +12,7 @@ typedef struct mpl_ranges {
     mpl_options options; /* as given; `dim` has only what is no range */
     mpl_strings asked;   /* ranges and relations, in the order given */
     char *store;         /* of some of these texts */
-    mpl_exprs *x;        /* the same, as symbols */
+    mpl_exprs *exprs;    /* the same, as symbols */
     char *text;          /* the same, as one: "seq=1..4096,past=1..4096,past+seq<=4096" */
 } mpl_ranges;
 

@@ -22,7 +22,7 @@ static mpl_status ask(mpl_ctx *ctx, const mpl_options *options, const char *grap
 
     MPL_PASS(mpl_shapes_count(ctx, options, n_shapes));
     MPL_PASS(mpl_ranges_within(ctx, options, graph, exprs, asked));
-    name = open_symbol(asked->x);
+    name = open_symbol(asked->exprs);
     if (*n_shapes == 0 && name != NULL)
         return MPL_REFUSE(ctx,
                           "run: the size of '%s' is open: --dim %s=N gives it, --shapes N draws it",
@@ -45,7 +45,7 @@ static mpl_status other_graph(mpl_ctx *ctx, const mpl_shapes_run *run, const cha
 static mpl_status check_graph(mpl_ctx *ctx, const mpl_ranges *ranges, const mpl_shapes_run *run)
 {
     mpl_status st = MPL_OK;
-    const mpl_exprs *exprs = run->opened.t->problem->x;
+    const mpl_exprs *exprs = run->opened.tmpl->problem->exprs;
     const char *want = mpl_record_get_text(run->opened.row, MPL_FIELD_graph_hash);
     int64_t middle[MPL_MAX_SYMBOLS];
     char hash[17], shape[MPL_SHAPE_TEXT], why[MPL_SHAPE_TEXT + 100];
@@ -96,7 +96,7 @@ static mpl_status decide(mpl_ctx *ctx, const char *graph, mpl_shapes_run *run)
 static mpl_status check_sizes(mpl_ctx *ctx, const char *graph, const uint64_t *bytes,
                               const mpl_shapes_run *run)
 {
-    const mpl_problem *p = run->opened.t->problem->at, *own = run->at.job.problem;
+    const mpl_problem *p = run->opened.tmpl->problem->at, *own = run->at.job.problem;
     char why[200], a[24], b[24];
     bool bounded = !mpl_record_is_null(run->opened.row, MPL_FIELD_bounded);
 
@@ -144,7 +144,7 @@ static mpl_status evaluate(mpl_ctx *ctx, const char *graph, const int64_t *value
                            uint64_t *arena, mpl_shapes_run *run)
 {
     mpl_status st = MPL_OK;
-    const mpl_template *tmpl = run->opened.t;
+    const mpl_template *tmpl = run->opened.tmpl;
     mpl_job *job = &run->at.job;
     uint32_t n = tmpl->problem->at->n;
     uint64_t *bytes = NULL, *pool = NULL, *offset = NULL;
@@ -215,17 +215,17 @@ static mpl_status run_one(mpl_ctx *ctx, const mpl_ranges *ranges, const int64_t 
     uint64_t arena = 0;
 
     forget_shape(ctx, run);
-    MPL_PASS(mpl_shape_open(ctx, &ranges->options, ranges->graph, ranges->x, value, &run->at));
+    MPL_PASS(mpl_shape_open(ctx, &ranges->options, ranges->graph, ranges->exprs, value, &run->at));
     if (ranges->options.shapes != NULL && !ranges->options.given[MPL_OPT_repeat])
         run->at.shape.options.repeat = 0; /* one run of each, which is not timed */
     MPL_PASS(mpl_graph_check_computed(ctx, run->at.job.source.graph));
     MPL_PASS(decide(ctx, ranges->graph, run));
     MPL_PASS(evaluate(ctx, ranges->graph, value, &ns, &arena, run));
-    mpl_drawn_add(&run->drawn, mpl_exprs_n_symbols(ranges->x), value, arena,
+    mpl_drawn_add(&run->drawn, mpl_exprs_n_symbols(ranges->exprs), value, arena,
                   run->at.job.bound_bytes, ns);
     MPL_PASS(mpl_execute(ctx, &run->at.shape.options, &run->at.job, run->plan, &run->executed));
     run->error = run->executed.error > run->error ? run->executed.error : run->error;
-    return judge(ctx, mpl_shape_words(ranges->x, value, shape), run);
+    return judge(ctx, mpl_shape_words(ranges->exprs, value, shape), run);
 }
 
 /* ---- all of them ---- */
@@ -247,8 +247,8 @@ static mpl_status make_row(mpl_ctx *ctx, const mpl_options *options, const mpl_r
     mpl_record_get_int(of, MPL_FIELD_n_cells, &n_cells);
     mpl_record_int(row, MPL_FIELD_n_cells, n_cells);
     mpl_record_int(row, MPL_FIELD_evaluate_ns, (uint64_t)mpl_drawn_ns(&run->drawn));
-    mpl_regret_fields(run->opened.t, row);
-    mpl_drawn_fields(&run->drawn, ranges->x, row);
+    mpl_regret_fields(run->opened.tmpl, row);
+    mpl_drawn_fields(&run->drawn, ranges->exprs, row);
     mpl_record_text(row, MPL_FIELD_outputs, mpl_outputs_word(run->error));
     mpl_record_real(row, MPL_FIELD_max_rel_error, run->error);
     mpl_record_text(row, MPL_FIELD_shapes, options->shapes);
@@ -279,12 +279,12 @@ mpl_status mpl_shapes_execute(mpl_ctx *ctx, mpl_options *options, const char *gr
     MPL_TRY(mpl_job_adopt(ctx, options, in_place, run->opened.row));
     if (options->backend == NULL)
         options->backend = mpl_backend_default()->name;
-    MPL_TRY(ask(ctx, options, graph, run->opened.t->problem->x, &n, &a));
+    MPL_TRY(ask(ctx, options, graph, run->opened.tmpl->problem->exprs, &n, &a));
     MPL_TRY(check_graph(ctx, &a, run));
     MPL_TRY(mpl_new(ctx, run->drawn.ns, n));
     mpl_rng_init(&rng, options->seed);
     for (uint32_t i = 0; i < n; i++) {
-        MPL_TRY(mpl_point_draw(ctx, a.x, &rng, value));
+        MPL_TRY(mpl_point_draw(ctx, a.exprs, &rng, value));
         MPL_TRY(run_one(ctx, &a, value, run));
     }
     MPL_TRY(make_row(ctx, options, &a, graph, run));
@@ -296,7 +296,7 @@ out:
 void mpl_shapes_print(const mpl_options *options, const mpl_shapes_run *run)
 {
     const mpl_drawn *drawn = &run->drawn;
-    const mpl_template *tmpl = run->opened.t;
+    const mpl_template *tmpl = run->opened.tmpl;
     char text[MPL_SHAPE_TEXT];
 
     printf("graph     %s on %s (%s)\n", mpl_shown(options->args.item[0]), run->at.job.backend->name,
@@ -308,7 +308,7 @@ void mpl_shapes_print(const mpl_options *options, const mpl_shapes_run *run)
     printf("arenas    %s to %s, as evaluated\n", mpl_sized(drawn->least_bytes).text,
            mpl_sized(drawn->most_bytes).text);
     printf("regret    worst %.4f of the bound at %s, mean %.4f\n", drawn->worst,
-           mpl_shape_words(tmpl->problem->x, drawn->worst_at, text), drawn->sum / drawn->n);
+           mpl_shape_words(tmpl->problem->exprs, drawn->worst_at, text), drawn->sum / drawn->n);
     printf("evaluated in %.3f us (median)\n", (double)mpl_drawn_ns(drawn) / 1e3);
 }
 

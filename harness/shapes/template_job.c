@@ -75,10 +75,11 @@ static mpl_status open_range(mpl_ctx *ctx, const mpl_options *options, mpl_templ
     mpl_problem_options po;
 
     MPL_PASS(mpl_ranges_read(ctx, options, options->args.item[0], ranges));
-    MPL_PASS(mpl_ranges_middle(ctx, ranges->x, middle));
-    MPL_PASS(mpl_shape_open(ctx, &ranges->options, ranges->graph, ranges->x, middle, &job->middle));
+    MPL_PASS(mpl_ranges_middle(ctx, ranges->exprs, middle));
+    MPL_PASS(
+        mpl_shape_open(ctx, &ranges->options, ranges->graph, ranges->exprs, middle, &job->middle));
     MPL_PASS(mpl_shape_order(ctx, &job->middle, &po));
-    MPL_PASS(mpl_sym_graph_new(ctx, ranges->x, &reader, middle, options->bounded, &job->graph));
+    MPL_PASS(mpl_sym_graph_new(ctx, ranges->exprs, &reader, middle, options->bounded, &job->graph));
     return mpl_sym_problem_new(ctx, job->graph, job->middle.job.order, &po, options->bounded,
                                &job->sp);
 }
@@ -88,7 +89,7 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_options *options, mpl_run *run, u
                        mpl_template_job *job)
 {
     mpl_status st = MPL_OK;
-    const mpl_exprs *exprs = job->ranges.x;
+    const mpl_exprs *exprs = job->ranges.exprs;
     uint32_t n_symbols = mpl_exprs_n_symbols(exprs);
     int64_t value[MPL_MAX_SYMBOLS], begin, ns;
     uint64_t bound, *offset = NULL, *pool = NULL;
@@ -102,8 +103,8 @@ static mpl_status draw(mpl_ctx *ctx, const mpl_options *options, mpl_run *run, u
         MPL_TRY(i == 0 ? mpl_point_corner(ctx, exprs, 0, value)
                        : mpl_point_draw(ctx, exprs, &rng, value));
         begin = mpl_clock_ns();
-        MPL_TRY(job->t != NULL ? mpl_template_offsets(ctx, job->t, value, offset, NULL, pool)
-                               : mpl_template_replan(run, job->sp, value, &pool[0]));
+        MPL_TRY(job->tmpl != NULL ? mpl_template_offsets(ctx, job->tmpl, value, offset, NULL, pool)
+                                  : mpl_template_replan(run, job->sp, value, &pool[0]));
         ns = mpl_clock_ns() - begin;
         MPL_TRY(mpl_template_bound(ctx, job->sp, value, &bound));
         if (i == 0)
@@ -128,7 +129,7 @@ static mpl_status measure_file(mpl_ctx *ctx, mpl_template_job *job)
 
     MPL_PASS(mpl_scratch_new(ctx, folder));
     snprintf(path, sizeof path, "%s/template", folder);
-    st = mpl_template_write(ctx, path, job->t, NULL);
+    st = mpl_template_write(ctx, path, job->tmpl, NULL);
     if (st == MPL_OK && stat(path, &facts) == 0)
         job->file_bytes = (uint64_t)facts.st_size;
     mpl_scratch_remove(folder);
@@ -161,12 +162,12 @@ static mpl_status make_row(mpl_ctx *ctx, const mpl_options *options, mpl_templat
     mpl_record_int(row, MPL_FIELD_ticks, job->ticks);
     mpl_record_int(row, MPL_FIELD_plan_ns, (uint64_t)job->plan_ns);
     mpl_record_int(row, MPL_FIELD_evaluate_ns, (uint64_t)job->evaluate_ns);
-    mpl_drawn_fields(&job->drawn, job->ranges.x, row);
-    if (job->t == NULL)
+    mpl_drawn_fields(&job->drawn, job->ranges.exprs, row);
+    if (job->tmpl == NULL)
         return MPL_OK;
     mpl_record_bool(row, MPL_FIELD_verified, true);
     mpl_record_int(row, MPL_FIELD_template_bytes, job->file_bytes);
-    mpl_regret_fields(job->t, row);
+    mpl_regret_fields(job->tmpl, row);
     return MPL_OK;
 }
 
@@ -185,11 +186,11 @@ mpl_status mpl_template_job_plan(mpl_ctx *ctx, const mpl_options *options, mpl_t
     mpl_asked_run(ctx, options, &none, &run);
     begin = mpl_clock_ns();
     if (ask.method != MPL_TEMPLATE_METHODS)
-        MPL_PASS(mpl_template_plan(&run, job->sp, &ask, &job->t));
+        MPL_PASS(mpl_template_plan(&run, job->sp, &ask, &job->tmpl));
     job->plan_ns = mpl_clock_ns() - begin;
     job->ticks = run.ticks;
     MPL_PASS(draw(ctx, options, &run, n, job));
-    if (job->t != NULL)
+    if (job->tmpl != NULL)
         MPL_PASS(measure_file(ctx, job));
     return make_row(ctx, options, job);
 }
@@ -201,12 +202,12 @@ mpl_status mpl_template_job_write(mpl_ctx *ctx, const mpl_template_job *job, con
     mpl_plan_choices choices = {middle->order, job->sp->shared, job->sp->copied};
     char *fields = NULL;
 
-    if (job->t == NULL)
+    if (job->tmpl == NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "--planner replan: each shape has a plan of its own, no file");
     MPL_TRY(mpl_record_write(ctx, job->row, &fields));
     MPL_TRY(mpl_plan_add_choices(ctx, middle->source.graph->n_ops, &choices, &fields));
     MPL_TRY(mpl_plan_add_streams(ctx, middle->streams, &fields));
-    MPL_TRY(mpl_template_write(ctx, path, job->t, fields));
+    MPL_TRY(mpl_template_write(ctx, path, job->tmpl, fields));
 out:
     mpl_free(ctx, fields);
     return st;
@@ -214,7 +215,7 @@ out:
 
 void mpl_template_job_fini(mpl_ctx *ctx, mpl_template_job *job)
 {
-    mpl_template_free(ctx, job->t);
+    mpl_template_free(ctx, job->tmpl);
     mpl_sym_problem_free(ctx, job->sp);
     mpl_sym_graph_free(ctx, job->graph);
     mpl_shape_job_fini(ctx, &job->middle);
@@ -230,13 +231,13 @@ static void print_regret(const mpl_template_job *job)
 {
     char text[MPL_SHAPE_TEXT];
     uint32_t worst = 0;
-    uint64_t most = mpl_template_most(job->t, &worst);
-    const mpl_regret *regret = &job->t->cell[worst].regret;
+    uint64_t most = mpl_template_most(job->tmpl, &worst);
+    const mpl_regret *regret = &job->tmpl->cell[worst].regret;
 
     if (regret->at != NULL && regret->bound > 0)
         printf("regret   %.4f of the bound at %s: %" PRIu64 " bytes, bound %" PRIu64 "\n",
                (double)regret->arena / (double)regret->bound,
-               mpl_shape_words(job->ranges.x, regret->at, text), regret->arena, regret->bound);
+               mpl_shape_words(job->ranges.exprs, regret->at, text), regret->arena, regret->bound);
     if (most != UINT64_MAX)
         printf("proved   no shape needs more than %.4f of its bound\n",
                (double)most / (double)MPL_REGRET_ONE);
@@ -245,7 +246,7 @@ static void print_regret(const mpl_template_job *job)
 void mpl_template_job_print(const mpl_template_job *job)
 {
     char text[MPL_SHAPE_TEXT];
-    uint32_t n_relations = 0, n = job->t != NULL ? job->t->n_cells : 0;
+    uint32_t n_relations = 0, n = job->tmpl != NULL ? job->tmpl->n_cells : 0;
 
     printf("graph    %s: %" PRIu32 " buffers, %s\n", mpl_shown(job->ranges.graph), job->sp->at->n,
            job->middle.job.safety.text);
@@ -257,15 +258,15 @@ void mpl_template_job_print(const mpl_template_job *job)
         printf("fitted   sizes of %" PRIu32 " results, the first %s\n", job->graph->n_fitted,
                job->graph->fitted);
     for (uint32_t i = 0; i < n; i++)
-        n_relations += job->t->cell[i].n_relations;
-    if (job->t != NULL) {
+        n_relations += job->tmpl->cell[i].n_relations;
+    if (job->tmpl != NULL) {
         printf("template %s: %" PRIu32 " cell%s, %" PRIu32 " relations, checked\n", job->way, n,
                n == 1 ? "" : "s", n_relations);
         print_regret(job);
     }
     if (job->drawn.n > 0)
         printf("drawn    %" PRIu32 " shapes: worst %.4f at %s, mean %.4f; %s to %s\n", job->drawn.n,
-               job->drawn.worst, mpl_shape_words(job->ranges.x, job->drawn.worst_at, text),
+               job->drawn.worst, mpl_shape_words(job->ranges.exprs, job->drawn.worst_at, text),
                job->drawn.sum / job->drawn.n, mpl_sized(job->drawn.least_bytes).text,
                mpl_sized(job->drawn.most_bytes).text);
     printf("time     %.3f ms, and %.3f us a shape of %" PRIu32 " buffers\n",

@@ -22,8 +22,8 @@ typedef struct mpl_template_job {
     mpl_shape_job middle; /* the shape at which its structure was read */
     mpl_sym_graph *graph;
     mpl_sym_problem *sp;
-    const char *way; /* as a row names it: search, exact, constant, or a planner of --planner */
-    mpl_template *t; /* NULL: a plan for each shape */
+    const char *way;    /* as a row names it: search, exact, constant, or a planner of --planner */
+    mpl_template *tmpl; /* NULL: a plan for each shape */
     mpl_drawn drawn;
     uint64_t file_bytes; /* of the template alone [byte] */
     int64_t plan_ns, evaluate_ns;
@@ -45,7 +45,7 @@ enum { MPL_TEMPLATE_BOXES = 1000000 }; /* that a check of regret may halve, of e
 
 typedef struct mpl_template_opened {
     const char *path;
-    mpl_template *t;
+    mpl_template *tmpl;
     char *fields_json;
     mpl_record *row;
 } mpl_template_opened;

@@ -39,7 +39,7 @@ typedef struct worker {
     uint32_t index;
     mpl_ctx own; /* of every worker but the first */
     mpl_ctx *ctx;
-    mpl_exact_state *x;
+    mpl_exact_state *state;
     mpl_exact_search q;
     uint32_t *rank; /* [n] ranks of a probe */
     mpl_len *est;   /* [n] est of an unpacked row */
@@ -149,7 +149,7 @@ static void prune(worker *self)
 /* Makes the worker's state a candidate for the next level. */
 static void collect(worker *self, double score, double closed, uint64_t origin)
 {
-    const mpl_exact_state *state = self->x;
+    const mpl_exact_state *state = self->state;
     uint64_t hash = 0;
     int32_t *row;
 
@@ -160,7 +160,7 @@ static void collect(worker *self, double score, double closed, uint64_t origin)
     if (score > self->worst)
         return;
     row = self->free_row[--self->n_free];
-    for (int32_t i = 0; i < state->c->n; i++) {
+    for (int32_t i = 0; i < state->exact_case->n; i++) {
         row[i] = (int32_t)(state->placed[i] ? -1 - state->est[i] : state->est[i]);
         if (!state->placed[i])
             hash += mpl_rng_mix((uint64_t)state->est[i] * UINT64_C(0x9e3779b97f4a7c15) +
@@ -173,37 +173,37 @@ static void collect(worker *self, double score, double closed, uint64_t origin)
 
 static void load(worker *self, const entry *e)
 {
-    for (int32_t i = 0; i < self->x->c->n; i++) {
+    for (int32_t i = 0; i < self->state->exact_case->n; i++) {
         self->placed[i] = e->row[i] < 0;
         self->est[i] = e->row[i] < 0 ? -1 - (mpl_len)e->row[i] : e->row[i];
     }
-    mpl_exact_state_load(self->x, self->est, self->placed);
+    mpl_exact_state_load(self->state, self->est, self->placed);
 }
 
 /* Waste of the sections that the placement of item i closes. */
 static double closed_by(const worker *self, int32_t i)
 {
-    const mpl_exact_state *state = self->x;
+    const mpl_exact_state *state = self->state;
     double waste = 0;
 
-    for (int32_t s = state->c->left[i]; s < state->c->right[i]; s++)
+    for (int32_t s = state->exact_case->left[i]; s < state->exact_case->right[i]; s++)
         if (state->count[s] == 0)
             waste += self->of->weight[s] *
-                     (double)(state->est[i] + state->c->size[i] - self->of->load[s]);
+                     (double)(state->est[i] + state->exact_case->size[i] - self->of->load[s]);
     return waste;
 }
 
 /* Waste per placed area, plus a penalty for steps in the floor: a level floor fits long items. */
 static double score_of(const worker *self, double closed)
 {
-    const mpl_exact_state *state = self->x;
+    const mpl_exact_state *state = self->state;
     const double *weight = self->of->weight;
     const mpl_len *full = self->of->load;
     double waste = closed, area = 0;
     int32_t plateaus = 0;
     mpl_len last = -1;
 
-    for (int32_t s = 0; s < state->c->n_sections; s++) {
+    for (int32_t s = 0; s < state->exact_case->n_sections; s++) {
         area += weight[s] * (double)(full[s] - state->rest[s]);
         if (state->count[s] == 0)
             continue;
@@ -211,20 +211,20 @@ static double score_of(const worker *self, double closed)
         plateaus += state->floor[s] != last;
         last = state->floor[s];
     }
-    return waste / area + UNEVENNESS * plateaus / state->c->n_sections;
+    return waste / area + UNEVENNESS * plateaus / state->exact_case->n_sections;
 }
 
 /* Expands the children of a state: items that can cover its cell, and after "nobody" the next
  * cell. */
 static void expand(worker *self, const entry *e, uint64_t origin)
 {
-    mpl_exact_state *state = self->x;
+    mpl_exact_state *state = self->state;
 
     load(self, e);
     if (!mpl_exact_settle(state))
         return;
     for (int chain = 0; chain < CHAIN; chain++) {
-        mpl_exact_cell cell = mpl_exact_choose(&self->q, 0, state->c->n_sections);
+        mpl_exact_cell cell = mpl_exact_choose(&self->q, 0, state->exact_case->n_sections);
         size_t base = self->q.n_stack, mark = state->trail.n;
         int32_t n = mpl_exact_candidates(&self->q, &cell);
 
@@ -252,20 +252,20 @@ static void expand_share(worker *self)
 {
     crowd *g = self->of;
 
-    self->x->ticks = 0;
+    self->state->ticks = 0;
     self->n_entries = 0;
     self->worst = 1e300;
     self->n_free = 0;
     for (size_t k = 0; k < 2 * (size_t)g->o->width; k++)
         self->free_row[self->n_free++] = self->rows[1 - g->generation] + k * (size_t)g->c->n;
-    self->x->filter_slack = g->o->filter_slack;
+    self->state->filter_slack = g->o->filter_slack;
     for (uint32_t k = self->index; k < g->n_level && !self->by_clock; k += g->n_workers) {
         expand(self, &g->level[k], (uint64_t)k << 32);
         if (mpl_exact_late(g->o->deadline_ns, g->o->watch))
             self->by_clock = true;
     }
     prune(self);
-    if (self->x->no_memory)
+    if (self->state->no_memory)
         self->st = MPL_EMEM;
 }
 
@@ -284,7 +284,7 @@ static mpl_exact_verdict probe(worker *self, uint32_t k)
     search->rank = self->rank;
     search->nodes = 0;
     search->node_limit = 3 * (uint64_t)(g->c->n - g->depth) + 50;
-    self->x->filter_slack = g->o->filter_slack < 0 ? -1 : MPL_EXACT_FILTER_SLACK;
+    self->state->filter_slack = g->o->filter_slack < 0 ? -1 : MPL_EXACT_FILTER_SLACK;
     load(self, &g->level[g->probe[k]]);
     return mpl_exact_search_run(search);
 }
@@ -295,16 +295,16 @@ static void probe_share(worker *self)
 
     for (uint32_t k = self->index; k < g->n_probes && self->found == MPL_NONE && !self->by_clock;
          k += g->n_workers) {
-        self->x->ticks = 0;
+        self->state->ticks = 0;
         if (probe(self, k) == MPL_EXACT_FOUND)
             self->found = k;
-        g->probe_ticks[k] = self->x->ticks;
+        g->probe_ticks[k] = self->state->ticks;
         self->by_clock = self->by_clock || self->q.by_clock;
     }
     self->q.pick = MPL_PICK_LOW;
     self->q.rank = g->o->rank[0];
     self->q.node_limit = UINT64_MAX;
-    if (self->x->no_memory)
+    if (self->state->no_memory)
         self->st = MPL_EMEM;
 }
 
@@ -333,7 +333,7 @@ static bool take_probe(crowd *self, mpl_len *est)
     for (uint32_t k = 0; k < self->n_probes && (best == NULL || k <= best->found); k++)
         self->ticks += self->probe_ticks[k];
     if (best != NULL)
-        memcpy(est, best->x->est, (size_t)self->c->n * sizeof *est);
+        memcpy(est, best->state->est, (size_t)self->c->n * sizeof *est);
     return best != NULL;
 }
 
@@ -348,8 +348,8 @@ static mpl_status worker_init(crowd *self, worker *w, uint32_t index, mpl_ctx *c
     w->found = MPL_NONE;
     w->own = mpl_ctx_default();
     w->ctx = index == 0 ? ctx : &w->own;
-    MPL_PASS(mpl_exact_state_new(w->ctx, self->c, &w->x));
-    MPL_PASS(mpl_exact_search_init(&w->q, w->x));
+    MPL_PASS(mpl_exact_state_new(w->ctx, self->c, &w->state));
+    MPL_PASS(mpl_exact_search_init(&w->q, w->state));
     MPL_PASS(mpl_new_each(w->ctx, n, w->rank, w->est, w->placed));
     MPL_PASS(mpl_new_each(w->ctx, 2 * width, w->entries, w->free_row));
     MPL_PASS(mpl_new_each(w->ctx, 2 * width * n, w->rows[0], w->rows[1]));
@@ -367,7 +367,7 @@ static void worker_fini(worker *self)
     if (self->ctx == NULL)
         return;
     mpl_exact_search_fini(&self->q);
-    mpl_exact_state_free(self->ctx, self->x);
+    mpl_exact_state_free(self->ctx, self->state);
     mpl_free_each(self->ctx, self->rank, self->est, self->placed, self->entries, self->free_row,
                   self->rows[0], self->rows[1], self->seen);
 }
@@ -424,7 +424,7 @@ static mpl_status expand_level(crowd *self)
 {
     MPL_PASS(run_all(self, expand_share));
     for (uint32_t k = 0; k < self->n_workers; k++)
-        self->ticks += self->worker[k].x->ticks;
+        self->ticks += self->worker[k].state->ticks;
     if (!out_of_budget(self))
         next_level(self);
     return MPL_OK;
@@ -435,8 +435,8 @@ static mpl_status walk(crowd *self, mpl_exact_beam_result *result)
     mpl_status st = MPL_OK;
     int32_t n = self->c->n;
 
-    mpl_exact_state_reset(self->worker[0].x);
-    if (self->worker[0].x->dead)
+    mpl_exact_state_reset(self->worker[0].state);
+    if (self->worker[0].state->dead)
         return MPL_OK;
     for (int32_t i = 0; i < n; i++)
         self->worker[0].rows[0][i] = (int32_t)self->c->start[i];

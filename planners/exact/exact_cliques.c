@@ -17,7 +17,7 @@
 
 typedef struct lister {
     mpl_ctx *ctx;
-    const mpl_bodies *b;
+    const mpl_bodies *bodies;
     uint32_t n, n_words;
     mpl_exact_effort *effort;
     uint64_t tick_limit; /* of listing */
@@ -26,7 +26,7 @@ typedef struct lister {
     uint32_t n_chosen;
     uint64_t limit, steps;
     bool too_many;
-    mpl_cliques *q;
+    mpl_cliques *cliques;
     uint64_t *hash; /* [q->n] */
     size_t room_begin, room_member, room_hash;
     uint32_t *by_size; /* [n] largest first */
@@ -43,7 +43,7 @@ static bool is_late(lister *self)
 /* Adds chosen[] as a clique unless it is known. */
 static mpl_status add(lister *self)
 {
-    mpl_cliques *cliques = self->q;
+    mpl_cliques *cliques = self->cliques;
     uint64_t hash = self->n_chosen;
     uint32_t end = cliques->n > 0 ? cliques->begin[cliques->n] : 0;
 
@@ -65,7 +65,7 @@ static mpl_status add(lister *self)
 
 static const uint64_t *rivals_of(const lister *self, uint32_t m)
 {
-    return self->b->member_rival + (size_t)m * self->n_words;
+    return self->bodies->member_rival + (size_t)m * self->n_words;
 }
 
 static uint32_t n_common(const uint64_t *a, const uint64_t *b, uint32_t n_words)
@@ -109,7 +109,7 @@ static mpl_status list(lister *self, uint32_t level)
              bits &= bits - 1) {
             uint32_t m = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
-            if (self->q->n >= self->limit || ++self->steps > STEPS_EACH * self->limit ||
+            if (self->cliques->n >= self->limit || ++self->steps > STEPS_EACH * self->limit ||
                 is_late(self)) {
                 self->too_many = true;
                 break;
@@ -166,7 +166,7 @@ static mpl_status grow_all(lister *self)
 
     MPL_TRY(mpl_new_each(self->ctx, self->n, key, self->by_size));
     for (uint32_t m = 0; m < self->n; m++)
-        key[m] = UINT64_MAX - self->b->member_size[m];
+        key[m] = UINT64_MAX - self->bodies->member_size[m];
     mpl_ids_ascending(self->n, self->by_size);
     MPL_TRY(mpl_sort_ids(self->ctx, self->n, self->by_size, key));
     for (uint32_t m = 0; m < self->n; m++)
@@ -197,16 +197,16 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *bodies, mpl_exact_eff
 {
     mpl_status st = MPL_OK;
     lister l = {.ctx = ctx,
-                .b = bodies,
+                .bodies = bodies,
                 .n = bodies->n_members,
                 .n_words = bodies->n_member_words,
                 .effort = effort,
                 .limit = MAX_LISTED(bodies->n)};
 
-    MPL_TRY(mpl_new(ctx, l.q, 1));
+    MPL_TRY(mpl_new(ctx, l.cliques, 1));
     MPL_TRY(mpl_new(ctx, l.row, 2 * ((size_t)l.n + 2) * l.n_words));
     MPL_TRY(mpl_new(ctx, l.chosen, (size_t)l.n + 1));
-    MPL_TRY(mpl_reserve(ctx, l.q->begin, l.room_begin, 1));
+    MPL_TRY(mpl_reserve(ctx, l.cliques->begin, l.room_begin, 1));
     for (uint32_t m = 0; m < l.n; m++)
         mpl_bit_add(l.row, m);
     l.tick_limit = effort->tick_limit;
@@ -217,12 +217,13 @@ mpl_status mpl_cliques_new(mpl_ctx *ctx, const mpl_bodies *bodies, mpl_exact_eff
         MPL_TRY(list(&l, 0));
     if (l.too_many)
         MPL_TRY(grow_all(&l));
-    for (uint32_t c = 0; c < l.q->n; c++)
-        mpl_sort_u32(l.q->member + l.q->begin[c], l.q->begin[c + 1] - l.q->begin[c]);
-    MPL_TRY(index_bodies(ctx, bodies, l.q));
-    *out = l.q, l.q = NULL;
+    for (uint32_t c = 0; c < l.cliques->n; c++)
+        mpl_sort_u32(l.cliques->member + l.cliques->begin[c],
+                     l.cliques->begin[c + 1] - l.cliques->begin[c]);
+    MPL_TRY(index_bodies(ctx, bodies, l.cliques));
+    *out = l.cliques, l.cliques = NULL;
 out:
-    mpl_cliques_free(ctx, l.q);
+    mpl_cliques_free(ctx, l.cliques);
     mpl_free_each(ctx, l.row, l.chosen, l.hash, l.by_size);
     return st;
 }

@@ -27,8 +27,8 @@ uint64_t mpl_cliques_bound(const mpl_bodies *bodies, const mpl_cliques *cliques)
 /* A node means only that each open body lies at or above its est and above the placed bodies. */
 typedef struct mpl_graph_search {
     mpl_ctx *ctx;
-    const mpl_bodies *b;
-    const mpl_cliques *q;
+    const mpl_bodies *bodies;
+    const mpl_cliques *cliques;
     uint64_t cap; /* highest allowed end [byte] */
     uint64_t *est;
     uint8_t *placed;

@@ -35,7 +35,7 @@ static bool same_relation(const mpl_bodies *bodies, uint32_t i, uint32_t j)
 /* Finds rivals that are identical, which may be exchanged. */
 static void find_twins(mpl_graph_search *search)
 {
-    const mpl_bodies *bodies = search->b;
+    const mpl_bodies *bodies = search->bodies;
 
     for (uint32_t i = 0; i < bodies->n; i++) {
         search->twin[i] = MPL_NONE;
@@ -55,8 +55,8 @@ mpl_status mpl_graph_search_new(mpl_ctx *ctx, const mpl_bodies *bodies, const mp
 
     MPL_TRY(mpl_new(ctx, search, 1));
     search->ctx = search->memo.ctx = ctx;
-    search->b = bodies;
-    search->q = cliques;
+    search->bodies = bodies;
+    search->cliques = cliques;
     MPL_TRY(mpl_new_each(ctx, bodies->n, search->est, search->placed, search->twin, search->lowest,
                          search->seen));
     MPL_TRY(mpl_new(ctx, search->order, cliques->begin[cliques->n]));
@@ -92,18 +92,18 @@ void mpl_graph_search_cap(mpl_graph_search *search, uint64_t cap)
 mpl_status mpl_graph_search_prove(mpl_graph_search *search, mpl_proof *proof)
 {
     if (search->set == NULL)
-        MPL_PASS(mpl_new(search->ctx, search->set, search->q->n));
+        MPL_PASS(mpl_new(search->ctx, search->set, search->cliques->n));
     if (search->first == NULL)
-        MPL_PASS(mpl_new(search->ctx, search->first, search->b->n));
+        MPL_PASS(mpl_new(search->ctx, search->first, search->bodies->n));
     if (search->several == NULL)
-        MPL_PASS(mpl_new(search->ctx, search->several, search->b->n));
-    for (uint32_t i = 0; i < search->b->n; i++)
+        MPL_PASS(mpl_new(search->ctx, search->several, search->bodies->n));
+    for (uint32_t i = 0; i < search->bodies->n; i++)
         search->first[i] = MPL_NONE;
-    for (uint32_t m = 0; m < search->b->n_members; m++) {
-        uint32_t i = search->b->body[m];
+    for (uint32_t m = 0; m < search->bodies->n_members; m++) {
+        uint32_t i = search->bodies->body[m];
 
         search->several[i] = search->first[i] != MPL_NONE;
-        search->first[i] = search->b->buffer[m];
+        search->first[i] = search->bodies->buffer[m];
     }
     search->proof = proof;
     return MPL_OK;
@@ -149,7 +149,7 @@ static void undo(mpl_graph_search *search, size_t mark)
 /* Raises body i to `at` or above; false: impossible. */
 static bool raise_est(mpl_graph_search *search, uint32_t i, uint64_t at)
 {
-    const mpl_bodies *bodies = search->b;
+    const mpl_bodies *bodies = search->bodies;
 
     if (at <= search->est[i])
         return true;
@@ -161,9 +161,9 @@ static bool raise_est(mpl_graph_search *search, uint32_t i, uint64_t at)
     if (!remember(search, i, (int64_t)search->est[i]))
         return false;
     search->est[i] = at;
-    search->effort->ticks += (search->q->of_begin[i + 1] - search->q->of_begin[i]) / 2;
-    for (uint32_t k = search->q->of_begin[i]; k < search->q->of_begin[i + 1]; k++) {
-        uint32_t c = search->q->of_item[k];
+    search->effort->ticks += (search->cliques->of_begin[i + 1] - search->cliques->of_begin[i]) / 2;
+    for (uint32_t k = search->cliques->of_begin[i]; k < search->cliques->of_begin[i + 1]; k++) {
+        uint32_t c = search->cliques->of_item[k];
 
         if (!search->queued[c])
             search->queued[c] = 1, search->queue[search->n_queue++] = c;
@@ -174,18 +174,18 @@ static bool raise_est(mpl_graph_search *search, uint32_t i, uint64_t at)
 /* Places body i at its est and raises its open rivals above it. */
 static bool place(mpl_graph_search *search, uint32_t i)
 {
-    const uint64_t *row = search->b->rival + (size_t)i * search->b->n_words;
+    const uint64_t *row = search->bodies->rival + (size_t)i * search->bodies->n_words;
 
     if (!remember(search, i, PLACED))
         return false;
     search->placed[i] = 1;
-    for (uint32_t w = 0; w < search->b->n_words; w++)
+    for (uint32_t w = 0; w < search->bodies->n_words; w++)
         for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1) {
             uint32_t j = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
             search->effort->ticks++;
             if (!search->placed[j] &&
-                !raise_est(search, j, mpl_above(search->b, i, search->est[i], j)))
+                !raise_est(search, j, mpl_above(search->bodies, i, search->est[i], j)))
                 return false;
         }
     return true;
@@ -193,15 +193,15 @@ static bool place(mpl_graph_search *search, uint32_t i)
 
 static uint32_t body_of(const mpl_graph_search *search, uint32_t member)
 {
-    return search->b->body[member];
+    return search->bodies->body[member];
 }
 
 /* Sorts the members of a clique by est and checks, from the top down, the room above each est. */
 static bool clique_fits(mpl_graph_search *search, uint32_t c)
 {
-    const mpl_bodies *bodies = search->b;
-    uint32_t *order = search->order + search->q->begin[c],
-             n = search->q->begin[c + 1] - search->q->begin[c];
+    const mpl_bodies *bodies = search->bodies;
+    uint32_t *order = search->order + search->cliques->begin[c],
+             n = search->cliques->begin[c + 1] - search->cliques->begin[c];
     uint64_t sum = 0, rest = 0;
 
     search->effort->ticks += n;
@@ -255,13 +255,13 @@ typedef struct cell {
 /* Least est among the open rivals of a body. */
 static uint64_t lowest_rival(mpl_graph_search *search, uint32_t i)
 {
-    const uint64_t *row = search->b->rival + (size_t)i * search->b->n_words;
+    const uint64_t *row = search->bodies->rival + (size_t)i * search->bodies->n_words;
 
     if (search->seen[i] == search->stamp)
         return search->lowest[i];
     search->seen[i] = search->stamp;
     search->lowest[i] = NEVER;
-    for (uint32_t w = 0; w < search->b->n_words; w++)
+    for (uint32_t w = 0; w < search->bodies->n_words; w++)
         for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1) {
             uint32_t j = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
@@ -274,8 +274,8 @@ static uint64_t lowest_rival(mpl_graph_search *search, uint32_t i)
 
 static bool in_clique(const mpl_graph_search *search, uint32_t c, uint32_t body)
 {
-    const uint32_t *item = search->q->of_item + search->q->of_begin[body];
-    uint32_t n = search->q->of_begin[body + 1] - search->q->of_begin[body],
+    const uint32_t *item = search->cliques->of_item + search->cliques->of_begin[body];
+    uint32_t n = search->cliques->of_begin[body + 1] - search->cliques->of_begin[body],
              at = mpl_rank_u32(item, n, c);
 
     return at < n && item[at] == c;
@@ -285,9 +285,9 @@ static bool in_clique(const mpl_graph_search *search, uint32_t c, uint32_t body)
 static void enter_clique(mpl_graph_search *search, uint32_t c)
 {
     search->entry++;
-    for (uint32_t k = search->q->begin[c]; k < search->q->begin[c + 1]; k++)
-        search->inside[body_of(search, search->q->member[k])] = search->entry;
-    search->effort->ticks += search->q->begin[c + 1] - search->q->begin[c];
+    for (uint32_t k = search->cliques->begin[c]; k < search->cliques->begin[c + 1]; k++)
+        search->inside[body_of(search, search->cliques->member[k])] = search->entry;
+    search->effort->ticks += search->cliques->begin[c + 1] - search->cliques->begin[c];
 }
 
 /* Lowest offset at which body i could rest on an open body outside the clique entered last; may
@@ -295,10 +295,10 @@ static void enter_clique(mpl_graph_search *search, uint32_t c)
  * members. */
 static uint64_t rest_outside(mpl_graph_search *search, uint32_t i, uint64_t enough)
 {
-    const uint64_t *row = search->b->rival + (size_t)i * search->b->n_words;
+    const uint64_t *row = search->bodies->rival + (size_t)i * search->bodies->n_words;
     uint64_t low = NEVER;
 
-    for (uint32_t w = 0; w < search->b->n_words && low > enough; w++)
+    for (uint32_t w = 0; w < search->bodies->n_words && low > enough; w++)
         for (uint64_t bits = row[w]; bits != 0; bits &= bits - 1) {
             uint32_t j = w * 64 + (uint32_t)__builtin_ctzll(bits);
             uint64_t end;
@@ -308,10 +308,11 @@ static uint64_t rest_outside(mpl_graph_search *search, uint32_t i, uint64_t enou
                                       (search->proof == NULL || !search->several[j])))
                 continue;
             end = search->proof == NULL
-                      ? mpl_above(search->b, j, search->est[j], i)
-                      : search->est[j] + (search->b->dist != NULL
-                                              ? search->b->dist[(size_t)j * search->b->n + i]
-                                              : search->b->size[j]);
+                      ? mpl_above(search->bodies, j, search->est[j], i)
+                      : search->est[j] +
+                            (search->bodies->dist != NULL
+                                 ? search->bodies->dist[(size_t)j * search->bodies->n + i]
+                                 : search->bodies->size[j]);
             low = mpl_min_u64(low, end);
         }
     return low;
@@ -323,8 +324,8 @@ static bool some_can_rest(mpl_graph_search *search, uint32_t c, uint64_t floor, 
     bool can = false;
 
     enter_clique(search, c);
-    for (uint32_t i = search->q->begin[c]; i < search->q->begin[c + 1] && !can; i++) {
-        uint32_t k = body_of(search, search->q->member[i]);
+    for (uint32_t i = search->cliques->begin[c]; i < search->cliques->begin[c + 1] && !can; i++) {
+        uint32_t k = body_of(search, search->cliques->member[i]);
 
         can =
             !search->placed[k] && search->est[k] == floor && rest_outside(search, k, high) <= high;
@@ -335,12 +336,12 @@ static bool some_can_rest(mpl_graph_search *search, uint32_t c, uint64_t floor, 
 /* Examines a clique with open members; false: it cannot be branched on. */
 static bool look(mpl_graph_search *search, uint32_t c, uint32_t best_score, cell *out)
 {
-    const mpl_bodies *bodies = search->b;
+    const mpl_bodies *bodies = search->bodies;
     uint64_t sum = 0, rest = 0, next = NEVER;
 
     *out = (cell){.clique = c, .floor = NEVER};
-    for (uint32_t i = search->q->begin[c]; i < search->q->begin[c + 1]; i++) {
-        uint32_t m = search->q->member[i], k = body_of(search, m);
+    for (uint32_t i = search->cliques->begin[c]; i < search->cliques->begin[c + 1]; i++) {
+        uint32_t m = search->cliques->member[i], k = body_of(search, m);
 
         if (search->placed[k])
             continue;
@@ -353,11 +354,11 @@ static bool look(mpl_graph_search *search, uint32_t c, uint32_t best_score, cell
         else
             next = mpl_min_u64(next, search->est[k]);
     }
-    search->effort->ticks += search->q->begin[c + 1] - search->q->begin[c];
+    search->effort->ticks += search->cliques->begin[c + 1] - search->cliques->begin[c];
     if (out->floor == NEVER || out->score > best_score)
         return false;
-    for (uint32_t i = search->q->begin[c]; i < search->q->begin[c + 1]; i++) {
-        uint32_t k = body_of(search, search->q->member[i]);
+    for (uint32_t i = search->cliques->begin[c]; i < search->cliques->begin[c + 1]; i++) {
+        uint32_t k = body_of(search, search->cliques->member[i]);
 
         if (!search->placed[k] && search->est[k] == out->floor &&
             lowest_rival(search, k) < out->floor)
@@ -403,12 +404,13 @@ static bool choose(mpl_graph_search *search, const uint64_t *open, cell *best)
     bool found = false, by_score = search->pick <= MPL_PICK_SCORE_HIGH;
 
     search->stamp++;
-    for (uint32_t w = 0; w < search->b->n_words; w++)
+    for (uint32_t w = 0; w < search->bodies->n_words; w++)
         for (uint64_t bits = open[w]; bits != 0; bits &= bits - 1) {
             uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
-            for (uint32_t k = search->q->of_begin[i]; k < search->q->of_begin[i + 1]; k++) {
-                uint32_t c = search->q->of_item[k];
+            for (uint32_t k = search->cliques->of_begin[i]; k < search->cliques->of_begin[i + 1];
+                 k++) {
+                uint32_t c = search->cliques->of_item[k];
                 cell one;
 
                 if (search->visited[c] == search->stamp)
@@ -432,7 +434,7 @@ static bool choose(mpl_graph_search *search, const uint64_t *open, cell *best)
 static uint32_t push_candidates(mpl_graph_search *search, const cell *at)
 {
     uint32_t n = 0, *list;
-    size_t room = search->q->begin[at->clique + 1] - search->q->begin[at->clique];
+    size_t room = search->cliques->begin[at->clique + 1] - search->cliques->begin[at->clique];
 
     if (mpl_reserve(search->ctx, search->stack, search->stack_room, search->n_stack + room) !=
         MPL_OK) {
@@ -440,8 +442,9 @@ static uint32_t push_candidates(mpl_graph_search *search, const cell *at)
         return 0;
     }
     list = search->stack + search->n_stack;
-    for (uint32_t i = search->q->begin[at->clique]; i < search->q->begin[at->clique + 1]; i++) {
-        uint32_t k = body_of(search, search->q->member[i]), slot;
+    for (uint32_t i = search->cliques->begin[at->clique];
+         i < search->cliques->begin[at->clique + 1]; i++) {
+        uint32_t k = body_of(search, search->cliques->member[i]), slot;
         uint32_t t =
             mpl_exact_uses(search->effort->without, MPL_RULE_twins) ? search->twin[k] : MPL_NONE;
 
@@ -463,7 +466,8 @@ static uint32_t push_candidates(mpl_graph_search *search, const cell *at)
 /* Takes the branch in which no body covers the cell: its candidates rise. */
 static bool lift(mpl_graph_search *search, const cell *at)
 {
-    uint32_t begin = search->q->begin[at->clique], end = search->q->begin[at->clique + 1];
+    uint32_t begin = search->cliques->begin[at->clique],
+             end = search->cliques->begin[at->clique + 1];
     size_t base = search->n_rows;
     uint64_t *own;
     bool good = true;
@@ -475,23 +479,25 @@ static bool lift(mpl_graph_search *search, const cell *at)
     enter_clique(search, at->clique);
     own = search->rows + base; /* lowest rest outside the clique of each member, or its est */
     for (uint32_t i = begin; i < end; i++) {
-        uint32_t k = body_of(search, search->q->member[i]);
+        uint32_t k = body_of(search, search->cliques->member[i]);
 
         own[i - begin] = search->placed[k]             ? NEVER
                          : search->est[k] == at->floor ? rest_outside(search, k, 0)
                                                        : search->est[k];
     }
     for (uint32_t i = begin; i < end && good; i++) {
-        uint32_t k = body_of(search, search->q->member[i]);
+        uint32_t k = body_of(search, search->cliques->member[i]);
         uint64_t low = own[i - begin];
 
         if (search->placed[k] || search->est[k] != at->floor)
             continue;
         for (uint32_t j = begin; j < end; j++)
             if (j != i && own[j - begin] != NEVER)
-                low = mpl_min_u64(low, mpl_above(search->b, body_of(search, search->q->member[j]),
+                low = mpl_min_u64(low, mpl_above(search->bodies,
+                                                 body_of(search, search->cliques->member[j]),
                                                  own[j - begin], k));
-        low = low == NEVER ? low : (low + search->b->align[k] - 1) & ~(search->b->align[k] - 1);
+        low = low == NEVER ? low
+                           : (low + search->bodies->align[k] - 1) & ~(search->bodies->align[k] - 1);
         good = raise_est(search, k, low);
     }
     return good;
@@ -510,7 +516,7 @@ static uint64_t mix(uint64_t x)
 static void make_key(const mpl_graph_search *search, const uint64_t *open, uint64_t key[2])
 {
     key[0] = key[1] = 1;
-    for (uint32_t w = 0; w < search->b->n_words; w++)
+    for (uint32_t w = 0; w < search->bodies->n_words; w++)
         for (uint64_t bits = open[w]; bits != 0; bits &= bits - 1) {
             uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
             uint64_t id = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -531,12 +537,12 @@ static bool out_of_budget(mpl_graph_search *search)
 static bool push_row(mpl_graph_search *search)
 {
     if (mpl_reserve(search->ctx, search->rows, search->rows_room,
-                    search->n_rows + search->b->n_words) != MPL_OK) {
+                    search->n_rows + search->bodies->n_words) != MPL_OK) {
         search->no_memory = true;
         return false;
     }
-    memset(search->rows + search->n_rows, 0, search->b->n_words * sizeof *search->rows);
-    search->n_rows += search->b->n_words;
+    memset(search->rows + search->n_rows, 0, search->bodies->n_words * sizeof *search->rows);
+    search->n_rows += search->bodies->n_words;
     return true;
 }
 
@@ -544,7 +550,7 @@ static bool push_row(mpl_graph_search *search)
 static bool take_component(mpl_graph_search *search, size_t from, size_t to)
 {
     uint64_t *left = search->rows + from, *taken = search->rows + to;
-    uint32_t n_words = search->b->n_words, w = 0;
+    uint32_t n_words = search->bodies->n_words, w = 0;
     bool grown = true;
 
     memset(taken, 0, n_words * sizeof *taken);
@@ -558,8 +564,8 @@ static bool take_component(mpl_graph_search *search, size_t from, size_t to)
         grown = false;
         for (uint32_t v = 0; v < n_words; v++)
             for (uint64_t bits = taken[v]; bits != 0; bits &= bits - 1) {
-                const uint64_t *row =
-                    search->b->rival + (size_t)(v * 64 + (uint32_t)__builtin_ctzll(bits)) * n_words;
+                const uint64_t *row = search->bodies->rival +
+                                      (size_t)(v * 64 + (uint32_t)__builtin_ctzll(bits)) * n_words;
 
                 for (uint32_t k = 0; k < n_words; k++)
                     if ((left[k] & row[k]) != 0) {
@@ -619,7 +625,7 @@ static mpl_exact_verdict solve_component(mpl_graph_search *search, size_t row)
             note_body(search, 'p', i);
             if (place(search, i) && settle(search) && push_row(search)) {
                 memcpy(search->rows + inner, search->rows + row,
-                       search->b->n_words * sizeof *search->rows);
+                       search->bodies->n_words * sizeof *search->rows);
                 mpl_bit_drop(search->rows + inner, i);
                 verdict = solve(search, inner);
             }
@@ -653,7 +659,7 @@ static bool note_component(mpl_graph_search *search, size_t left, size_t taken, 
 {
     uint32_t w = 0;
 
-    for (uint32_t k = 0; k < search->b->n_words; k++)
+    for (uint32_t k = 0; k < search->bodies->n_words; k++)
         more = more || search->rows[left + k] != 0;
     while (search->rows[taken + w] == 0)
         w++;
@@ -699,7 +705,7 @@ static bool clique_fits_first(mpl_graph_search *search, uint32_t c)
     search->proof = proof;
     if (fits)
         return true;
-    note_body(search, 'o', body_of(search, search->q->member[search->q->begin[c]]));
+    note_body(search, 'o', body_of(search, search->cliques->member[search->cliques->begin[c]]));
     return clique_fits(search, c);
 }
 
@@ -707,17 +713,17 @@ static bool clique_fits_first(mpl_graph_search *search, uint32_t c)
 static void write_sets(mpl_graph_search *search)
 {
     mpl_proof_forget(search->proof);
-    for (uint32_t c = 0; c < search->q->n; c++) {
+    for (uint32_t c = 0; c < search->cliques->n; c++) {
         search->set[c] = (uint32_t)search->proof->n;
-        for (uint32_t i = search->q->begin[c]; i < search->q->begin[c + 1]; i++)
-            note(search, 'c', search->b->buffer[search->q->member[i]], search->set[c]);
+        for (uint32_t i = search->cliques->begin[c]; i < search->cliques->begin[c + 1]; i++)
+            note(search, 'c', search->bodies->buffer[search->cliques->member[i]], search->set[c]);
     }
 }
 
 mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *search)
 {
     mpl_exact_verdict verdict = MPL_EXACT_FAILED;
-    const mpl_bodies *bodies = search->b;
+    const mpl_bodies *bodies = search->bodies;
 
     search->trail.n = search->n_rows = search->n_stack = 0;
     search->nodes = search->look_at = 0;
@@ -732,7 +738,7 @@ mpl_exact_verdict mpl_graph_search_run(mpl_graph_search *search)
             return MPL_EXACT_FAILED;
         }
     }
-    for (uint32_t c = 0; c < search->q->n; c++)
+    for (uint32_t c = 0; c < search->cliques->n; c++)
         if (!clique_fits_first(search, c))
             return MPL_EXACT_FAILED;
     if (!push_row(search))

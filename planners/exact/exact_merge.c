@@ -50,7 +50,7 @@ typedef struct change {
 typedef struct merger {
     mpl_ctx *ctx;
     const mpl_exact_part *part;
-    const mpl_exact_case *c;
+    const mpl_exact_case *exact_case;
     node *node;              /* [2 * n] the items first */
     mpl_len *slack;          /* [section] waste still allowed */
     int32_t *left, n_left;   /* [n] unmerged nodes */
@@ -274,7 +274,7 @@ static void find_wheel(merger *self, wheel *best)
     best->score = NEVER;
     if (!mpl_exact_uses(self->without, MPL_RULE_wheels))
         return;
-    for (int32_t t = 0; t <= self->c->n_sections; t++)
+    for (int32_t t = 0; t <= self->exact_case->n_sections; t++)
         self->head[0][t] = self->head[1][t] = -1;
     for (int32_t k = 0; k < self->n_left; k++) {
         int32_t i = self->left[k], left = self->node[i].left, right = self->node[i].right;
@@ -293,7 +293,7 @@ static void find_wheel(merger *self, wheel *best)
                 if (kid[0] != kid[2] && self->node[kid[0]].left == self->node[kid[1]].left)
                     close_wheel(self, kid, best);
     }
-    self->ticks += (uint64_t)(self->n_left * 2 + self->c->n_sections / 4);
+    self->ticks += (uint64_t)(self->n_left * 2 + self->exact_case->n_sections / 4);
 }
 
 /* ---- mergers ---- */
@@ -556,8 +556,8 @@ static mpl_status spread(const merger *self, const mpl_exact_part *rest, uint64_
     uint64_t *at = NULL, unit = self->part->unit;
     int32_t *stack = NULL, n_stack = self->n_left;
 
-    MPL_TRY(mpl_new(self->ctx, at, 2 * (size_t)self->c->n));
-    MPL_TRY(mpl_new(self->ctx, stack, (size_t)self->c->n));
+    MPL_TRY(mpl_new(self->ctx, at, 2 * (size_t)self->exact_case->n));
+    MPL_TRY(mpl_new(self->ctx, stack, (size_t)self->exact_case->n));
     for (int32_t k = 0; k < self->n_left; k++) {
         stack[k] = self->left[k];
         at[self->left[k]] = rest->offset[k];
@@ -567,7 +567,7 @@ static mpl_status spread(const merger *self, const mpl_exact_part *rest, uint64_
         const node *v = &self->node[id];
 
         if (v->n_kids == 0)
-            offset[self->c->item[id]] = at[id];
+            offset[self->exact_case->item[id]] = at[id];
         for (int32_t k = 0; k < v->n_kids; k++) {
             at[v->kid[k]] = at[id] + (uint64_t)height_in(self, v, k) * unit;
             stack[n_stack++] = v->kid[k];
@@ -600,7 +600,7 @@ out:
 /* Starts with all items unmerged and the slack of the case. */
 static void begin(merger *self)
 {
-    const mpl_exact_case *exact_case = self->c;
+    const mpl_exact_case *exact_case = self->exact_case;
 
     for (int32_t s = 0; s < exact_case->n_sections; s++)
         self->slack[s] = exact_case->cap;
@@ -622,14 +622,14 @@ static mpl_status merger_init(mpl_ctx *ctx, const mpl_exact_part *part, merger *
 {
     size_t n = part->n;
 
-    *m = (merger){.ctx = ctx, .part = part, .c = part->side[0].c};
+    *m = (merger){.ctx = ctx, .part = part, .exact_case = part->side[0].exact_case};
     MPL_PASS(mpl_new(ctx, m->node, 2 * n));
-    MPL_PASS(mpl_new(ctx, m->slack, (size_t)m->c->n_sections));
+    MPL_PASS(mpl_new(ctx, m->slack, (size_t)m->exact_case->n_sections));
     MPL_PASS(mpl_new(ctx, m->left, n));
     MPL_PASS(mpl_new(ctx, m->at, 2 * n));
     MPL_PASS(mpl_new(ctx, m->spare, n));
     for (int k = 0; k < 2; k++) {
-        MPL_PASS(mpl_new(ctx, m->head[k], (size_t)m->c->n_sections + 1));
+        MPL_PASS(mpl_new(ctx, m->head[k], (size_t)m->exact_case->n_sections + 1));
         MPL_PASS(mpl_new(ctx, m->next[k], 2 * n));
     }
     return MPL_OK;

@@ -139,7 +139,7 @@ out:
 mpl_status mpl_exact_part_merge(mpl_exact_part *part, uint64_t cap, uint32_t runs, uint64_t ticks,
                                 mpl_exact_effort *effort, mpl_exact_verdict *verdict)
 {
-    mpl_exact_case *exact_case = part->side[0].c;
+    mpl_exact_case *exact_case = part->side[0].exact_case;
     race g = {.part = part, .cap = cap, .effort = effort, .n_runs = runs};
 
     *verdict = MPL_EXACT_STOPPED;

@@ -117,9 +117,9 @@ mpl_status mpl_exact_part_init(mpl_ctx *ctx, const mpl_problem *p, mpl_buffer *b
             return MPL_REFUSE(ctx, "problem '%s': its bytes add up to more than a search can count",
                               p->name);
     }
-    MPL_PASS(mpl_exact_case_new(ctx, part->item, n, false, &part->side[0].c));
-    part->vast = part->side[0].c->member == NULL;
-    return find_bound(part, part->side[0].c);
+    MPL_PASS(mpl_exact_case_new(ctx, part->item, n, false, &part->side[0].exact_case));
+    part->vast = part->side[0].exact_case->member == NULL;
+    return find_bound(part, part->side[0].exact_case);
 }
 
 mpl_status mpl_exact_part_made(mpl_ctx *ctx, uint64_t unit, uint64_t cap, uint32_t most,
@@ -142,8 +142,8 @@ void mpl_exact_part_add(mpl_exact_part *part, uint32_t birth, uint32_t death, mp
 static void side_fini(mpl_ctx *ctx, mpl_exact_side *side)
 {
     mpl_exact_search_fini(&side->search);
-    mpl_exact_state_free(ctx, side->x);
-    mpl_exact_case_free(ctx, side->c);
+    mpl_exact_state_free(ctx, side->state);
+    mpl_exact_case_free(ctx, side->exact_case);
     for (int k = 0; k < MPL_EXACT_ORDERS; k++)
         mpl_free(ctx, side->rank[k]);
     mpl_free(ctx, side->noisy);
@@ -198,7 +198,7 @@ static mpl_status make_ranks(mpl_ctx *ctx, mpl_exact_side *side)
                                                     [ORDER_AWT] = {AREA, WIDTH, TOP},
                                                     [ORDER_ZAW] = {SIZE, AREA, WIDTH}};
     mpl_status st = MPL_OK;
-    const mpl_exact_case *exact_case = side->c;
+    const mpl_exact_case *exact_case = side->exact_case;
     uint32_t n = (uint32_t)exact_case->n, *sorted = NULL;
     uint64_t *key[N_KEYS] = {NULL}; /* largest first */
     mpl_len *load = NULL;
@@ -243,15 +243,16 @@ static mpl_status side_open(mpl_exact_part *part, int mirrored)
 
     if (side->noisy != NULL)
         return MPL_OK;
-    if (side->c == NULL)
-        MPL_PASS(mpl_exact_case_new(part->ctx, part->item, part->n, mirrored != 0, &side->c));
-    if (side->x == NULL)
-        MPL_PASS(mpl_exact_state_new(part->ctx, side->c, &side->x));
+    if (side->exact_case == NULL)
+        MPL_PASS(
+            mpl_exact_case_new(part->ctx, part->item, part->n, mirrored != 0, &side->exact_case));
+    if (side->state == NULL)
+        MPL_PASS(mpl_exact_state_new(part->ctx, side->exact_case, &side->state));
     if (side->search.x == NULL)
-        MPL_PASS(mpl_exact_search_init(&side->search, side->x));
+        MPL_PASS(mpl_exact_search_init(&side->search, side->state));
     if (side->rank[MPL_EXACT_ORDERS - 1] == NULL)
         MPL_PASS(make_ranks(part->ctx, side));
-    mpl_exact_case_limit(side->c, part->item, part->unit, part->cap);
+    mpl_exact_case_limit(side->exact_case, part->item, part->unit, part->cap);
     return mpl_new(part->ctx, side->noisy, part->n);
 }
 
@@ -262,23 +263,23 @@ static void set_cap(mpl_exact_part *part, uint64_t cap)
     part->cap = cap;
     mpl_exact_memo_clear(&part->memo);
     for (int k = 0; k < 2; k++)
-        if (part->side[k].c != NULL)
-            mpl_exact_case_limit(part->side[k].c, part->item, part->unit, cap);
+        if (part->side[k].exact_case != NULL)
+            mpl_exact_case_limit(part->side[k].exact_case, part->item, part->unit, cap);
 }
 
 static void make_noise(mpl_exact_side *side, int order, uint32_t places, mpl_rng *rng)
 {
-    for (int32_t i = 0; i < side->c->n; i++)
+    for (int32_t i = 0; i < side->exact_case->n; i++)
         side->noisy[i] = side->rank[order][i] + (uint32_t)mpl_rng_below(rng, (uint64_t)places + 1);
 }
 
 static void keep(mpl_exact_part *part, const mpl_exact_side *side)
 {
     part->height = 0;
-    for (int32_t i = 0; i < side->c->n; i++) {
-        uint32_t item = side->c->item[i];
+    for (int32_t i = 0; i < side->exact_case->n; i++) {
+        uint32_t item = side->exact_case->item[i];
 
-        part->offset[item] = (uint64_t)side->x->est[i] * part->unit;
+        part->offset[item] = (uint64_t)side->state->est[i] * part->unit;
         part->height = mpl_max_u64(part->height, part->offset[item] + part->item[item].bytes);
     }
 }
@@ -296,11 +297,11 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
         nodes += nodes / 2;
     make_noise(side, member->order,
                mpl_exact_uses(effort->without, MPL_RULE_noise) ? NOISE_PER_LAP * lap : 0, rng);
-    mpl_exact_state_reset(side->x);
-    side->x->ticks = 0;
-    side->x->filter_sweeps = lap % 2 == 0 ? 1 : 4; /* cheap nodes, or few */
+    mpl_exact_state_reset(side->state);
+    side->state->ticks = 0;
+    side->state->filter_sweeps = lap % 2 == 0 ? 1 : 4; /* cheap nodes, or few */
     if (!mpl_exact_uses(effort->without, MPL_RULE_fill))
-        side->x->filter_slack = -1;
+        side->state->filter_slack = -1;
     search->memo = mpl_exact_uses(effort->without, MPL_RULE_memo) ? &part->memo : NULL;
     search->without = effort->without;
     search->rank = side->noisy;
@@ -311,10 +312,10 @@ static mpl_status try_member(mpl_exact_part *part, const struct member *member, 
     search->deadline_ns = effort->deadline_ns;
     search->watch = effort->watch;
     *verdict = mpl_exact_search_run(search);
-    effort->ticks += side->x->ticks;
-    part->search_ticks += side->x->ticks;
+    effort->ticks += side->state->ticks;
+    part->search_ticks += side->state->ticks;
     effort->by_clock = effort->by_clock || search->by_clock;
-    if (side->x->no_memory)
+    if (side->state->no_memory)
         st = MPL_EMEM;
     else if (*verdict == MPL_EXACT_FOUND)
         keep(part, side);
@@ -382,8 +383,8 @@ static mpl_status run_beam(mpl_exact_part *part, uint32_t kind, uint64_t width,
     beam.deadline_ns = effort->deadline_ns;
     beam.watch = effort->watch;
     beam.n_threads = effort->n_threads;
-    result.est = side->x->est;
-    MPL_PASS(mpl_exact_beam_run(part->ctx, side->c, &beam, &result));
+    result.est = side->state->est;
+    MPL_PASS(mpl_exact_beam_run(part->ctx, side->exact_case, &beam, &result));
     part->beam_depth[kind] = result.depth;
     effort->ticks += result.ticks;
     effort->by_clock = effort->by_clock || result.by_clock;

@@ -81,7 +81,7 @@ typedef void mpl_exact_observer(mpl_exact_search *search, int32_t section, int32
 /* A node of the search. It means only that each item not yet placed lies at or above its est. */
 typedef struct mpl_exact_state {
     mpl_ctx *ctx;
-    const mpl_exact_case *c;
+    const mpl_exact_case *exact_case;
     mpl_len *est;      /* [n] lowest possible offset; of placed items the offset */
     uint8_t *placed;   /* [n] */
     int32_t *order;    /* items of each section (c->begin): those not placed first, by key */
@@ -259,8 +259,8 @@ mpl_status mpl_exact_beam_run(mpl_ctx *ctx, const mpl_exact_case *exact_case,
 
 /* One direction of time of a part, made on first use. */
 typedef struct mpl_exact_side {
-    mpl_exact_case *c;
-    mpl_exact_state *x;
+    mpl_exact_case *exact_case;
+    mpl_exact_state *state;
     mpl_exact_search search;
     uint32_t *rank[MPL_EXACT_ORDERS]; /* [n] */
     uint32_t *noisy;                  /* [n] the rank in use, with noise */

@@ -16,7 +16,7 @@
 static void component_key(const mpl_exact_search *search, int32_t a, int32_t b, uint64_t key[2])
 {
     const mpl_exact_state *state = search->x;
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
     uint64_t cap = (uint64_t)state->cap[a];
 
     key[0] = mpl_rng_mix(cap + UINT64_C(0x9e3779b97f4a7c15));
@@ -117,7 +117,7 @@ static void find_runs(mpl_exact_search *search, int32_t a, int32_t b)
 static void find_values(mpl_exact_search *search, int32_t a, int32_t b)
 {
     const mpl_exact_state *state = search->x;
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
 
     for (int32_t t = a; t <= b; t++)
         search->value_left[t] = search->value_right[t] = MPL_LEN_MAX;
@@ -157,14 +157,14 @@ static bool nobody_fits(const mpl_exact_search *search, int32_t s, int32_t from,
 
 static int32_t twin_of(const mpl_exact_search *search, int32_t i)
 {
-    return mpl_exact_uses(search->without, MPL_RULE_twins) ? search->x->c->twin[i] : -1;
+    return mpl_exact_uses(search->without, MPL_RULE_twins) ? search->x->exact_case->twin[i] : -1;
 }
 
 /* Counts the children of the floor cell of s; false: a candidate does not lie flat there. */
 static bool inspect(mpl_exact_search *search, int32_t s, mpl_exact_cell *cell)
 {
     mpl_exact_state *state = search->x;
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
     const int32_t *order = state->order + exact_case->begin[s];
     mpl_len floor = state->floor[s];
     int32_t k, from = s, to = s + 1, n = state->count[s];
@@ -237,7 +237,7 @@ mpl_exact_cell mpl_exact_choose(mpl_exact_search *search, int32_t a, int32_t b)
 int32_t mpl_exact_candidates(mpl_exact_search *search, const mpl_exact_cell *cell)
 {
     mpl_exact_state *state = search->x;
-    const int32_t *order = state->order + state->c->begin[cell->section];
+    const int32_t *order = state->order + state->exact_case->begin[cell->section];
     mpl_len floor = state->floor[cell->section];
     size_t base = search->n_stack;
 
@@ -267,7 +267,7 @@ int32_t mpl_exact_candidates(mpl_exact_search *search, const mpl_exact_cell *cel
 /* Lowest end of an open item outside section s that item i could rest on. */
 static mpl_len support_outside(const mpl_exact_search *search, int32_t i, int32_t s)
 {
-    const mpl_exact_case *exact_case = search->x->c;
+    const mpl_exact_case *exact_case = search->x->exact_case;
     mpl_len end = MPL_LEN_MAX;
 
     for (int32_t t = exact_case->left[i] + 1; t <= s; t++)
@@ -280,7 +280,7 @@ static mpl_len support_outside(const mpl_exact_search *search, int32_t i, int32_
 void mpl_exact_nobody(mpl_exact_search *search, int32_t s)
 {
     mpl_exact_state *state = search->x;
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
     const int32_t *order = state->order + exact_case->begin[s];
     int32_t n = state->count[s], n_candidates = 0, lowest = -1;
     mpl_len floor = state->floor[s], least = MPL_LEN_MAX, second = MPL_LEN_MAX;
@@ -319,13 +319,13 @@ static void note(mpl_exact_search *search, char kind, int32_t item, uint32_t set
 /* Restricts the proof to the open items of sections [a, b), which are a component. */
 static void note_component(mpl_exact_search *search, int32_t a, int32_t b)
 {
-    int32_t i = search->x->c->first[a];
+    int32_t i = search->x->exact_case->first[a];
 
     if (search->proof == NULL)
         return;
     while (search->x->placed[i])
         i++;
-    mpl_assert(i < search->x->c->first[b]);
+    mpl_assert(i < search->x->exact_case->first[b]);
     mpl_proof_add(search->proof, 'o', search->id[i], 0, 0);
 }
 
@@ -344,7 +344,7 @@ static void note_raise(mpl_exact_search *search, int32_t section, int32_t i, mpl
 /* Whether the open items of section s with est >= least have no room. */
 static bool no_room(const mpl_exact_state *state, int32_t s, mpl_len least)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
     mpl_len sum = 0;
 
     for (int32_t k = exact_case->begin[s]; k < exact_case->begin[s + 1]; k++)
@@ -366,7 +366,7 @@ static void note_against(mpl_exact_search *search, char kind, int32_t i, uint32_
 static void note_contradiction(mpl_exact_search *search)
 {
     const mpl_exact_state *state = search->x;
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
 
     for (int32_t i = 0; i < exact_case->n; i++)
         if (!state->placed[i] && state->est[i] + exact_case->size[i] > exact_case->limit[i]) {
@@ -395,7 +395,7 @@ static bool settle(mpl_exact_search *search)
 void mpl_exact_search_prove(mpl_exact_search *search, uint64_t unit, const uint32_t *id,
                             uint32_t *set, mpl_proof *proof)
 {
-    const mpl_exact_case *exact_case = search->x->c;
+    const mpl_exact_case *exact_case = search->x->exact_case;
     int32_t first = 0, end = 0;
 
     search->unit = unit;
@@ -562,7 +562,7 @@ static mpl_exact_verdict solve_parts(mpl_exact_search *search, int32_t a, int32_
  * est, or -1. If there is a completion, there is one with this item at the top. */
 static int32_t universal(const mpl_exact_state *state, int32_t a, int32_t b)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
     int32_t min_right = INT32_MAX, max_left = -1;
     mpl_len highest = -1;
 
@@ -626,14 +626,14 @@ mpl_exact_verdict mpl_exact_search_run(mpl_exact_search *search)
     holds = settle(search);
     search->x->filter_slack = filter_slack;
     if (holds)
-        verdict = solve(search, 0, search->x->c->n_sections);
+        verdict = solve(search, 0, search->x->exact_case->n_sections);
     return is_broken(search) ? MPL_EXACT_STOPPED : verdict;
 }
 
 mpl_status mpl_exact_search_init(mpl_exact_search *search, mpl_exact_state *state)
 {
     mpl_status st = MPL_OK;
-    size_t sections = (size_t)state->c->n_sections;
+    size_t sections = (size_t)state->exact_case->n_sections;
 
     *search = (mpl_exact_search){
         .x = state, .node_limit = UINT64_MAX, .tick_limit = UINT64_MAX, .deadline_ns = INT64_MAX};

@@ -21,7 +21,7 @@ mpl_status mpl_exact_state_new(mpl_ctx *ctx, const mpl_exact_case *exact_case,
 
     MPL_TRY(mpl_new(ctx, state, 1));
     state->ctx = ctx;
-    state->c = exact_case;
+    state->exact_case = exact_case;
     state->n_words = (uint32_t)(sections + 63) / 64;
     state->filter_slack = MPL_EXACT_FILTER_SLACK;
     state->filter_sweeps = 1;
@@ -82,10 +82,10 @@ static void record(mpl_exact_state *state, int32_t id, int kind, mpl_len old)
 /* Sorts the open items into state->sorted, ascending by est; returns their number. Merge sort. */
 static int32_t sort_open(mpl_exact_state *state)
 {
-    int32_t *from = state->sorted, *to = state->sorted + state->c->n, n = 0;
+    int32_t *from = state->sorted, *to = state->sorted + state->exact_case->n, n = 0;
     const mpl_len *est = state->est;
 
-    for (int32_t i = 0; i < state->c->n; i++)
+    for (int32_t i = 0; i < state->exact_case->n; i++)
         if (!state->placed[i])
             from[n++] = i;
     for (int32_t run = 1; run < n; run *= 2) {
@@ -110,7 +110,7 @@ static int32_t sort_open(mpl_exact_state *state)
 
 void mpl_exact_state_load(mpl_exact_state *state, const mpl_len *est, const uint8_t *placed)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
     int32_t n;
 
     memcpy(state->est, est, (size_t)exact_case->n * sizeof *est);
@@ -144,15 +144,16 @@ void mpl_exact_state_load(mpl_exact_state *state, const mpl_len *est, const uint
 
 void mpl_exact_state_reset(mpl_exact_state *state)
 {
-    memset(state->placed, 0, (size_t)state->c->n);
-    mpl_exact_state_load(state, state->c->start, state->placed);
-    for (int32_t i = 0; i < state->c->n; i++)
-        state->dead = state->dead || state->est[i] + state->c->size[i] > state->c->limit[i];
+    memset(state->placed, 0, (size_t)state->exact_case->n);
+    mpl_exact_state_load(state, state->exact_case->start, state->placed);
+    for (int32_t i = 0; i < state->exact_case->n; i++)
+        state->dead =
+            state->dead || state->est[i] + state->exact_case->size[i] > state->exact_case->limit[i];
 }
 
 void mpl_exact_raise(mpl_exact_state *state, int32_t i, mpl_len est)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
 
     if (exact_case->align[i] > 1)
         est = (est + exact_case->align[i] - 1) / exact_case->align[i] * exact_case->align[i];
@@ -169,7 +170,7 @@ void mpl_exact_raise(mpl_exact_state *state, int32_t i, mpl_len est)
 /* Moves item i behind the open items of its sections, where mpl_exact_undo finds it. */
 static void leave_sections(mpl_exact_state *state, int32_t i)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
 
     for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++) {
         int32_t *order = state->order + exact_case->begin[s], k = 0, last = --state->count[s];
@@ -196,7 +197,7 @@ static void set_floor(mpl_exact_state *state, int32_t s, mpl_len floor)
 
 void mpl_exact_place(mpl_exact_state *state, int32_t i)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
     mpl_len end = state->est[i] + exact_case->size[i];
     const int32_t *first_section = state->order + exact_case->begin[exact_case->left[i]];
 
@@ -215,7 +216,7 @@ void mpl_exact_place(mpl_exact_state *state, int32_t i)
 
 void mpl_exact_place_top(mpl_exact_state *state, int32_t i, int32_t a, int32_t b)
 {
-    mpl_len top = state->cap[a] - state->c->size[i];
+    mpl_len top = state->cap[a] - state->exact_case->size[i];
 
     if (top < state->est[i])
         state->dead = true;
@@ -232,7 +233,7 @@ void mpl_exact_place_top(mpl_exact_state *state, int32_t i, int32_t a, int32_t b
 
 static void rejoin_sections(mpl_exact_state *state, int32_t i)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
 
     state->placed[i] = 0;
     for (int32_t s = exact_case->left[i]; s < exact_case->right[i]; s++) {
@@ -245,7 +246,7 @@ static void rejoin_sections(mpl_exact_state *state, int32_t i)
 
 void mpl_exact_undo(mpl_exact_state *state, size_t n_trail)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
 
     while (state->trail.n > n_trail) {
         struct mpl_trail_step t = state->trail.step[--state->trail.n];
@@ -274,8 +275,8 @@ void mpl_exact_undo(mpl_exact_state *state, size_t n_trail)
 
 void mpl_exact_sort(mpl_exact_state *state, int32_t s)
 {
-    int32_t *order = state->order + state->c->begin[s], n = state->count[s];
-    mpl_len *key = state->key + state->c->begin[s];
+    int32_t *order = state->order + state->exact_case->begin[s], n = state->count[s];
+    mpl_len *key = state->key + state->exact_case->begin[s];
     const mpl_len *est = state->est;
     mpl_len last = -1;
 
@@ -303,7 +304,7 @@ void mpl_exact_sort(mpl_exact_state *state, int32_t s)
 /* Recomputes floor[s], which never sinks here. */
 static void find_floor(mpl_exact_state *state, int32_t s)
 {
-    const int32_t *order = state->order + state->c->begin[s];
+    const int32_t *order = state->order + state->exact_case->begin[s];
     mpl_len floor = MPL_LEN_MAX, known = state->floor[s];
     int32_t n = state->count[s], k;
 
@@ -318,8 +319,8 @@ static void find_floor(mpl_exact_state *state, int32_t s)
  * e. At or below cap - rest all sizes fit, so only an est above that can break it. */
 static bool bound_holds(mpl_exact_state *state, int32_t s)
 {
-    const int32_t *order = state->order + state->c->begin[s];
-    const mpl_len *key = state->key + state->c->begin[s], *size = state->c->size;
+    const int32_t *order = state->order + state->exact_case->begin[s];
+    const mpl_len *key = state->key + state->exact_case->begin[s], *size = state->exact_case->size;
     int32_t k = state->count[s];
     mpl_len cap = state->cap[s], safe = cap - state->rest[s], above = 0;
 
@@ -348,8 +349,8 @@ typedef struct fill {
 
 static void collect_ends(mpl_exact_state *state, int32_t s, fill *f)
 {
-    const int32_t *order = state->order + state->c->begin[s];
-    const mpl_len *key = state->key + state->c->begin[s], *size = state->c->size;
+    const int32_t *order = state->order + state->exact_case->begin[s];
+    const mpl_len *key = state->key + state->exact_case->begin[s], *size = state->exact_case->size;
 
     f->n = 0;
     for (int32_t k = 0; k < state->count[s] && key[k] <= f->reach; k++) {
@@ -428,8 +429,8 @@ static mpl_len lowest_filled(fill *self, mpl_len at)
 
 static void filter(mpl_exact_state *state, int32_t s)
 {
-    const int32_t *order = state->order + state->c->begin[s];
-    const mpl_len *key = state->key + state->c->begin[s];
+    const int32_t *order = state->order + state->exact_case->begin[s];
+    const mpl_len *key = state->key + state->exact_case->begin[s];
     int32_t n = state->count[s];
     mpl_len slack = mpl_exact_slack(state, s), filled = -1;
     fill f = {.bit = state->sums, .slack = slack, .end = state->end, .size = state->end_size};
@@ -499,7 +500,7 @@ static bool any_dirty(const mpl_exact_state *state)
 /* Whether counts, rests and floors match the open items. */
 static bool sections_ok(const mpl_exact_state *state)
 {
-    const mpl_exact_case *exact_case = state->c;
+    const mpl_exact_case *exact_case = state->exact_case;
 
     for (int32_t s = 0; s < exact_case->n_sections; s++) {
         int32_t n = 0;

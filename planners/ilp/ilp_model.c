@@ -15,7 +15,7 @@
 #include <math.h>
 
 typedef struct builder {
-    const mpl_ilp *s;
+    const mpl_ilp *ilp;
     const mpl_ilp_part *part;
     mpl_lp *lp;
     uint64_t *inside; /* [n_words] the members as a row of bits */
@@ -46,17 +46,17 @@ static uint32_t id(const builder *self, uint32_t k)
 
 static double size(const builder *self, uint32_t k)
 {
-    return (double)self->s->size[id(self, k)];
+    return (double)self->ilp->size[id(self, k)];
 }
 
 static bool conflict(const builder *self, uint32_t k, uint32_t l)
 {
-    return mpl_ilp_conflict(self->s, id(self, k), id(self, l));
+    return mpl_ilp_conflict(self->ilp, id(self, k), id(self, l));
 }
 
 static bool joins(const builder *self, uint32_t k, uint32_t l)
 {
-    return mpl_ilp_joins(self->s, id(self, k), id(self, l));
+    return mpl_ilp_joins(self->ilp, id(self, k), id(self, l));
 }
 
 /* ---- one row ---- */
@@ -75,7 +75,7 @@ static void add(builder *self, uint32_t column, double value)
 
 static void add_offset(builder *self, uint32_t k, double sign)
 {
-    add(self, 1 + k, sign * (double)self->s->step[id(self, k)]);
+    add(self, 1 + k, sign * (double)self->ilp->step[id(self, k)]);
 }
 
 /* Adds value * "member k lies below member l". */
@@ -98,7 +98,7 @@ static mpl_status row_end(builder *self)
 
 static void bound_offsets(builder *self)
 {
-    const mpl_ilp *ilp = self->s;
+    const mpl_ilp *ilp = self->ilp;
 
     self->whole_units = true;
     for (uint32_t k = 0; k < self->part->n; k++) {
@@ -121,7 +121,7 @@ static void bound_offsets(builder *self)
 
 static mpl_status add_offsets(builder *self, double cost)
 {
-    double unit = (double)self->s->unit;
+    double unit = (double)self->ilp->unit;
     double low = (double)self->part->low_bytes / unit, high = (double)self->part->high_bytes / unit;
     uint32_t column;
 
@@ -130,10 +130,10 @@ static mpl_status add_offsets(builder *self, double cost)
     MPL_PASS(mpl_lp_add_column(self->lp, self->whole_units, low, fmax(low, high), cost, 'H', 0,
                                MPL_NONE, &column));
     for (uint32_t k = 0; k < self->part->n; k++) {
-        double step = (double)self->s->step[id(self, k)];
+        double step = (double)self->ilp->step[id(self, k)];
 
         MPL_PASS(mpl_lp_add_column(self->lp, step > 1, (double)self->low[k] / step,
-                                   (double)self->high[k] / step, 0, 'x', self->s->id[id(self, k)],
+                                   (double)self->high[k] / step, 0, 'x', self->ilp->id[id(self, k)],
                                    MPL_NONE, &column));
     }
     return MPL_OK;
@@ -142,13 +142,13 @@ static mpl_status add_offsets(builder *self, double cost)
 /* Whether k can lie below l at all. */
 static bool can_be_below(const builder *self, uint32_t k, uint32_t l)
 {
-    return self->low[k] + self->s->size[id(self, k)] <= self->high[l];
+    return self->low[k] + self->ilp->size[id(self, k)] <= self->high[l];
 }
 
 /* Whether k and l are interchangeable: equal sizes and steps, equal conflicts inside the part. */
 static bool identical(const builder *self, uint32_t k, uint32_t l)
 {
-    const mpl_ilp *ilp = self->s;
+    const mpl_ilp *ilp = self->ilp;
     uint32_t i = id(self, k), j = id(self, l);
 
     if (mpl_ilp_bytes(ilp, i) != mpl_ilp_bytes(ilp, j) || ilp->step[i] != ilp->step[j] ||
@@ -175,11 +175,11 @@ static bool identical(const builder *self, uint32_t k, uint32_t l)
 /* Adds the columns of one conflicting pair k < l, without rows. */
 static mpl_status add_pair(builder *self, uint32_t k, uint32_t l)
 {
-    mpl_buffer i = self->s->id[id(self, k)], j = self->s->id[id(self, l)];
+    mpl_buffer i = self->ilp->id[id(self, k)], j = self->ilp->id[id(self, l)];
     bool up = can_be_below(self, k, l), down = can_be_below(self, l, k);
 
-    if (mpl_ilp_one_family(self->s, id(self, k), id(self, l))) {
-        up = self->s->apart[id(self, k)] < self->s->apart[id(self, l)];
+    if (mpl_ilp_one_family(self->ilp, id(self, k), id(self, l))) {
+        up = self->ilp->apart[id(self, k)] < self->ilp->apart[id(self, l)];
         down = !up;
     }
     if (joins(self, k, l)) {
@@ -199,10 +199,10 @@ static mpl_status add_pair(builder *self, uint32_t k, uint32_t l)
  * pair must contain none. */
 static bool may_turn(const builder *self)
 {
-    bool free = self->whole_units && self->s->joins == NULL && self->s->lowest == NULL;
+    bool free = self->whole_units && self->ilp->joins == NULL && self->ilp->lowest == NULL;
 
     for (uint32_t k = 0; k < self->part->n; k++)
-        free &= !mpl_ilp_fixed(self->s, id(self, k)) && self->s->step[id(self, k)] == 1;
+        free &= !mpl_ilp_fixed(self->ilp, id(self, k)) && self->ilp->step[id(self, k)] == 1;
     return free;
 }
 
@@ -246,8 +246,8 @@ static mpl_status add_pairs(builder *self)
             if (!conflict(self, k, l))
                 continue;
             if (k == turned_k && l == turned_l)
-                MPL_PASS(mpl_lp_add_column(self->lp, true, 1, 1, 0, 'y', self->s->id[id(self, k)],
-                                           self->s->id[id(self, l)], pair_column(self, k, l)));
+                MPL_PASS(mpl_lp_add_column(self->lp, true, 1, 1, 0, 'y', self->ilp->id[id(self, k)],
+                                           self->ilp->id[id(self, l)], pair_column(self, k, l)));
             else
                 MPL_PASS(add_pair(self, k, l));
         }
@@ -296,7 +296,7 @@ static mpl_status add_pair_rows(builder *self)
 {
     for (uint32_t k = 0; k < self->part->n; k++) {
         /* H is at least its end */
-        row_begin(self, (double)mpl_ilp_bytes(self->s, id(self, k)) / (double)self->s->unit);
+        row_begin(self, (double)mpl_ilp_bytes(self->ilp, id(self, k)) / (double)self->ilp->unit);
         add(self, 0, 1);
         add_offset(self, k, -1);
         MPL_PASS(row_end(self));
@@ -316,7 +316,7 @@ static mpl_status add_pair_rows(builder *self)
  * members of the pool are in id order here. */
 static mpl_status add_family_rows(builder *self)
 {
-    const mpl_ilp *ilp = self->s;
+    const mpl_ilp *ilp = self->ilp;
 
     for (uint32_t k = 0; ilp->lowest != NULL && k < self->part->n; k++)
         for (int sign = 1; ilp->lowest[k] != k && sign >= -1; sign -= 2) {
@@ -333,7 +333,7 @@ static mpl_status add_family_rows(builder *self)
 /* Subtracts what in-place pairs of the clique count twice at one offset; k's own pairs excepted. */
 static void add_joined(builder *self, uint32_t k)
 {
-    for (uint32_t i = 0; self->s->joins != NULL && i < self->n_clique; i++)
+    for (uint32_t i = 0; self->ilp->joins != NULL && i < self->n_clique; i++)
         for (uint32_t j = i + 1; j < self->n_clique; j++) {
             uint32_t one = self->clique[i], other = self->clique[j];
             double twice;
@@ -349,7 +349,7 @@ static void add_joined(builder *self, uint32_t k)
 
 static mpl_status add_clique_rows(builder *self)
 {
-    const mpl_ilp *ilp = self->s;
+    const mpl_ilp *ilp = self->ilp;
     double rest = 0;
 
     for (uint32_t i = 0; i < self->n_clique; i++) {
@@ -393,13 +393,13 @@ static mpl_status offer_clique(builder *self)
 /* The members alive at the birth of k, if that set is maximal: one dies before the next birth. */
 static bool live_set(builder *self, uint32_t k)
 {
-    const mpl_problem *p = self->s->p;
-    uint32_t now = p->birth[self->s->id[id(self, k)]], next_birth = UINT32_MAX,
+    const mpl_problem *p = self->ilp->p;
+    uint32_t now = p->birth[self->ilp->id[id(self, k)]], next_birth = UINT32_MAX,
              next_death = UINT32_MAX;
 
     self->n_clique = 0;
     for (uint32_t l = 0; l < self->part->n; l++) {
-        mpl_buffer i = self->s->id[id(self, l)];
+        mpl_buffer i = self->ilp->id[id(self, l)];
 
         if (p->birth[i] == now && l < k)
             return false; /* done for a lower index */
@@ -421,7 +421,7 @@ static mpl_status cover_pairs(builder *self)
     uint32_t n = self->part->n;
     uint8_t *covered = NULL;
 
-    MPL_TRY(mpl_new(self->s->ctx, covered, (size_t)n * n));
+    MPL_TRY(mpl_new(self->ilp->ctx, covered, (size_t)n * n));
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t l = k + 1; l < n; l++) {
             if (!conflict(self, k, l) || covered[(size_t)k * n + l])
@@ -443,13 +443,13 @@ static mpl_status cover_pairs(builder *self)
             MPL_TRY(offer_clique(self));
         }
 out:
-    mpl_free(self->s->ctx, covered);
+    mpl_free(self->ilp->ctx, covered);
     return st;
 }
 
 static mpl_status add_cliques(builder *self)
 {
-    if (self->s->p->before != NULL)
+    if (self->ilp->p->before != NULL)
         return cover_pairs(self);
     for (uint32_t k = 0; k < self->part->n; k++)
         if (live_set(self, k))
@@ -469,7 +469,7 @@ mpl_status mpl_ilp_program(const mpl_ilp *ilp, const mpl_ilp_part *part, double 
                            size_t max_entries, mpl_lp **out)
 {
     mpl_status st = MPL_OK;
-    builder b = {.s = ilp, .part = part, .entries_left = max_entries};
+    builder b = {.ilp = ilp, .part = part, .entries_left = max_entries};
     char name[160];
 
     snprintf(name, sizeof name, "%.100s in units of %" PRIu64 " bytes",

@@ -17,7 +17,7 @@
 #define PATIENCE 400 /* moves without progress before a restart from the best order */
 
 typedef struct search {
-    const mpl_bodies *b;
+    const mpl_bodies *bodies;
     uint32_t n, n_fixed; /* fixed bodies come first in every order */
     uint32_t *order;     /* [n] current */
     uint32_t *trial;     /* [n] */
@@ -31,7 +31,7 @@ typedef struct search {
 
 static uint64_t end_of(const search *self, uint32_t i)
 {
-    return self->offset[i] + self->b->bytes[i];
+    return self->offset[i] + self->bodies->bytes[i];
 }
 
 /* Lowest offset where i fits among the n placed bodies, with distances that depend on both. */
@@ -43,10 +43,11 @@ static uint64_t lowest_apart(search *self, uint32_t i, uint32_t n)
         uint32_t c = self->sorted[k];
 
         self->effort->ticks++;
-        if (!mpl_rivals(self->b, i, c) || mpl_above(self->b, i, low, c) <= self->offset[c] ||
-            mpl_above(self->b, c, self->offset[c], i) <= low)
+        if (!mpl_rivals(self->bodies, i, c) ||
+            mpl_above(self->bodies, i, low, c) <= self->offset[c] ||
+            mpl_above(self->bodies, c, self->offset[c], i) <= low)
             continue;
-        low = mpl_above(self->b, c, self->offset[c], i);
+        low = mpl_above(self->bodies, c, self->offset[c], i);
         k = MPL_NONE; /* a body passed above may be in the way now */
     }
     return low;
@@ -54,7 +55,7 @@ static uint64_t lowest_apart(search *self, uint32_t i, uint32_t n)
 
 static uint64_t lowest_free(search *self, uint32_t i, uint32_t n)
 {
-    const mpl_bodies *bodies = self->b;
+    const mpl_bodies *bodies = self->bodies;
     uint64_t low = 0;
 
     if (bodies->fixed != NULL && bodies->fixed[i] != MPL_UNFIXED)
@@ -120,7 +121,7 @@ static uint32_t pick_ahead(search *self, uint32_t x)
     uint32_t n_seen = 0, pick = x;
 
     for (uint32_t i = self->n_fixed; i < x; i++)
-        if (mpl_rivals(self->b, self->trial[x], self->trial[i]) &&
+        if (mpl_rivals(self->bodies, self->trial[x], self->trial[i]) &&
             mpl_rng_below(&self->rng, ++n_seen) == 0)
             pick = i;
     self->effort->ticks += x;
@@ -214,9 +215,9 @@ static void set_keys(const search *self, int kind, const uint64_t *start, keyed 
 {
     for (uint32_t k = 0; k < self->n; k++) {
         uint32_t i = list[k].id;
-        uint64_t bytes, count, size = self->b->size[i];
+        uint64_t bytes, count, size = self->bodies->size[i];
 
-        weigh_rivals(self->b, i, &bytes, &count);
+        weigh_rivals(self->bodies, i, &bytes, &count);
         list[k].key = kind == BY_OFFSET        ? UINT64_MAX - start[i]
                       : kind == BY_RIVAL_BYTES ? bytes + size
                       : kind == BY_RIVALS      ? count
@@ -236,7 +237,7 @@ static mpl_status try_orders(mpl_ctx *ctx, search *s, uint64_t bound, const uint
     MPL_TRY(mpl_new(ctx, list, s->n));
     for (uint32_t i = 0; i < s->n; i++) {
         list[i].id = i;
-        list[i].fixed = s->b->fixed != NULL && s->b->fixed[i] != MPL_UNFIXED;
+        list[i].fixed = s->bodies->fixed != NULL && s->bodies->fixed[i] != MPL_UNFIXED;
         s->n_fixed += list[i].fixed;
     }
     *best_peak = UINT64_MAX;
@@ -262,7 +263,7 @@ mpl_status mpl_arena_search(mpl_ctx *ctx, const mpl_bodies *bodies, uint64_t bou
                             mpl_exact_effort *effort, uint64_t *offset, uint64_t *height)
 {
     mpl_status st = MPL_OK;
-    search s = {.b = bodies, .n = bodies->n, .effort = effort};
+    search s = {.bodies = bodies, .n = bodies->n, .effort = effort};
     uint64_t peak = *height;
 
     if (bodies->n == 0)

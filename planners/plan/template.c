@@ -26,7 +26,7 @@ void mpl_template_free(mpl_ctx *ctx, mpl_template *tmpl)
                       cell->regret.at);
     }
     if (tmpl->owned != NULL)
-        mpl_exprs_free(ctx, tmpl->owned->x);
+        mpl_exprs_free(ctx, tmpl->owned->exprs);
     mpl_sym_problem_free(ctx, tmpl->owned);
     mpl_free_each(ctx, tmpl->cell, tmpl->load_begin, tmpl->load, tmpl);
 }
@@ -45,7 +45,7 @@ mpl_status mpl_template_new(mpl_ctx *ctx, const mpl_sym_problem *problem, uint32
     for (uint32_t i = 0; i < n_cells; i++) {
         mpl_template_cell *cell = &tmpl->cell[i];
 
-        MPL_TRY(mpl_box_new(ctx, problem->x, &cell->box));
+        MPL_TRY(mpl_box_new(ctx, problem->exprs, &cell->box));
         MPL_TRY(mpl_new(ctx, cell->on, n));
         for (mpl_buffer b = 0; b < n; b++)
             cell->on[b] = b;
@@ -298,7 +298,7 @@ static mpl_status refuse_shape(mpl_ctx *ctx, const mpl_exprs *exprs, const int64
 mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *tmpl, const int64_t *value,
                              uint32_t *cell)
 {
-    const mpl_exprs *exprs = tmpl->problem->x;
+    const mpl_exprs *exprs = tmpl->problem->exprs;
 
     if (!mpl_point_allowed(exprs, value))
         return refuse_shape(ctx, exprs, value);
@@ -323,7 +323,7 @@ mpl_status mpl_template_find(mpl_ctx *ctx, const mpl_template *tmpl, const int64
 static bool evaluate(const mpl_template *tmpl, mpl_template_code *code, const int64_t *value)
 {
     for (uint32_t i = 0; i < code->n_values; i++)
-        if (!mpl_expr_eval(tmpl->problem->x, code->value_of[i], value, &code->value[i]) ||
+        if (!mpl_expr_eval(tmpl->problem->exprs, code->value_of[i], value, &code->value[i]) ||
             code->value[i] < 0 || code->value[i] > MOST_BYTES)
             return false;
     return true;

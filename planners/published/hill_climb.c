@@ -22,7 +22,7 @@
 #define ATTEMPTS 500
 
 typedef struct climb {
-    mpl_packing *q;
+    mpl_packing *packing;
     uint32_t *order; /* [n] */
     uint64_t *kept;  /* [n] offsets before the last swap */
     mpl_rng rng;
@@ -56,7 +56,7 @@ static uint32_t nth_ahead(const mpl_packing *packing, uint32_t a, uint64_t k)
 
 static uint32_t pick_peak(climb *self, uint64_t height)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint32_t n_seen = 0, pick = 0;
 
     for (uint32_t a = 0; a < packing->n; a++)
@@ -69,7 +69,7 @@ static uint32_t pick_peak(climb *self, uint64_t height)
 /* Picks from the second level, with repetitions: a rival of a rival of `a`, placed before that. */
 static uint32_t pick_second(climb *self, uint32_t a, uint64_t n_second)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint64_t k = mpl_rng_below(&self->rng, n_second);
     uint32_t i = packing->begin[a];
 
@@ -81,7 +81,7 @@ static uint32_t pick_second(climb *self, uint32_t a, uint64_t n_second)
 /* Picks the two members to swap; false: there is no choice. */
 static bool pick_swap(climb *self, uint64_t height, uint32_t *x, uint32_t *y)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint32_t a = pick_peak(self, height), n_first = count_ahead(packing, a);
     uint64_t n_second = 0;
 
@@ -103,12 +103,12 @@ static bool pick_swap(climb *self, uint64_t height, uint32_t *x, uint32_t *y)
 
 static void swap(climb *self, uint32_t x, uint32_t y)
 {
-    uint32_t at_x = self->q->at[x], at_y = self->q->at[y];
+    uint32_t at_x = self->packing->at[x], at_y = self->packing->at[y];
 
     self->order[at_x] = y;
     self->order[at_y] = x;
-    self->q->at[x] = at_y;
-    self->q->at[y] = at_x;
+    self->packing->at[x] = at_y;
+    self->packing->at[y] = at_x;
 }
 
 /* Whether an order of height `got` replaces one of height `height`. */
@@ -125,7 +125,7 @@ static bool accepts(climb *self, uint64_t height, uint64_t got, int64_t attempt)
 
 static mpl_status climb_run(climb *self, int64_t attempts)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint64_t height, got;
     uint32_t x, y;
 
@@ -154,7 +154,7 @@ static mpl_status climb_run(climb *self, int64_t attempts)
 static mpl_status search(mpl_packing *packing)
 {
     mpl_status st = MPL_OK;
-    climb s = {.q = packing};
+    climb s = {.packing = packing};
     int64_t attempts;
 
     s.rng = mpl_rng_of(packing->run->seed);

@@ -42,9 +42,9 @@ bool mpl_border_leaves(const mpl_stage_model *model, const mpl_border *border, u
 }
 
 typedef struct builder {
-    const mpl_stage_model *m;
-    const mpl_region *r;
-    mpl_board *b;
+    const mpl_stage_model *model;
+    const mpl_region *region;
+    mpl_board *board;
     bool full;
 } builder;
 
@@ -53,7 +53,7 @@ typedef struct builder {
 /* The board's group that a group of the model is part of; MPL_NONE: it runs after them all. */
 static uint32_t local(const builder *self, uint32_t group)
 {
-    const mpl_region *region = self->r;
+    const mpl_region *region = self->region;
     uint32_t first = region->outer.from > 0;
 
     if (group < region->outer.from)
@@ -61,18 +61,18 @@ static uint32_t local(const builder *self, uint32_t group)
     if (group < region->inner.from)
         return first + group - region->outer.from;
     if (group < region->inner.until)
-        return self->b->gap;
+        return self->board->gap;
     return group < region->outer.until
-               ? first + (region->inner.from - region->outer.from) + (self->b->gap != MPL_NONE) +
-                     group - region->inner.until
+               ? first + (region->inner.from - region->outer.from) +
+                     (self->board->gap != MPL_NONE) + group - region->inner.until
                : MPL_NONE;
 }
 
 static void add_groups(builder *self)
 {
-    const mpl_stage_model *model = self->m;
-    const mpl_region *region = self->r;
-    mpl_board *board = self->b;
+    const mpl_stage_model *model = self->model;
+    const mpl_region *region = self->region;
+    mpl_board *board = self->board;
     uint32_t first = region->outer.from > 0,
              before = first + region->inner.from - region->outer.from;
 
@@ -113,8 +113,8 @@ static uint32_t maker_of(const mpl_stage_model *model, mpl_value v)
  * again. */
 static void add_waits(builder *self, mpl_op op)
 {
-    const mpl_stage_model *model = self->m;
-    mpl_board *board = self->b;
+    const mpl_stage_model *model = self->model;
+    mpl_board *board = self->board;
     uint32_t at = local(self, model->group_of[op]);
 
     for (uint32_t i = 0; i < mpl_op_n_in(model->g, op); i++) { /* updates wait for what they do not
@@ -141,22 +141,22 @@ static void add_waits(builder *self, mpl_op op)
 /* Counts a lump that no group of the region makes or reads. */
 static void pass_by(builder *self, uint32_t v, bool enters)
 {
-    const mpl_stage_model *model = self->m;
-    const mpl_region *region = self->r;
+    const mpl_stage_model *model = self->model;
+    const mpl_region *region = self->region;
     bool made_inside =
         model->maker[v] >= region->inner.from && model->maker[v] < region->inner.until;
 
-    self->b->base[0] += enters ? model->bytes[v] : 0;
+    self->board->base[0] += enters ? model->bytes[v] : 0;
     if ((enters && mpl_border_leaves(model, &region->outer, v)) ||
         (made_inside && mpl_border_leaves(model, &region->inner, v)))
-        self->b->base[1] += model->bytes[v];
+        self->board->base[1] += model->bytes[v];
 }
 
 static void add_lump(builder *self, uint32_t v, bool enters)
 {
-    const mpl_stage_model *model = self->m;
-    const mpl_region *region = self->r;
-    mpl_board *board = self->b;
+    const mpl_stage_model *model = self->model;
+    const mpl_region *region = self->region;
+    mpl_board *board = self->board;
     uint32_t at = board->n_lumps, maker = local(self, model->maker[v]);
     bool to_gap = board->gap != MPL_NONE && mpl_border_enters(model, &region->inner, v);
     bool stays = mpl_border_leaves(model, &region->outer, v);
@@ -189,10 +189,10 @@ static void add_lump(builder *self, uint32_t v, bool enters)
 
 static void add_lumps(builder *self)
 {
-    const mpl_stage_model *model = self->m;
-    const mpl_region *region = self->r;
+    const mpl_stage_model *model = self->model;
+    const mpl_region *region = self->region;
 
-    self->b->base[0] = self->b->base[1] = model->base;
+    self->board->base[0] = self->board->base[1] = model->base;
     for (uint32_t v = 0; v < model->n_lumps && !self->full; v++) {
         bool enters = mpl_border_enters(model, &region->outer, v),
              touched = in_region(region, model->maker[v]);
@@ -211,17 +211,17 @@ static void add_lumps(builder *self)
 
 static void add_overwritable(builder *self, uint32_t at)
 {
-    const mpl_stage_model *model = self->m;
-    uint32_t group = self->b->group[at];
+    const mpl_stage_model *model = self->model;
+    uint32_t group = self->board->group[at];
 
     for (uint32_t r = model->read_begin[group]; r < model->read_begin[group + 1]; r++)
-        for (uint32_t v = 0; v < self->b->n_lumps && model->over[r]; v++)
-            self->b->overwritable[at] |= self->b->lump[v] == model->read[r] ? bit(v) : 0;
+        for (uint32_t v = 0; v < self->board->n_lumps && model->over[r]; v++)
+            self->board->overwritable[at] |= self->board->lump[v] == model->read[r] ? bit(v) : 0;
 }
 
 void mpl_board_make(const mpl_stage_model *model, const mpl_region *region, mpl_board *out)
 {
-    builder x = {.m = model, .r = region, .b = out};
+    builder x = {.model = model, .region = region, .board = out};
 
     memset(out, 0, sizeof *out); /* its padding too: boards are compared */
     add_groups(&x);

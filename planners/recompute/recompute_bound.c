@@ -22,7 +22,7 @@ enum {
 static const uint64_t BOUND_TICKS = 300000000; /* pivots times rows and columns */
 
 typedef struct moment {
-    const mpl_stage_model *m;
+    const mpl_stage_model *model;
     uint32_t without;
     uint64_t budget;
     uint32_t t;        /* the group that runs first */
@@ -119,7 +119,7 @@ static uint64_t all_of(const mpl_stage_model *model, uint32_t t, mpl_op op)
 
 static mpl_status add_columns(moment *self)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
 
     for (uint32_t i = 0; i < self->t; i++)
         if (model->may[i])
@@ -134,7 +134,7 @@ static mpl_status add_columns(moment *self)
 /* Row: a later reader of v (MPL_NONE: a first run) finds v in memory or made again. */
 static mpl_status add_need(moment *self, uint32_t v, uint32_t reader)
 {
-    uint32_t n = 0, again = self->again[self->m->maker[v]];
+    uint32_t n = 0, again = self->again[self->model->maker[v]];
 
     self->term[n] = self->there[v], self->value[n++] = 1;
     if (again != MPL_NONE)
@@ -147,7 +147,7 @@ static mpl_status add_need(moment *self, uint32_t v, uint32_t reader)
 /* The largest open lump that the maker of v reads; or MPL_NONE. */
 static uint32_t before_lump(const moment *self, uint32_t v)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint32_t maker = model->maker[v], best = MPL_NONE;
 
     for (uint32_t r = model->read_begin[maker]; r < model->read_begin[maker + 1]; r++)
@@ -166,7 +166,7 @@ static mpl_status add_paths(moment *self, uint32_t v)
     self->term[0] = self->there[v], self->value[0] = 1;
     for (uint32_t depth = 2; depth <= PATH && end != MPL_NONE;
          depth++, end = before_lump(self, end)) {
-        uint32_t again = self->again[self->m->maker[end]];
+        uint32_t again = self->again[self->model->maker[end]];
 
         self->term[n] = self->there[end], self->value[n++] = 1;
         self->term[n] = again, self->value[n] = 1;
@@ -177,7 +177,7 @@ static mpl_status add_paths(moment *self, uint32_t v)
 
 static mpl_status add_rows(moment *self)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint64_t sure = certain(model, self->t, self->op);
     uint32_t n = 0;
 
@@ -204,7 +204,7 @@ static mpl_status add_rows(moment *self)
 
 static mpl_status open_moment(moment *self)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint64_t most = 1;
 
     MPL_PASS(mpl_lp_new(model->ctx, "moment", &self->lp));
@@ -223,8 +223,8 @@ static mpl_status open_moment(moment *self)
 
 static void close_moment(moment *self)
 {
-    mpl_free_each(self->m->ctx, self->again, self->there, self->term, self->value);
-    mpl_lp_free(self->m->ctx, self->lp);
+    mpl_free_each(self->model->ctx, self->again, self->there, self->term, self->value);
+    mpl_lp_free(self->model->ctx, self->lp);
 }
 
 /* Raises the bound to that of the moment at which `op` runs first. */
@@ -232,7 +232,7 @@ static mpl_status try_moment(const mpl_stage_model *model, mpl_recompute_task *t
                              bool *fits)
 {
     mpl_status st = MPL_OK;
-    moment c = {.m = model,
+    moment c = {.model = model,
                 .without = task->without,
                 .budget = task->budget,
                 .t = model->group_of[op],

@@ -14,7 +14,7 @@ enum { SMALL = 16 }; /* a result this many times smaller than another of its ope
 /* ---- values to lumps ---- */
 
 typedef struct builder {
-    mpl_stage_model *m;
+    mpl_stage_model *model;
     const mpl_problem_options *options;
     mpl_value *root;     /* [n_values] */
     uint32_t *lump_of;   /* [n_values] of a root; MPL_NONE: read only by its group */
@@ -26,7 +26,7 @@ typedef struct builder {
 
 static uint64_t slots(const builder *self, mpl_value v)
 {
-    const mpl_graph *g = self->m->g;
+    const mpl_graph *g = self->model->g;
     bool pinned = (g->value_role[v] == MPL_OUTPUT && self->options->pin_outputs) ||
                   (g->value_role[v] == MPL_INPUT && self->options->pin_inputs) ||
                   (g->value_role[v] == MPL_WEIGHT && self->options->pin_weights);
@@ -38,16 +38,16 @@ static uint64_t slots(const builder *self, mpl_value v)
 
 static uint32_t group_of(const builder *self, mpl_value v)
 {
-    mpl_op op = self->m->g->value_op[v];
+    mpl_op op = self->model->g->value_op[v];
 
-    return op == MPL_NONE ? MPL_NONE : self->m->group_of[op];
+    return op == MPL_NONE ? MPL_NONE : self->model->group_of[op];
 }
 
 static mpl_status find_readers(builder *self)
 {
-    mpl_ctx *ctx = self->m->ctx;
-    const mpl_graph *g = self->m->g;
-    const mpl_unit_reads *reads = &self->m->reads;
+    mpl_ctx *ctx = self->model->ctx;
+    const mpl_graph *g = self->model->g;
+    const mpl_unit_reads *reads = &self->model->reads;
 
     MPL_PASS(mpl_new(ctx, self->reader_at, (size_t)g->n_values + 1));
     MPL_PASS(mpl_new_each(ctx, g->n_values, self->n_readers, self->final));
@@ -62,7 +62,7 @@ static mpl_status find_readers(builder *self)
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = reads->begin[op]; i < reads->begin[op + 1]; i++) {
             mpl_value v = self->root[reads->value[i]];
-            uint32_t *n = &self->n_readers[v], group = self->m->group_of[op];
+            uint32_t *n = &self->n_readers[v], group = self->model->group_of[op];
 
             if (group == MPL_NONE)
                 continue;
@@ -72,7 +72,7 @@ static mpl_status find_readers(builder *self)
                 self->reader[self->reader_at[v] + (*n)++] = group;
         }
     for (mpl_value v = 0; v < g->n_values; v++) { /* unpinned outputs stay to the end */
-        uint32_t *n = &self->n_readers[v], last = self->m->n - 1;
+        uint32_t *n = &self->n_readers[v], last = self->model->n - 1;
 
         if (g->value_role[v] == MPL_OUTPUT && self->root[v] == v && slots(self, v) > 0 &&
             group_of(self, v) != last &&
@@ -84,7 +84,7 @@ static mpl_status find_readers(builder *self)
 
 static bool same_readers(const builder *self, uint32_t lump, mpl_value v)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint32_t n = model->user_begin[lump + 1] - model->user_begin[lump];
 
     return n == self->n_readers[v] &&
@@ -95,13 +95,13 @@ static bool same_readers(const builder *self, uint32_t lump, mpl_value v)
 /* Whether v is kept because it is small beside other results or cannot be made again. */
 static bool is_fixed(const builder *self, mpl_op op, uint32_t i)
 {
-    const mpl_graph *g = self->m->g;
+    const mpl_graph *g = self->model->g;
     uint64_t most = 0;
 
     for (uint32_t o = g->op_out_begin[op]; o < g->op_out_begin[op + 1]; o++)
         most = mpl_max_u64(most, g->op_out[o] != MPL_NONE ? g->value_bytes[g->op_out[o]] : 0);
-    return !self->m->may[self->m->group_of[op]] || !mpl_repeat_makes(g, op, i) ||
-           (self->m->g->value_role[g->op_out[g->op_out_begin[op] + i]] == MPL_OUTPUT &&
+    return !self->model->may[self->model->group_of[op]] || !mpl_repeat_makes(g, op, i) ||
+           (self->model->g->value_role[g->op_out[g->op_out_begin[op] + i]] == MPL_OUTPUT &&
             !self->options->pin_outputs) ||
            g->value_bytes[g->op_out[g->op_out_begin[op] + i]] <= most / SMALL;
 }
@@ -109,7 +109,7 @@ static bool is_fixed(const builder *self, mpl_op op, uint32_t i)
 /* Values of one maker with the same readers share a lump. `first`: the maker's first lump. */
 static void put_in_lump(builder *self, mpl_op op, uint32_t i, uint32_t first)
 {
-    mpl_stage_model *model = self->m;
+    mpl_stage_model *model = self->model;
     mpl_value v = model->g->op_out[model->g->op_out_begin[op] + i];
     bool fixed = is_fixed(self, op, i);
     uint32_t at = first;
@@ -131,7 +131,7 @@ static void put_in_lump(builder *self, mpl_op op, uint32_t i, uint32_t first)
 
 static mpl_status make_lumps(builder *self)
 {
-    mpl_stage_model *model = self->m;
+    mpl_stage_model *model = self->model;
     const mpl_graph *g = model->g;
     uint32_t first = 0, group = MPL_NONE;
 
@@ -168,10 +168,10 @@ static mpl_status make_lumps(builder *self)
 /* Bytes of the values inside a group that die at this operation. */
 static uint64_t freed(builder *self, mpl_op op)
 {
-    const mpl_graph *g = self->m->g;
+    const mpl_graph *g = self->model->g;
     uint64_t bytes = 0;
 
-    const mpl_unit_reads *reads = &self->m->reads;
+    const mpl_unit_reads *reads = &self->model->reads;
 
     for (uint32_t i = reads->begin[op]; i < reads->begin[op + 1]; i++) {
         mpl_value v = self->root[reads->value[i]];
@@ -190,7 +190,7 @@ static uint64_t freed(builder *self, mpl_op op)
 
 static void weigh_groups(builder *self)
 {
-    mpl_stage_model *model = self->m;
+    mpl_stage_model *model = self->model;
     const mpl_graph *g = model->g;
     uint64_t live = 0;
     uint32_t group = MPL_NONE;
@@ -213,7 +213,7 @@ static void weigh_groups(builder *self)
  * value; best one that dies there. */
 static void note_over(builder *self, mpl_op op, mpl_value v, mpl_value out)
 {
-    mpl_stage_model *model = self->m;
+    mpl_stage_model *model = self->model;
     const mpl_graph *g = model->g;
     uint32_t lump = v != MPL_NONE && self->root[v] == v ? self->lump_of[v] : MPL_NONE;
 
@@ -230,9 +230,9 @@ static void note_over(builder *self, mpl_op op, mpl_value v, mpl_value out)
 
 static void find_over(builder *self, mpl_op op)
 {
-    const mpl_graph *g = self->m->g;
+    const mpl_graph *g = self->model->g;
     uint32_t n = self->options->in_place ? mpl_n_read(g, op) : 0;
-    const mpl_unit_reads *reads = &self->m->reads;
+    const mpl_unit_reads *reads = &self->model->reads;
     bool loop = g->op_kind[op] == MPL_OP_while && !self->options->loop_copy;
     bool branch = g->op_kind[op] == MPL_OP_case;
 
@@ -284,7 +284,7 @@ out:
 
 static mpl_status make_groups(builder *self, const uint8_t *begins, const uint8_t *only_forward)
 {
-    mpl_stage_model *model = self->m;
+    mpl_stage_model *model = self->model;
     const mpl_graph *g = model->g;
 
     MPL_PASS(mpl_new(model->ctx, model->group_of, g->n_ops));
@@ -376,7 +376,7 @@ mpl_status mpl_stage_model_new(mpl_ctx *ctx, const mpl_graph *g, const mpl_probl
 {
     mpl_status st = MPL_OK;
     mpl_stage_model m = {.ctx = ctx, .g = g, .options = options};
-    builder b = {.m = &m, .options = options};
+    builder b = {.model = &m, .options = options};
     mpl_run_list roots = {0};
     uint32_t *size = NULL;
 

@@ -36,7 +36,7 @@ typedef struct entry { /* entry of the heap */
 
 typedef struct game {
     mpl_ctx *ctx;
-    const mpl_board *b;
+    const mpl_board *board;
     const mpl_game_limits *limits;
     state *state;
     uint32_t n_states;
@@ -63,7 +63,7 @@ static inline uint32_t lowest(uint64_t set)
 
 static bool may_again(const game *self, uint64_t done, uint32_t i)
 {
-    return (self->b->may & bit(i)) != 0 && (self->b->spoiled_by[i] & done) == 0;
+    return (self->board->may & bit(i)) != 0 && (self->board->spoiled_by[i] & done) == 0;
 }
 
 static uint64_t bytes_of(const game *self, uint64_t lumps)
@@ -71,20 +71,20 @@ static uint64_t bytes_of(const game *self, uint64_t lumps)
     uint64_t bytes = 0;
 
     for (; lumps != 0; lumps &= lumps - 1)
-        bytes += self->b->bytes[lowest(lumps)];
+        bytes += self->board->bytes[lowest(lumps)];
     return bytes;
 }
 
 /* The useful lumps: read by a group that has not run, or that must run again for a useful lump. */
 static uint64_t of_use(const game *self, uint64_t done)
 {
-    uint64_t use = self->b->stays, readers = self->b->all & ~done;
+    uint64_t use = self->board->stays, readers = self->board->all & ~done;
 
-    for (uint32_t v = self->b->n_lumps; v-- > 0;) { /* users come after makers */
-        uint32_t maker = self->b->maker[v];
+    for (uint32_t v = self->board->n_lumps; v-- > 0;) { /* users come after makers */
+        uint32_t maker = self->board->maker[v];
 
-        use |= (self->b->users[v] & readers) != 0 ? bit(v) : 0;
-        if ((use & self->b->remakes[maker] & bit(v)) != 0 && may_again(self, done, maker))
+        use |= (self->board->users[v] & readers) != 0 ? bit(v) : 0;
+        if ((use & self->board->remakes[maker] & bit(v)) != 0 && may_again(self, done, maker))
             readers |= bit(maker);
     }
     return use;
@@ -95,17 +95,17 @@ static uint64_t to_come(const game *self, uint64_t done, uint64_t there)
 {
     uint64_t again = 0, work = 0;
 
-    for (uint32_t i = self->b->n; i-- > 0;) {
+    for (uint32_t i = self->board->n; i-- > 0;) {
         if ((done & bit(i)) != 0 && (again & bit(i)) == 0)
             continue;
         if ((again & bit(i)) != 0) {
             if (!may_again(self, done, i))
                 return UINT64_MAX;
-            work = mpl_add_work(work, self->b->work[i]);
+            work = mpl_add_work(work, self->board->work[i]);
         }
-        for (uint64_t gone = self->b->reads[i] & ~there; gone != 0; gone &= gone - 1)
-            if ((done & bit(self->b->maker[lowest(gone)])) != 0)
-                again |= bit(self->b->maker[lowest(gone)]);
+        for (uint64_t gone = self->board->reads[i] & ~there; gone != 0; gone &= gone - 1)
+            if ((done & bit(self->board->maker[lowest(gone)])) != 0)
+                again |= bit(self->board->maker[lowest(gone)]);
     }
     return work;
 }
@@ -201,25 +201,26 @@ static mpl_status reach(game *self, state next)
 static bool may_run(const game *self, const state *s, uint32_t i, uint64_t use, bool *again)
 {
     *again = (s->done & bit(i)) != 0;
-    if ((self->b->reads[i] & ~s->there) != 0)
+    if ((self->board->reads[i] & ~s->there) != 0)
         return false;
     if (*again)
-        return may_again(self, s->done, i) && (self->b->remakes[i] & use & ~s->there) != 0 &&
+        return may_again(self, s->done, i) && (self->board->remakes[i] & use & ~s->there) != 0 &&
                (self->limits->rule != MPL_GAME_STAGES || i >= s->at);
-    return (self->b->waits[i] & ~s->done) == 0 &&
-           (self->limits->rule == MPL_GAME_FREE || (self->b->all & ~s->done & (bit(i) - 1)) == 0);
+    return (self->board->waits[i] & ~s->done) == 0 &&
+           (self->limits->rule == MPL_GAME_FREE ||
+            (self->board->all & ~s->done & (bit(i) - 1)) == 0);
 }
 
 /* Whether the gap has run: then `kept` is what it found there and others do not count. */
 static uint64_t kept_at(const game *self, uint64_t done, uint64_t there)
 {
-    return bytes_of(self, there & of_use(self, done) & ~self->b->passed);
+    return bytes_of(self, there & of_use(self, done) & ~self->board->passed);
 }
 
 /* Runs group i beside its operands or over one; *tight: more room would help. */
 static mpl_status run_group(game *self, uint32_t index, uint32_t i, bool again, bool *tight)
 {
-    const mpl_board *board = self->b;
+    const mpl_board *board = self->board;
     const state s = self->state[index];
     uint64_t made = again ? board->remakes[i] : board->makes[i], use;
     state next = {
@@ -259,10 +260,10 @@ static mpl_status expand(game *self, uint32_t index)
     uint64_t use = of_use(self, s.done);
     bool tight = false, again;
 
-    for (uint32_t i = 0; i < self->b->n; i++)
+    for (uint32_t i = 0; i < self->board->n; i++)
         if (may_run(self, &s, i, use, &again))
             MPL_PASS(run_group(self, index, i, again, &tight));
-    for (uint64_t drop = tight ? s.there & ~self->b->fixed : 0; drop != 0; drop &= drop - 1) {
+    for (uint64_t drop = tight ? s.there & ~self->board->fixed : 0; drop != 0; drop &= drop - 1) {
         state next = s;
 
         next.there &= ~bit(lowest(drop));
@@ -280,9 +281,10 @@ static mpl_status search(game *self, uint32_t *end)
 {
     *end = MPL_NONE;
     memset(self->slot, 0xff, self->n_slots * sizeof *self->slot);
-    MPL_PASS(reach(
-        self,
-        (state){.done = self->b->done, .there = self->b->there, .from = MPL_NONE, .ran = MOST}));
+    MPL_PASS(reach(self, (state){.done = self->board->done,
+                                 .there = self->board->there,
+                                 .from = MPL_NONE,
+                                 .ran = MOST}));
     while (self->n_heap > 0 && !self->full) {
         entry e = pop(self);
         state *s = &self->state[e.state];
@@ -291,7 +293,7 @@ static mpl_status search(game *self, uint32_t *end)
             continue;
         s->closed = true;
         self->least = e.sum;
-        if (s->done == self->b->all) {
+        if (s->done == self->board->all) {
             *end = e.state;
             break;
         }
@@ -312,7 +314,7 @@ static mpl_status take_moves(const game *self, uint32_t end, mpl_game_answer *ou
     for (uint32_t s = end; s != MPL_NONE; s = self->state[s].from) {
         n += self->state[s].ran != MOST;
         out->need = mpl_max_u64(out->need, self->state[s].need);
-        if (self->state[s].ran == self->b->gap)
+        if (self->state[s].ran == self->board->gap)
             out->kept = kept_at(self, self->state[s].done, self->state[s].there);
     }
     MPL_PASS(mpl_new(self->ctx, out->move, n));
@@ -327,7 +329,7 @@ mpl_status mpl_game_play(mpl_ctx *ctx, const mpl_board *board, const mpl_game_li
                          mpl_game_answer *out)
 {
     mpl_status st = MPL_OK;
-    game a = {.ctx = ctx, .b = board, .limits = limits, .n_slots = 4};
+    game a = {.ctx = ctx, .board = board, .limits = limits, .n_slots = 4};
     uint32_t end;
 
     while (a.n_slots < (uint64_t)limits->most_states * 4)
@@ -400,7 +402,7 @@ out:
 
 typedef struct whole {
     mpl_recompute_task *task;
-    const mpl_stage_model *m;
+    const mpl_stage_model *model;
     const mpl_board *board;
     mpl_game_limits limits;
     mpl_game_answer answer; /* its moves owned */
@@ -408,8 +410,8 @@ typedef struct whole {
 
 static mpl_status ask(whole *self)
 {
-    mpl_free(self->m->ctx, self->answer.move);
-    MPL_PASS(mpl_game_play(self->m->ctx, self->board, &self->limits, &self->answer));
+    mpl_free(self->model->ctx, self->answer.move);
+    MPL_PASS(mpl_game_play(self->model->ctx, self->board, &self->limits, &self->answer));
     self->task->found.ticks += self->answer.ticks;
     return MPL_OK;
 }
@@ -417,7 +419,7 @@ static mpl_status ask(whole *self)
 /* The least budget, a multiple of the alignment, that has a run. */
 static mpl_status find_least(whole *self, uint64_t enough)
 {
-    uint64_t unit = self->m->options->align, low = 0, high = (enough + unit - 1) / unit;
+    uint64_t unit = self->model->options->align, low = 0, high = (enough + unit - 1) / unit;
 
     while (low < high) {
         self->limits.budget = (low + (high - low) / 2) * unit;
@@ -426,9 +428,9 @@ static mpl_status find_least(whole *self, uint64_t enough)
             high = self->limits.budget / unit;
         else if (self->answer.full)
             return MPL_ERROR(
-                self->m->ctx, MPL_ELIMIT,
+                self->model->ctx, MPL_ELIMIT,
                 "graph '%s': the least peak is not found among %d states; a budget may be",
-                self->m->g->name, MOST_STATES);
+                self->model->g->name, MOST_STATES);
         else
             low = self->limits.budget / unit + 1;
     }
@@ -443,13 +445,14 @@ static mpl_status play_whole(whole *self)
     mpl_recompute_found *found = &task->found;
 
     if (task->budget == MPL_LEAST_PEAK)
-        MPL_TRY(find_least(self, found->before_bytes + self->m->base));
+        MPL_TRY(find_least(self, found->before_bytes + self->model->base));
     MPL_TRY(ask(self));
     found->has_bound = true;
     found->bound_work = self->answer.least;
     if (self->answer.found) {
         found->claim = MPL_RECOMPUTE_OPTIMAL;
-        MPL_TRY(mpl_groups_run(self->m, self->answer.n, self->answer.move, &task->n, &task->run));
+        MPL_TRY(
+            mpl_groups_run(self->model, self->answer.n, self->answer.move, &task->n, &task->run));
     } else if (!self->answer.full) {
         MPL_TRY(mpl_recompute_refuse(task, self->limits.budget, true));
     } else {
@@ -469,7 +472,7 @@ mpl_status mpl_recompute_game(mpl_recompute_task *task, mpl_game_rule rule)
     mpl_stage_model m = {0};
     mpl_board board;
     whole w = {.task = task,
-               .m = &m,
+               .model = &m,
                .board = &board,
                .limits = {rule, task->without, task->budget, UINT64_MAX, MOST_STATES}};
     mpl_region all = {{0, 0}, {0, 0}};

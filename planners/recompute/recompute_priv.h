@@ -85,7 +85,7 @@ mpl_status mpl_recompute_bound(mpl_recompute_task *task, bool *fits);
  * becomes the stages of least work with a peak within the budget, if their work is below *work.
  * *goes_on: the relaxation has a solution. now: scratch. */
 typedef struct mpl_rounding {
-    const mpl_stage_model *m;
+    const mpl_stage_model *model;
     uint32_t without;
     uint64_t budget;
     mpl_stages now, best;

@@ -25,7 +25,7 @@ enum {
 static const uint64_t MOST_TICKS = 100000000; /* pivots times rows and columns */
 
 typedef struct program {
-    const mpl_stage_model *m;
+    const mpl_stage_model *model;
     uint32_t without;
     mpl_lp *lp;
     bool integer;
@@ -40,11 +40,11 @@ typedef struct program {
 
 static uint32_t run_of(const program *self, uint32_t t, uint32_t i)
 {
-    return self->run[(size_t)t * self->m->n + i];
+    return self->run[(size_t)t * self->model->n + i];
 }
 static uint32_t carry_of(const program *self, uint32_t t, uint32_t v)
 {
-    return self->carry[(size_t)t * self->m->n_lumps + v];
+    return self->carry[(size_t)t * self->model->n_lumps + v];
 }
 
 static void term(program *self, uint32_t column, double value)
@@ -77,7 +77,7 @@ static mpl_status at_least(program *self, uint32_t a, uint32_t b)
 
 static mpl_status add_runs(program *self)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
 
     for (uint32_t t = 0; t < model->n; t++)
         for (uint32_t i = 0; i < t; i++)
@@ -102,7 +102,7 @@ static bool is_active(const program *self, uint32_t t, uint32_t i)
 /* The number of active readers of v before `from`. */
 static uint32_t first_reader(const program *self, uint32_t t, uint32_t v, uint32_t from)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint32_t n = 0;
 
     for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1] && model->user[i] <= t;
@@ -125,7 +125,7 @@ static bool is_user(const mpl_stage_model *model, uint32_t v, uint32_t group)
 /* Adds the presence columns of lump v in stage t, and their rows; none if group t reads it. */
 static mpl_status add_presence(program *self, uint32_t t, uint32_t v)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint32_t maker = model->maker[v], n = first_reader(self, t, v, t + 1), q = MPL_NONE, at = 0,
              next;
 
@@ -153,7 +153,7 @@ static mpl_status add_presence(program *self, uint32_t t, uint32_t v)
 /* What group j of stage t reads is carried in or made again. */
 static mpl_status add_reads(program *self, uint32_t t, uint32_t j)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
 
     for (uint32_t r = model->read_begin[j]; r < model->read_begin[j + 1]; r++) {
         uint32_t v = model->read[r];
@@ -172,7 +172,7 @@ static mpl_status add_reads(program *self, uint32_t t, uint32_t j)
 /* What is carried out was carried in or made. */
 static mpl_status add_carries(program *self, uint32_t t)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
 
     for (uint32_t v = 0; v < model->n_lumps; v++) {
         if (carry_of(self, t + 1, v) == MPL_NONE || model->maker[v] == t)
@@ -188,7 +188,7 @@ static mpl_status add_carries(program *self, uint32_t t)
 /* Whether v is certainly in memory while group i of stage t runs; otherwise *column decides. */
 static bool is_there(const program *self, uint32_t t, uint32_t i, uint32_t v, uint32_t *column)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint32_t maker = model->maker[v], from = model->overwrites[i] == v ? i + 1 : i,
              q = self->presence[(size_t)t * model->n_lumps + v], at;
 
@@ -213,7 +213,7 @@ static bool is_there(const program *self, uint32_t t, uint32_t i, uint32_t v, ui
 
 static mpl_status add_memory(program *self, uint32_t t, uint32_t i, uint64_t budget)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint64_t there = model->base + (i == t ? model->inner[i] : 0);
 
     if (i < t)
@@ -230,7 +230,7 @@ static mpl_status add_memory(program *self, uint32_t t, uint32_t i, uint64_t bud
 
 static mpl_status add_rows(program *self, uint64_t budget)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
 
     for (uint32_t t = 0; t < model->n; t++) {
         for (uint32_t v = 0; v < model->n_lumps; v++)
@@ -262,7 +262,7 @@ static uint32_t before_lump(const mpl_stage_model *model, uint32_t v)
  * halves of the next lump, in two stages. */
 static mpl_status add_paths(program *self, uint32_t v)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint32_t u = model->user_begin[v] < model->user_begin[v + 1]
                      ? model->user[model->user_begin[v + 1] - 1]
                      : 0;
@@ -287,13 +287,14 @@ static mpl_status add_paths(program *self, uint32_t v)
 
 static void program_fini(program *self)
 {
-    mpl_free_each(self->m->ctx, self->run, self->carry, self->presence, self->column, self->value);
-    mpl_lp_free(self->m->ctx, self->lp);
+    mpl_free_each(self->model->ctx, self->run, self->carry, self->presence, self->column,
+                  self->value);
+    mpl_lp_free(self->model->ctx, self->lp);
 }
 
 static mpl_status program_init(program *self, uint64_t budget)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     mpl_ctx *ctx = model->ctx;
     size_t n_q = (size_t)model->n * model->n_lumps, n_carries = n_q + model->n_lumps,
            n_runs = (size_t)model->n * model->n;
@@ -325,7 +326,7 @@ static mpl_status program_init(program *self, uint64_t budget)
 /* Stages from x: a column of at least `least` counts as 1. */
 static void read_stages(const program *self, const double *x, double least, mpl_stages *stages)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
 
     for (uint32_t t = 0; t < model->n; t++) {
         for (uint32_t i = 0; i < t; i++)
@@ -344,7 +345,7 @@ static mpl_status solve(program *self, mpl_lp_answer *answer, double **x, uint64
         MOST_MIB,   INT64_MAX,
         -1,         false};
 
-    MPL_PASS(mpl_new(self->m->ctx, *x, mpl_lp_columns(self->lp)));
+    MPL_PASS(mpl_new(self->model->ctx, *x, mpl_lp_columns(self->lp)));
     MPL_PASS(mpl_lp_solve(self->lp, &limits, answer, *x));
     *ticks += answer->n_pivots;
     return MPL_OK;
@@ -377,7 +378,7 @@ static mpl_status find_known(mpl_recompute_task *known, mpl_recompute_choose *st
 /* Allows only less work than that of the known run. */
 static mpl_status cut_off(program *self, uint64_t work)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
 
     for (uint32_t t = 0; t < model->n; t++)
         for (uint32_t i = 0; i < t; i++)
@@ -426,14 +427,14 @@ static mpl_status solve_exactly(mpl_recompute_task *task, program *p, mpl_recomp
         MPL_TRY(take_known(task, known, known_work, answer.state == MPL_LP_INFEASIBLE));
         goto out;
     }
-    MPL_TRY(mpl_stages_new(p->m, &s));
+    MPL_TRY(mpl_stages_new(p->model, &s));
     read_stages(p, x, 0.5, &s);
-    if (mpl_stages_peak(p->m, &s) > task->budget)
+    if (mpl_stages_peak(p->model, &s) > task->budget)
         MPL_TRY(mpl_recompute_refuse(task, task->budget, false));
     found->claim = answer.state == MPL_LP_OPTIMAL ? MPL_RECOMPUTE_OPTIMAL : MPL_RECOMPUTE_FEASIBLE;
-    MPL_TRY(mpl_stages_run(p->m, &s, &task->n, &task->run));
+    MPL_TRY(mpl_stages_run(p->model, &s, &task->n, &task->run));
 out:
-    mpl_stages_fini(p->m, &s);
+    mpl_stages_fini(p->model, &s);
     mpl_free(task->ctx, x);
     return st;
 }
@@ -444,7 +445,7 @@ mpl_status mpl_recompute_exact(mpl_recompute_task *task, mpl_recompute_choose *s
     mpl_ctx *ctx = task->ctx;
     const mpl_graph *g = task->g;
     mpl_stage_model m = {0};
-    program p = {.m = &m, .integer = true, .without = task->without};
+    program p = {.model = &m, .integer = true, .without = task->without};
     mpl_recompute_task known = *task;
     uint64_t work;
 
@@ -481,11 +482,12 @@ static void round_at(mpl_rounding *rounding, const program *p, const double *x, 
     uint64_t work;
 
     read_stages(p, x, least, &rounding->now);
-    mpl_stages_complete(rounding->m, &rounding->now);
+    mpl_stages_complete(rounding->model, &rounding->now);
     /* the first pass may leave runs whose results are no longer read */
-    mpl_stages_complete(rounding->m, &rounding->now);
-    work = mpl_stages_work(rounding->m, &rounding->now);
-    if (mpl_stages_peak(rounding->m, &rounding->now) > rounding->budget || work >= rounding->work)
+    mpl_stages_complete(rounding->model, &rounding->now);
+    work = mpl_stages_work(rounding->model, &rounding->now);
+    if (mpl_stages_peak(rounding->model, &rounding->now) > rounding->budget ||
+        work >= rounding->work)
         return;
     rounding->now = rounding->best;
     rounding->best = swap;
@@ -495,7 +497,7 @@ static void round_at(mpl_rounding *rounding, const program *p, const double *x, 
 mpl_status mpl_stages_round(mpl_rounding *rounding, uint64_t within, bool *goes_on)
 {
     mpl_status st = MPL_OK;
-    program p = {.m = rounding->m, .without = rounding->without};
+    program p = {.model = rounding->model, .without = rounding->without};
     mpl_lp_answer answer;
     double *x = NULL;
 
@@ -506,6 +508,6 @@ mpl_status mpl_stages_round(mpl_rounding *rounding, uint64_t within, bool *goes_
         round_at(rounding, &p, x, i / 20.0);
 out:
     program_fini(&p);
-    mpl_free(rounding->m->ctx, x);
+    mpl_free(rounding->model->ctx, x);
     return st;
 }

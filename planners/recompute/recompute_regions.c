@@ -252,7 +252,7 @@ static mpl_status sweep(composer *self, part *p, uint64_t within)
 /* A region's forward part, its repeats if there are any, and its backward part, one after the
  * other. */
 typedef struct line {
-    const mpl_stage_model *m;
+    const mpl_stage_model *model;
     mpl_region r;
     bool again;      /* what can be dropped is, and made again after the gap */
     uint8_t *repeat; /* [n] the group runs again */
@@ -261,7 +261,7 @@ typedef struct line {
 
 static bool is_dropped(const line *self, uint32_t v)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
 
     return self->again && !model->fixed[v] && model->maker[v] >= self->r.outer.from &&
            model->maker[v] < self->r.inner.from && model->may[model->maker[v]] &&
@@ -273,7 +273,7 @@ static bool is_dropped(const line *self, uint32_t v)
 /* Last group before `before` that reads v, or that runs again and reads it; MPL_NONE: none. */
 static uint32_t last_reader(const line *self, uint32_t v, uint32_t before, bool again)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     uint32_t last = MPL_NONE;
 
     for (uint32_t i = model->user_begin[v]; i < model->user_begin[v + 1]; i++)
@@ -285,7 +285,7 @@ static uint32_t last_reader(const line *self, uint32_t v, uint32_t before, bool 
 /* Which groups run again so that what the backward part reads is there; their work. */
 static uint64_t find_repeats(line *self)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     const mpl_region *region = &self->r;
     uint64_t work = 0;
 
@@ -305,7 +305,7 @@ static uint64_t find_repeats(line *self)
 /* Where a group runs on the line: once, or again. */
 static uint32_t place(const line *self, uint32_t group, bool again)
 {
-    return again || group >= self->r.inner.until ? self->m->n + group : group;
+    return again || group >= self->r.inner.until ? self->model->n + group : group;
 }
 
 static void add_life(line *self, uint32_t from, uint32_t last, uint64_t bytes)
@@ -317,7 +317,7 @@ static void add_life(line *self, uint32_t from, uint32_t last, uint64_t bytes)
 /* Counts the lives of lump v; its bytes over the gap. */
 static uint64_t add_lives(line *self, uint32_t v, bool enters)
 {
-    const mpl_stage_model *model = self->m;
+    const mpl_stage_model *model = self->model;
     const mpl_region *region = &self->r;
     uint32_t maker = model->maker[v], last = model->user[model->user_begin[v + 1] - 1];
     uint32_t from = enters                         ? region->outer.from
@@ -354,7 +354,7 @@ static mpl_status add_plain(composer *self, part *p, bool again)
 {
     mpl_status st = MPL_OK;
     const mpl_stage_model *model = &self->m;
-    line l = {.m = model, .r = {self->border[p->from], self->border[p->to]}, .again = again};
+    line l = {.model = model, .r = {self->border[p->from], self->border[p->to]}, .again = again};
     uint64_t now = model->base;
     option o = {.again = NULL};
 

@@ -127,7 +127,7 @@ static mpl_status by_groups(mpl_recompute_task *task, candidate *c)
     const mpl_graph *g = task->g;
     mpl_stage_model m = {0};
     mpl_rounding r = {
-        .m = &m, .without = task->without, .budget = task->budget, .work = UINT64_MAX};
+        .model = &m, .without = task->without, .budget = task->budget, .work = UINT64_MAX};
     uint8_t *begins = NULL, *forward = NULL;
     bool goes_on = true;
 

@@ -49,7 +49,7 @@ static uint32_t arcs_into(const mpl_residency *residency, mpl_buffer b, uint32_t
 
 /* The program as it is built: entries of the rows of steps come first, use by use. */
 typedef struct program {
-    mpl_residency *r;
+    mpl_residency *residency;
     mpl_lp *lp;
     uint32_t *first;  /* [n_uses + 1] column of the first arc into a use */
     uint32_t *column; /* [room] of an entry */
@@ -61,7 +61,7 @@ typedef struct program {
 
 static mpl_status fill(program *self, uint32_t step, uint32_t column)
 {
-    mpl_ctx *ctx = self->r->run->ctx;
+    mpl_ctx *ctx = self->residency->run->ctx;
 
     MPL_PASS(mpl_reserve(ctx, self->column, self->columns_room, self->n + 1));
     MPL_PASS(mpl_reserve(ctx, self->step, self->steps_room, self->n + 1));
@@ -72,12 +72,12 @@ static mpl_status fill(program *self, uint32_t step, uint32_t column)
 
 static mpl_status add_columns(program *self)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     arc into[MOST_ARCS];
 
-    for (uint32_t i = 0; i < self->r->n_uses; i++) {
-        mpl_buffer b = self->r->owner[i];
-        uint32_t n = arcs_into(self->r, b, i, into), column;
+    for (uint32_t i = 0; i < self->residency->n_uses; i++) {
+        mpl_buffer b = self->residency->owner[i];
+        uint32_t n = arcs_into(self->residency, b, i, into), column;
 
         self->first[i] = mpl_lp_columns(self->lp);
         for (uint32_t k = 0; k < n; k++) {
@@ -88,29 +88,29 @@ static mpl_status add_columns(program *self)
                 MPL_PASS(fill(self, s, column));
         }
     }
-    self->first[self->r->n_uses] = mpl_lp_columns(self->lp);
+    self->first[self->residency->n_uses] = mpl_lp_columns(self->lp);
     return MPL_OK;
 }
 
 /* What leaves a state came into it; one unit arrives at the last use. */
 static mpl_status add_flows(program *self)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     arc into[MOST_ARCS];
 
-    for (uint32_t i = 0; i < self->r->n_uses; i++) {
-        mpl_buffer b = self->r->owner[i];
+    for (uint32_t i = 0; i < self->residency->n_uses; i++) {
+        mpl_buffer b = self->residency->owner[i];
         bool last = i + 1 == p->begin[b + 1];
 
         for (uint32_t state = 0; state < (last ? 1 : N_STATES); state++) {
-            uint32_t n = 0, n_into = arcs_into(self->r, b, i, into);
+            uint32_t n = 0, n_into = arcs_into(self->residency, b, i, into);
 
             for (uint32_t k = 0; k < n_into; k++)
                 if (last || into[k].to == state) {
                     self->row_column[n] = self->first[i] + k;
                     self->row_value[n++] = 1;
                 }
-            n_into = last ? 0 : arcs_into(self->r, b, i + 1, into);
+            n_into = last ? 0 : arcs_into(self->residency, b, i + 1, into);
             for (uint32_t k = 0; k < n_into; k++)
                 if (into[k].from == state) {
                     self->row_column[n] = self->first[i + 1] + k;
@@ -125,7 +125,7 @@ static mpl_status add_flows(program *self)
 static mpl_status add_steps(program *self)
 {
     mpl_status st = MPL_OK;
-    mpl_residency *residency = self->r;
+    mpl_residency *residency = self->residency;
     uint32_t *begin = NULL, *entry = NULL;
 
     MPL_TRY(mpl_lists_new(residency->run->ctx, residency->p->n_steps, (uint32_t)self->n, self->step,
@@ -151,14 +151,14 @@ out:
 /* The ways that the solution takes, from each last use backwards. */
 static void decode(const program *self, const double *x, uint8_t *fast, uint8_t *kept)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     arc into[MOST_ARCS];
 
     for (mpl_buffer b = 0; b < p->n; b++) {
         uint32_t state = N_STATES;
 
         for (uint32_t i = p->begin[b + 1]; i-- > p->begin[b];) {
-            uint32_t n = arcs_into(self->r, b, i, into), best = MPL_NONE;
+            uint32_t n = arcs_into(self->residency, b, i, into), best = MPL_NONE;
 
             for (uint32_t k = 0; k < n; k++)
                 if ((state == N_STATES || into[k].to == state) &&
@@ -189,7 +189,7 @@ mpl_status mpl_residency_program(mpl_residency *residency, uint64_t nodes, uint6
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = residency->run->ctx;
-    program q = {.r = residency};
+    program q = {.residency = residency};
     double *x = NULL;
     mpl_lp_limits limits = {.max_nodes = nodes,
                             .max_pivots = UINT64_MAX,

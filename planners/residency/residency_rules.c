@@ -33,7 +33,7 @@ void mpl_residency_operands(const mpl_residency *residency, uint64_t capacity, u
 
 /* A sweep over the steps. */
 typedef struct sweep {
-    mpl_residency *r;
+    mpl_residency *residency;
     uint8_t *fast, *kept;
     uint32_t *last; /* [n] last use so far, of buffers in fast memory; MPL_NONE: not there */
     uint64_t used;  /* of fast memory [byte] */
@@ -42,14 +42,14 @@ typedef struct sweep {
 /* The buffer in fast memory, of no use at this step, whose next use is furthest. */
 static mpl_buffer furthest(const sweep *self, uint32_t step)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     mpl_buffer best = MPL_NONE;
 
     for (mpl_buffer b = 0; b < p->n; b++)
         if (self->last[b] != MPL_NONE && p->at[self->last[b] + 1] != step &&
             (best == MPL_NONE || p->at[self->last[b] + 1] > p->at[self->last[best] + 1] ||
              (p->at[self->last[b] + 1] == p->at[self->last[best] + 1] &&
-              self->r->size[b] > self->r->size[best])))
+              self->residency->size[b] > self->residency->size[best])))
             best = b;
     return best;
 }
@@ -58,41 +58,41 @@ static void leave(sweep *self, mpl_buffer b)
 {
     self->kept[self->last[b]] = 0;
     self->last[b] = MPL_NONE;
-    self->used -= self->r->size[b];
+    self->used -= self->residency->size[b];
 }
 
 /* Operands come where they are not yet, after others have left for them. */
 static void sweep_step(sweep *self, uint32_t step)
 {
-    const mpl_residency_problem *p = self->r->p;
-    const uint32_t *begin = self->r->step_begin, *item = self->r->step_use;
+    const mpl_residency_problem *p = self->residency->p;
+    const uint32_t *begin = self->residency->step_begin, *item = self->residency->step_use;
     uint64_t coming = 0;
 
     for (uint32_t k = begin[step]; k < begin[step + 1]; k++) {
-        mpl_buffer b = self->r->owner[item[k]];
+        mpl_buffer b = self->residency->owner[item[k]];
 
         if (self->last[b] != MPL_NONE && !self->fast[item[k]])
             leave(self, b);
-        coming += self->fast[item[k]] && self->last[b] == MPL_NONE ? self->r->size[b] : 0;
+        coming += self->fast[item[k]] && self->last[b] == MPL_NONE ? self->residency->size[b] : 0;
     }
-    while (self->used + coming > self->r->capacity)
+    while (self->used + coming > self->residency->capacity)
         leave(self, furthest(self, step));
     self->used += coming;
     for (uint32_t k = begin[step]; k < begin[step + 1]; k++) {
         uint32_t i = item[k];
-        mpl_buffer b = self->r->owner[i];
+        mpl_buffer b = self->residency->owner[i];
         bool stays = self->fast[i] && i + 1 < p->begin[b + 1];
 
         self->kept[i] = stays;
         self->last[b] = stays ? i : MPL_NONE;
-        self->used -= self->fast[i] && !stays ? self->r->size[b] : 0;
+        self->used -= self->fast[i] && !stays ? self->residency->size[b] : 0;
     }
 }
 
 mpl_status mpl_residency_belady_ways(mpl_residency *residency, uint8_t *fast, uint8_t *kept)
 {
     const mpl_residency_problem *p = residency->p;
-    sweep v = {.r = residency, .fast = fast, .kept = kept};
+    sweep v = {.residency = residency, .fast = fast, .kept = kept};
 
     MPL_PASS(mpl_new(residency->run->ctx, v.last, p->n));
     memset(v.last, 0xff, p->n * sizeof *v.last);

@@ -14,7 +14,7 @@ enum { MOST_OUT = 8, NODE_ROUNDS = 40 };
 /* ---- near by ---- */
 
 typedef struct near_by {
-    mpl_residency *r;
+    mpl_residency *residency;
     uint8_t *fast, *kept, *old_fast, *old_kept;
     int64_t *room; /* [n_steps] [byte] */
     const uint64_t *sum;
@@ -27,14 +27,14 @@ static void put(near_by *by, mpl_buffer b, bool priced)
     mpl_path path = {.price = priced ? by->sum : NULL, .room = by->room};
     uint64_t cost;
 
-    mpl_residency_load(by->r, b, by->fast, by->kept, 1, true, false, by->room);
-    (void)mpl_residency_path(by->r, b, &path, by->fast, by->kept, &cost);
-    mpl_residency_load(by->r, b, by->fast, by->kept, -1, true, true, by->room);
+    mpl_residency_load(by->residency, b, by->fast, by->kept, 1, true, false, by->room);
+    (void)mpl_residency_path(by->residency, b, &path, by->fast, by->kept, &cost);
+    mpl_residency_load(by->residency, b, by->fast, by->kept, -1, true, true, by->room);
 }
 
 static void take_out(near_by *by, mpl_buffer b)
 {
-    mpl_residency_load(by->r, b, by->fast, by->kept, 1, false, true, by->room);
+    mpl_residency_load(by->residency, b, by->fast, by->kept, 1, false, true, by->room);
 }
 
 static mpl_status near_init(mpl_residency *residency, const mpl_prices *prices, uint64_t capacity,
@@ -42,7 +42,7 @@ static mpl_status near_init(mpl_residency *residency, const mpl_prices *prices, 
 {
     mpl_ctx *ctx = residency->run->ctx;
 
-    *by = (near_by){.r = residency, .fast = fast, .kept = kept, .sum = prices->sum};
+    *by = (near_by){.residency = residency, .fast = fast, .kept = kept, .sum = prices->sum};
     by->rng = mpl_rng_of(residency->run->seed);
     MPL_PASS(mpl_new(ctx, by->room, residency->p->n_steps));
     MPL_PASS(mpl_new_each(ctx, residency->n_uses, by->old_fast, by->old_kept));
@@ -55,7 +55,7 @@ static mpl_status near_init(mpl_residency *residency, const mpl_prices *prices, 
 
 static void near_fini(near_by *by)
 {
-    mpl_free_each(by->r->run->ctx, by->room, by->old_fast, by->old_kept);
+    mpl_free_each(by->residency->run->ctx, by->room, by->old_fast, by->old_kept);
 }
 
 mpl_status mpl_residency_first(mpl_residency *residency, const mpl_prices *prices,
@@ -78,7 +78,7 @@ mpl_status mpl_residency_first(mpl_residency *residency, const mpl_prices *price
 /* A few buffers with several uses that are alive at a step with a price. */
 static uint32_t choose(near_by *by, mpl_buffer out[MOST_OUT])
 {
-    const mpl_residency_problem *p = by->r->p;
+    const mpl_residency_problem *p = by->residency->p;
     uint32_t step = (uint32_t)mpl_rng_below(&by->rng, p->n_steps), n = 0, seen = 0;
     uint32_t most = 2 + (uint32_t)mpl_rng_below(&by->rng, MOST_OUT - 1);
 
@@ -108,7 +108,7 @@ static uint32_t choose(near_by *by, mpl_buffer out[MOST_OUT])
 static void copy_ways(const near_by *by, uint32_t n, const mpl_buffer *b, const uint8_t *fast,
                       const uint8_t *kept, uint8_t *to_fast, uint8_t *to_kept)
 {
-    const uint32_t *begin = by->r->p->begin;
+    const uint32_t *begin = by->residency->p->begin;
 
     for (uint32_t k = 0; k < n; k++) {
         uint32_t uses = begin[b[k] + 1] - begin[b[k]];
@@ -123,7 +123,7 @@ static uint64_t cost_of(const near_by *by, uint32_t n, const mpl_buffer *b)
     uint64_t cost = 0;
 
     for (uint32_t k = 0; k < n; k++)
-        cost += mpl_residency_cost(by->r->p, b[k], by->fast, by->kept, NULL, NULL);
+        cost += mpl_residency_cost(by->residency->p, b[k], by->fast, by->kept, NULL, NULL);
     return cost;
 }
 
@@ -165,7 +165,7 @@ out:
 /* ---- all ---- */
 
 typedef struct search {
-    mpl_residency *r;
+    mpl_residency *residency;
     mpl_residency_plan *best;
     uint64_t *place; /* [n_uses] scratch */
     uint64_t tick_limit;
@@ -183,7 +183,7 @@ typedef struct item {
 static bool pick(const search *self, const uint8_t *fast, const uint8_t *kept, uint32_t step,
                  bool any, item *out)
 {
-    const mpl_residency *residency = self->r;
+    const mpl_residency *residency = self->residency;
     const mpl_residency_problem *p = residency->p;
     uint64_t most = 0;
 
@@ -209,10 +209,10 @@ static bool pick(const search *self, const uint8_t *fast, const uint8_t *kept, u
 /* The step at which the ways exceed the capacity by most; MPL_NONE: none. */
 static uint32_t worst_step(const search *self, const mpl_prices *prices)
 {
-    int64_t most = (int64_t)self->r->capacity;
+    int64_t most = (int64_t)self->residency->capacity;
     uint32_t worst = MPL_NONE;
 
-    for (uint32_t s = 0; s < self->r->p->n_steps; s++)
+    for (uint32_t s = 0; s < self->residency->p->n_steps; s++)
         if (prices->load[s] > most) {
             most = prices->load[s];
             worst = s;
@@ -224,8 +224,8 @@ static uint32_t worst_step(const search *self, const mpl_prices *prices)
  * cheapest of this node. */
 static bool pick_unpaid(const search *self, const mpl_prices *prices, item *out)
 {
-    for (uint32_t s = 0; s < self->r->p->n_steps; s++)
-        if (prices->price[s] > 0 && prices->load[s] < (int64_t)self->r->room[s] &&
+    for (uint32_t s = 0; s < self->residency->p->n_steps; s++)
+        if (prices->price[s] > 0 && prices->load[s] < (int64_t)self->residency->room[s] &&
             pick(self, prices->fast, prices->kept, s, true, out))
             return true;
     return false;
@@ -234,7 +234,7 @@ static bool pick_unpaid(const search *self, const mpl_prices *prices, item *out)
 /* Anything undecided that the ways have in fast memory. */
 static bool pick_any(const search *self, const mpl_prices *prices, item *out)
 {
-    const mpl_residency *residency = self->r;
+    const mpl_residency *residency = self->residency;
 
     for (uint32_t i = 0; i < residency->n_uses; i++) {
         if (prices->kept[i] && residency->stay[i] == MPL_FREE) {
@@ -254,21 +254,21 @@ static mpl_status try_ways(search *self, const mpl_prices *prices, uint64_t cost
                            mpl_placed *placed)
 {
     *placed = (mpl_placed){0};
-    MPL_PASS(
-        mpl_residency_place(self->r, prices->fast, prices->kept, 0, NULL, self->place, placed));
+    MPL_PASS(mpl_residency_place(self->residency, prices->fast, prices->kept, 0, NULL, self->place,
+                                 placed));
     if (!placed->fits)
         return MPL_OK;
     self->best->cost = cost;
-    memcpy(self->best->fast, prices->fast, self->r->n_uses);
-    memcpy(self->best->kept, prices->kept, self->r->n_uses);
-    memcpy(self->best->place, self->place, self->r->n_uses * sizeof *self->place);
+    memcpy(self->best->fast, prices->fast, self->residency->n_uses);
+    memcpy(self->best->kept, prices->kept, self->residency->n_uses);
+    memcpy(self->best->place, self->place, self->residency->n_uses * sizeof *self->place);
     return MPL_OK;
 }
 
 /* What to decide at a node whose ways are within the capacity. *more false: it is closed. */
 static mpl_status settle(search *self, const mpl_prices *prices, item *next, bool *more)
 {
-    uint64_t cost = mpl_residency_total(self->r, prices->fast, prices->kept);
+    uint64_t cost = mpl_residency_total(self->residency, prices->fast, prices->kept);
     mpl_placed placed = {.fits = true};
 
     if (cost < self->best->cost)
@@ -291,12 +291,12 @@ static mpl_status visit(search *self, const mpl_prices *from)
     uint32_t step;
     bool more = false;
 
-    MPL_TRY(mpl_prices_init(self->r, &q));
-    memcpy(q.exact, from->exact, self->r->p->n_steps * sizeof *q.exact);
-    mpl_prices_rise(self->r, NODE_ROUNDS, self->best->cost, &q);
+    MPL_TRY(mpl_prices_init(self->residency, &q));
+    memcpy(q.exact, from->exact, self->residency->p->n_steps * sizeof *q.exact);
+    mpl_prices_rise(self->residency, NODE_ROUNDS, self->best->cost, &q);
     if (q.bound >= self->best->cost)
         goto out;
-    if (self->r->ticks >= self->tick_limit || mpl_run_late(self->r->run)) {
+    if (self->residency->ticks >= self->tick_limit || mpl_run_late(self->residency->run)) {
         self->open = mpl_min_u64(self->open, q.bound);
         goto out;
     }
@@ -306,7 +306,8 @@ static mpl_status visit(search *self, const mpl_prices *from)
     else
         MPL_TRY(settle(self, &q, &next, &more));
     for (uint8_t way = MPL_OUT; more && way >= MPL_IN; way--) {
-        uint8_t *decided = next.stay ? &self->r->stay[next.use] : &self->r->use[next.use];
+        uint8_t *decided =
+            next.stay ? &self->residency->stay[next.use] : &self->residency->use[next.use];
 
         *decided = way;
         st = visit(self, &q);
@@ -314,7 +315,7 @@ static mpl_status visit(search *self, const mpl_prices *from)
         MPL_TRY(st);
     }
 out:
-    mpl_prices_fini(self->r, &q);
+    mpl_prices_fini(self->residency, &q);
     return st;
 }
 
@@ -322,7 +323,7 @@ mpl_status mpl_residency_search(mpl_residency *residency, const mpl_prices *root
                                 uint64_t tick_limit, mpl_residency_plan *plan)
 {
     mpl_status st = MPL_OK;
-    search v = {.r = residency, .best = plan, .tick_limit = tick_limit, .open = UINT64_MAX};
+    search v = {.residency = residency, .best = plan, .tick_limit = tick_limit, .open = UINT64_MAX};
     uint64_t bound;
 
     MPL_TRY(mpl_new(residency->run->ctx, v.place, residency->n_uses));

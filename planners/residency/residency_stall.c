@@ -107,7 +107,7 @@ static void pass_behind(const mpl_residency_problem *p, mpl_buffer b, uint32_t a
 
 /* Bytes that must pass between each two steps, as prices prove it. */
 typedef struct intervals {
-    mpl_residency *r;
+    mpl_residency *residency;
     uint64_t *price;   /* [n_steps] in parts */
     uint64_t *sum;     /* [n_steps + 1] */
     int64_t *passing;  /* [n_steps] scratch */
@@ -117,25 +117,26 @@ typedef struct intervals {
 /* Raises what is proved of the intervals that begin at steps up to `last`. */
 static void prove(intervals *self, uint32_t last)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     uint32_t n = p->n_steps;
 
     for (uint32_t s = 0; s < n; s++)
         self->sum[s + 1] = self->sum[s] + self->price[s];
     for (uint32_t a = 0; a <= last; a++) {
-        int64_t parts = -(int64_t)(self->price[a] * self->r->room[a]);
+        int64_t parts = -(int64_t)(self->price[a] * self->residency->room[a]);
 
-        for (uint32_t k = self->r->step_begin[a];
-             p->slow_price == 0 && k < self->r->step_begin[a + 1]; k++) /* they are there */
-            parts +=
-                (int64_t)(self->price[a] * self->r->size[self->r->owner[self->r->step_use[k]]]);
+        for (uint32_t k = self->residency->step_begin[a];
+             p->slow_price == 0 && k < self->residency->step_begin[a + 1]; k++) /* they are there */
+            parts += (int64_t)(self->price[a] *
+                               self->residency
+                                   ->size[self->residency->owner[self->residency->step_use[k]]]);
         memset(self->passing, 0, n * sizeof *self->passing);
         for (mpl_buffer b = 0; b < p->n; b++)
-            pass_behind(p, b, a, self->r->size[b], self->sum, self->passing);
+            pass_behind(p, b, a, self->residency->size[b], self->sum, self->passing);
         for (uint32_t b = a + 1; b < n; b++) {
             uint64_t *proved = &self->between[(size_t)a * n + b];
 
-            parts += self->passing[b] - (int64_t)(self->price[b] * self->r->room[b]);
+            parts += self->passing[b] - (int64_t)(self->price[b] * self->residency->room[b]);
             if (parts > 0)
                 *proved = mpl_max_u64(*proved, (uint64_t)parts / MPL_PRICE_PARTS);
         }
@@ -145,7 +146,7 @@ static void prove(intervals *self, uint32_t last)
 /* What steps cannot have in fast memory passes right before them, and nothing covers that. */
 static mpl_status prove_operands(intervals *self)
 {
-    mpl_residency *residency = self->r;
+    mpl_residency *residency = self->residency;
     uint64_t *fits = NULL;
 
     MPL_PASS(mpl_residency_fit(residency, &fits));
@@ -168,11 +169,11 @@ static mpl_status prove_operands(intervals *self)
 static mpl_status add_intervals(const intervals *self, uint64_t *bound)
 {
     mpl_status st = MPL_OK;
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     uint32_t n = p->n_steps;
     uint64_t *best = NULL;
 
-    MPL_TRY(mpl_new(self->r->run->ctx, best, n));
+    MPL_TRY(mpl_new(self->residency->run->ctx, best, n));
     for (uint32_t a = 0; a + 1 < n; a++) {
         uint64_t covered = 0;
 
@@ -187,7 +188,7 @@ static mpl_status add_intervals(const intervals *self, uint64_t *bound)
     }
     *bound = n > 0 ? best[n - 1] : 0;
 out:
-    mpl_free(self->r->run->ctx, best);
+    mpl_free(self->residency->run->ctx, best);
     return st;
 }
 
@@ -199,7 +200,7 @@ static mpl_status bound_by_intervals(mpl_residency *residency, const mpl_prices 
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = residency->run->ctx;
     uint32_t n = residency->p->n_steps;
-    intervals v = {.r = residency};
+    intervals v = {.residency = residency};
 
     MPL_TRY(mpl_new_each(ctx, n, v.price, v.passing));
     MPL_TRY(mpl_new(ctx, v.sum, (size_t)n + 1));

@@ -84,7 +84,7 @@ uint64_t mpl_residency_time(mpl_residency *residency, const uint8_t *fast, uint3
 /* ---- as early as there is room ---- */
 
 typedef struct issue {
-    mpl_residency *r;
+    mpl_residency *residency;
     const mpl_timed *all; /* [n] by their latest beginnings: evictions first, then by need */
     uint32_t n, n_out;
     mpl_timed *out;
@@ -99,7 +99,7 @@ static void append(issue *self, uint32_t k, uint32_t step)
     mpl_timed m = self->all[k];
 
     m.from = step;
-    self->channel = take_channel(self->r, &m, self->now, self->channel);
+    self->channel = take_channel(self->residency, &m, self->now, self->channel);
     self->out[self->n_out++] = m;
     self->issued[k] = 1;
 }
@@ -117,7 +117,7 @@ static bool takes(issue *self, uint32_t from, uint32_t to, int64_t size)
 /* Before a step: evictions that may begin, then what comes, while there is room. */
 static void issue_step(issue *self, uint32_t s)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
 
     for (uint32_t k = 0; k < self->n; k++)
         if (!self->all[k].to_fast && !self->issued[k] && self->all[k].from <= s)
@@ -127,7 +127,8 @@ static void issue_step(issue *self, uint32_t s)
 
         if (!timed->to_fast || self->issued[k] || p->at[timed->use - 1] >= s)
             continue;
-        if (!takes(self, s, timed->until, (int64_t)self->r->size[self->r->owner[timed->use]]))
+        if (!takes(self, s, timed->until,
+                   (int64_t)self->residency->size[self->residency->owner[timed->use]]))
             break;
         append(self, k, s);
     }
@@ -136,13 +137,13 @@ static void issue_step(issue *self, uint32_t s)
 /* When the step begins: what it needs has come, and what is being written has room, or is over. */
 static uint64_t begin_step(issue *self, uint32_t s, uint32_t *closed)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     uint64_t begin = self->now;
     uint32_t last = *closed;
 
     for (uint32_t k = *closed; k < self->n_out; k++) {
         const mpl_timed *timed = &self->out[k];
-        int64_t size = (int64_t)self->r->size[self->r->owner[timed->use]];
+        int64_t size = (int64_t)self->residency->size[self->residency->owner[timed->use]];
 
         if (timed->end_ns > begin &&
             (timed->to_fast ? timed->until > s
@@ -164,7 +165,7 @@ mpl_status mpl_residency_issue(mpl_residency *residency, const uint8_t *fast, co
 {
     mpl_status st = MPL_OK;
     const mpl_residency_problem *p = residency->p;
-    issue v = {.r = residency, .all = move, .n = n, .capacity = (int64_t)capacity};
+    issue v = {.residency = residency, .all = move, .n = n, .capacity = (int64_t)capacity};
     uint32_t closed = 0;
 
     MPL_TRY(mpl_new(residency->run->ctx, v.out, n));

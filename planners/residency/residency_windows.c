@@ -8,7 +8,7 @@
 #include "planners/residency/residency_priv.h"
 
 typedef struct trial {
-    mpl_residency *r;
+    mpl_residency *residency;
     mpl_timing *best;
     mpl_timing now; /* what is being tried: out is filled to `depth` */
     mpl_timed *all; /* [n] the moves of the ways */
@@ -21,7 +21,7 @@ typedef struct trial {
 
 static bool is_late(trial *self, uint64_t stall)
 {
-    if (++self->r->ticks < self->tick_limit && !mpl_run_late(self->r->run))
+    if (++self->residency->ticks < self->tick_limit && !mpl_run_late(self->residency->run))
         return false;
     self->open = mpl_min_u64(self->open, stall);
     return true;
@@ -30,7 +30,7 @@ static bool is_late(trial *self, uint64_t stall)
 static bool fits(const trial *self, uint32_t from, uint32_t to, int64_t size)
 {
     for (uint32_t s = from; s < to; s++)
-        if (self->load[s] + size > (int64_t)self->r->room[s])
+        if (self->load[s] + size > (int64_t)self->residency->room[s])
             return false;
     return true;
 }
@@ -44,7 +44,7 @@ static void occupy(trial *self, uint32_t from, uint32_t to, int64_t size)
 static uint64_t stall_of(trial *self, uint32_t n)
 {
     memcpy(self->copy, self->now.move, n * sizeof *self->copy);
-    return mpl_residency_time(self->r, self->now.fast, n, self->copy);
+    return mpl_residency_time(self->residency, self->now.fast, n, self->copy);
 }
 
 /* All moves have their windows. */
@@ -53,14 +53,14 @@ static mpl_status settle(trial *self, uint64_t stall)
     mpl_placed placed = {0};
 
     self->now.n = self->n;
-    MPL_PASS(mpl_residency_place(self->r, self->now.fast, self->now.kept, self->now.n, self->copy,
-                                 self->now.place, &placed));
+    MPL_PASS(mpl_residency_place(self->residency, self->now.fast, self->now.kept, self->now.n,
+                                 self->copy, self->now.place, &placed));
     if (!placed.fits) {
         self->open = mpl_min_u64(self->open, placed.never ? UINT64_MAX : stall);
         return MPL_OK;
     }
     self->now.stall_ns = stall;
-    mpl_timing_copy(self->r, &self->now, self->best);
+    mpl_timing_copy(self->residency, &self->now, self->best);
     memcpy(self->best->move, self->copy, self->n * sizeof *self->copy);
     return MPL_OK;
 }
@@ -77,7 +77,7 @@ static bool may_be_next(const trial *self, uint32_t k)
 
 static mpl_status next_move(trial *self, uint32_t depth, uint32_t from)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     uint64_t stall = stall_of(self, depth);
 
     if (stall >= self->best->stall_ns || is_late(self, stall))
@@ -88,7 +88,7 @@ static mpl_status next_move(trial *self, uint32_t depth, uint32_t from)
         mpl_timed m = self->all[k];
         uint32_t first = m.to_fast ? p->at[m.use - 1] + 1 : p->at[m.use] + 1;
         uint32_t last = m.to_fast ? p->at[m.use] : p->at[m.use + 1];
-        int64_t size = (int64_t)self->r->size[self->r->owner[m.use]];
+        int64_t size = (int64_t)self->residency->size[self->residency->owner[m.use]];
 
         if (!may_be_next(self, k))
             continue;
@@ -116,13 +116,13 @@ static mpl_status next_move(trial *self, uint32_t depth, uint32_t from)
  * and the last cover no move. */
 static uint64_t uncovered(const trial *self)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     uint64_t slow = 0, moves = 0, covered = 0;
 
-    for (uint32_t i = 0; i < self->r->n_uses; i++)
-        slow += self->now.fast[i] ? 0 : mpl_residency_ns(p, p->bytes[self->r->owner[i]]);
+    for (uint32_t i = 0; i < self->residency->n_uses; i++)
+        slow += self->now.fast[i] ? 0 : mpl_residency_ns(p, p->bytes[self->residency->owner[i]]);
     for (uint32_t k = 0; k < self->n; k++)
-        moves += mpl_residency_ns(p, p->bytes[self->r->owner[self->all[k].use]]);
+        moves += mpl_residency_ns(p, p->bytes[self->residency->owner[self->all[k].use]]);
     for (uint32_t s = 1; s + 1 < p->n_steps; s++)
         covered += p->step_ns[s];
     return slow + (moves > covered ? moves - covered : 0);
@@ -131,7 +131,7 @@ static uint64_t uncovered(const trial *self)
 /* Ways of all buffers are decided. */
 static mpl_status try_ways(trial *self)
 {
-    const mpl_residency *residency = self->r;
+    const mpl_residency *residency = self->residency;
 
     memset(self->load, 0, residency->p->n_steps * sizeof *self->load);
     for (mpl_buffer b = 0; b < residency->p->n; b++)
@@ -146,14 +146,14 @@ static mpl_status try_ways(trial *self)
 
 static mpl_status each_way(trial *self, uint32_t i)
 {
-    const mpl_residency_problem *p = self->r->p;
+    const mpl_residency_problem *p = self->residency->p;
     bool first;
 
     if (is_late(self, 0))
         return MPL_OK;
-    if (i == self->r->n_uses)
+    if (i == self->residency->n_uses)
         return try_ways(self);
-    first = i == p->begin[self->r->owner[i]];
+    first = i == p->begin[self->residency->owner[i]];
     self->now.kept[i] = 0;
     for (uint8_t fast = 2; fast-- > (p->slow_price > 0 ? 0 : 1);) {
         self->now.fast[i] = fast;
@@ -171,7 +171,7 @@ mpl_status mpl_residency_try_all(mpl_residency *residency, uint64_t tick_limit, 
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = residency->run->ctx;
-    trial v = {.r = residency, .best = best, .tick_limit = tick_limit, .open = UINT64_MAX};
+    trial v = {.residency = residency, .best = best, .tick_limit = tick_limit, .open = UINT64_MAX};
     size_t most = 2 * (size_t)residency->n_uses;
 
     MPL_TRY(mpl_timing_init(residency, &v.now));

@@ -30,7 +30,7 @@ typedef struct wall {
 } wall;
 
 typedef struct repair {
-    mpl_packing *q;
+    mpl_packing *packing;
     uint64_t ceiling; /* [byte] */
     uint8_t *in;      /* [n] placed */
     uint32_t *out;    /* [n] stack of removed members */
@@ -55,7 +55,7 @@ static uint64_t end_of(const mpl_packing *packing, uint32_t a)
 /* Finds a free offset for b: any gap with equal probability, at its lower or upper end. */
 static bool find_gap(repair *self, uint32_t b, uint64_t *offset)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint64_t bytes = packing->bytes[b], align = packing->align[b], at;
     int64_t low = 0;
     uint32_t n_gaps = 0;
@@ -91,13 +91,13 @@ static int64_t high_of(const repair *self, uint32_t i)
 {
     uint32_t c = self->by_end[i];
 
-    return (int64_t)self->q->offset[c] +
-           (self->high != NULL ? self->high[i] : (int64_t)self->q->bytes[c]);
+    return (int64_t)self->packing->offset[c] +
+           (self->high != NULL ? self->high[i] : (int64_t)self->packing->bytes[c]);
 }
 
 static void sort_far(repair *self, uint32_t member)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint32_t begin = packing->begin[member], n = packing->begin[member + 1] - begin;
 
     for (uint32_t k = 0; k < n; k++) {
@@ -115,7 +115,7 @@ static void sort_far(repair *self, uint32_t member)
 
 static void sort_by_end(repair *self, uint32_t member)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint32_t begin = packing->begin[member], end = packing->begin[member + 1];
     uint64_t far = MPL_PACKING_FAR * (uint64_t)(end - begin), moved = 0;
 
@@ -143,14 +143,14 @@ static void sort_by_end(repair *self, uint32_t member)
 
 static uint64_t weight_of(const repair *self, uint32_t c)
 {
-    return self->q->fixed[c] != MPL_UNFIXED ? UINT32_MAX : self->weight[c];
+    return self->packing->fixed[c] != MPL_UNFIXED ? UINT32_MAX : self->weight[c];
 }
 
 /* Collects the forbidden intervals of b's placed rivals and the prefix sums of their weights by
  * lower and by upper end; returns their number. */
 static uint32_t raise_walls(repair *self, uint32_t b)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint32_t n = 0, k = 0;
 
     mpl_packing_sort(packing, b);
@@ -201,7 +201,7 @@ static void weigh(repair *self, uint64_t offset, uint32_t n, uint32_t *i, uint32
  * ceiling or an end of an interval. */
 static uint64_t lightest(repair *self, uint32_t b, uint32_t n)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint64_t bytes = packing->bytes[b], align = packing->align[b], top = self->ceiling - bytes;
     place best = {0, UINT64_MAX, 0};
     uint32_t i = 0, k = 0;
@@ -226,14 +226,14 @@ static uint64_t lightest(repair *self, uint32_t b, uint32_t n)
 
 static void put_in(repair *self, uint32_t b, uint64_t offset)
 {
-    self->q->offset[b] = offset;
+    self->packing->offset[b] = offset;
     self->in[b] = 1;
 }
 
 /* Places b and removes all rivals in its way. False: a fixed member is in the way. */
 static bool push_in(repair *self, uint32_t b)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint32_t n = raise_walls(self, b);
     uint64_t offset = lightest(self, b, n);
 
@@ -257,7 +257,7 @@ static bool push_in(repair *self, uint32_t b)
 
 static void shake(repair *self)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
 
     for (int i = 0; i < SHAKES; i++) {
         uint32_t b = (uint32_t)mpl_rng_below(&self->rng, packing->n);
@@ -273,7 +273,7 @@ static void shake(repair *self)
 /* Loads the best plan without members above the ceiling; false: one is fixed or too large. */
 static bool lower_ceiling(repair *self, uint64_t ceiling)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
 
     self->ceiling = ceiling;
     self->n_out = 0;
@@ -292,7 +292,7 @@ static bool lower_ceiling(repair *self, uint64_t ceiling)
 /* Runs until all members are placed: true. */
 static bool bring_in(repair *self, uint64_t steps)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
 
     while (self->n_out > 0) {
         uint32_t b = self->out[--self->n_out];
@@ -325,7 +325,7 @@ static uint64_t height_of(const mpl_packing *packing)
  * doubles with each success. */
 static void descend(repair *self)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint64_t steps = PATIENCE;
     uint32_t part = 8;
 
@@ -352,7 +352,7 @@ static void descend(repair *self)
 
 static mpl_status try_orders(repair *self)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     uint64_t height;
 
     for (int key = 0; key < MPL_KEYS && !mpl_packing_done(packing); key++) {
@@ -365,7 +365,7 @@ static mpl_status try_orders(repair *self)
 
 static mpl_status repair_alloc(repair *self)
 {
-    mpl_packing *packing = self->q;
+    mpl_packing *packing = self->packing;
     mpl_ctx *ctx = packing->run->ctx;
     uint32_t n_entries = packing->begin[packing->n], most = 0;
 
@@ -390,7 +390,7 @@ static mpl_status repair_alloc(repair *self)
 static mpl_status search(mpl_packing *packing)
 {
     mpl_status st = MPL_OK;
-    repair s = {.q = packing};
+    repair s = {.packing = packing};
 
     s.rng = mpl_rng_of(packing->run->seed);
     MPL_TRY(repair_alloc(&s));

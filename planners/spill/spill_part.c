@@ -53,8 +53,8 @@ out:
 static mpl_status sort_members(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = part->s->p;
-    mpl_ctx *ctx = part->s->run->ctx;
+    const mpl_problem *p = part->spill->p;
+    mpl_ctx *ctx = part->spill->run->ctx;
     uint64_t *key = NULL;
 
     MPL_TRY(mpl_new(ctx, key, p->n));
@@ -71,7 +71,8 @@ static mpl_status sort_members(mpl_spill_part *part)
     for (uint32_t i = 0; i < part->n; i++) {
         key[i] = part->buffer[i];
         part->bytes[i] = p->bytes[part->buffer[i]];
-        while (part->least[i] < part->s->n && part->bytes[i] > part->s->capacity[part->least[i]])
+        while (part->least[i] < part->spill->n &&
+               part->bytes[i] > part->spill->capacity[part->least[i]])
             part->least[i]++;
     }
     mpl_ids_ascending(part->n, part->by_id);
@@ -83,8 +84,8 @@ out:
 
 static mpl_status list_rivals(mpl_spill_part *part)
 {
-    const mpl_problem *p = part->s->p;
-    mpl_ctx *ctx = part->s->run->ctx;
+    const mpl_problem *p = part->spill->p;
+    mpl_ctx *ctx = part->spill->run->ctx;
     size_t room = 0;
     uint32_t n = 0;
 
@@ -104,7 +105,7 @@ static mpl_status list_rivals(mpl_spill_part *part)
 /* Whether members i - 1 and i are interchangeable in every plan. */
 static bool are_twins(const mpl_spill_part *part, uint32_t i)
 {
-    const mpl_problem *p = part->s->p;
+    const mpl_problem *p = part->spill->p;
     mpl_buffer a = part->buffer[i - 1], b = part->buffer[i];
     uint32_t at = part->rival_begin[i - 1], n = part->rival_begin[i] - at,
              other = part->rival_begin[i];
@@ -125,7 +126,7 @@ static bool are_twins(const mpl_spill_part *part, uint32_t i)
 
 static void find_twins(mpl_spill_part *part)
 {
-    const mpl_problem *p = part->s->p;
+    const mpl_problem *p = part->spill->p;
 
     for (uint32_t i = 0; i < part->n; i++)
         for (uint32_t k = 0; k < p->n_in_place; k++)
@@ -142,8 +143,8 @@ static void find_twins(mpl_spill_part *part)
 static mpl_status cut_steps(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = part->s->p;
-    mpl_ctx *ctx = part->s->run->ctx;
+    const mpl_problem *p = part->spill->p;
+    mpl_ctx *ctx = part->spill->run->ctx;
     uint8_t *ends = NULL, *born = NULL;
     uint32_t *rank = NULL, n_kept = 0, first = UINT32_MAX, last = 0;
     bool open = false;
@@ -186,7 +187,7 @@ out:
 static mpl_status cut_cliques(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = part->s->run->ctx;
+    mpl_ctx *ctx = part->spill->run->ctx;
     mpl_problem *rest = NULL;
     mpl_buffer *buffer = NULL;
     uint32_t *member = NULL, n = 0;
@@ -203,12 +204,12 @@ static mpl_status cut_cliques(mpl_spill_part *part)
 
         mpl_problem_free(ctx, rest);
         rest = NULL;
-        MPL_TRY(mpl_spill_problem(ctx, part->s->p, buffer, n, MPL_NO_CAPACITY, &rest));
+        MPL_TRY(mpl_spill_problem(ctx, part->spill->p, buffer, n, MPL_NO_CAPACITY, &rest));
         MPL_TRY(mpl_antichain(ctx, rest, 0, &bytes, chosen));
         weight = 0;
         for (uint32_t k = 0; k < n; k++)
             weight += chosen[k] ? part->bytes[member[k]] : 0;
-        if (weight <= part->s->capacity[0])
+        if (weight <= part->spill->capacity[0])
             break; /* no constraint */
         for (uint32_t k = 0; k < n; k++) {
             if (chosen[k]) {
@@ -231,7 +232,7 @@ out:
 static mpl_status fill_sections(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = part->s->run->ctx;
+    mpl_ctx *ctx = part->spill->run->ctx;
     uint32_t *order = NULL;
     uint64_t *key = NULL, n = 0;
 
@@ -262,7 +263,7 @@ out:
  * capacity. sum[2 * MAX_SUMS]: scratch. */
 static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, uint64_t *sum)
 {
-    uint64_t capacity = part->s->capacity[k], all = 0, *next = sum + MAX_SUMS;
+    uint64_t capacity = part->spill->capacity[k], all = 0, *next = sum + MAX_SUMS;
     uint32_t n = 1;
 
     sum[0] = 0;
@@ -298,7 +299,7 @@ static uint64_t largest_sum(const mpl_spill_part *part, uint32_t t, uint32_t k, 
 static mpl_status find_rooms(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = part->s->run->ctx;
+    mpl_ctx *ctx = part->spill->run->ctx;
     uint64_t *sum = NULL;
 
     MPL_TRY(mpl_new(ctx, sum, 2 * MAX_SUMS));
@@ -307,7 +308,7 @@ static mpl_status find_rooms(mpl_spill_part *part)
 
         for (uint32_t m = part->section_begin[t]; m < part->section_begin[t + 1]; m++)
             all += part->bytes[part->inside[m]];
-        for (uint32_t k = 0; k < part->s->n; k++) {
+        for (uint32_t k = 0; k < part->spill->n; k++) {
             before = mpl_min_u64(all, before + largest_sum(part, t, k, sum));
             part->room[(size_t)k * part->n_sections + t] = before;
         }
@@ -322,7 +323,7 @@ mpl_status mpl_spill_part_init(mpl_spill *spill, mpl_buffer *buffer, uint32_t n,
 {
     mpl_ctx *ctx = spill->run->ctx;
 
-    *part = (mpl_spill_part){.s = spill, .n = n, .n_words = (n + 63) / 64, .buffer = buffer};
+    *part = (mpl_spill_part){.spill = spill, .n = n, .n_words = (n + 63) / 64, .buffer = buffer};
     part->rng = mpl_rng_of(spill->run->seed);
     if (n > MPL_SPILL_MEMBERS)
         return MPL_ERROR(ctx, MPL_ELIMIT,
@@ -348,8 +349,8 @@ mpl_status mpl_spill_part_init(mpl_spill *spill, mpl_buffer *buffer, uint32_t n,
 
 void mpl_spill_part_fini(mpl_spill_part *part)
 {
-    if (part->s != NULL)
-        mpl_free_each(part->s->run->ctx, part->buffer, part->bytes, part->by_id, part->least,
+    if (part->spill != NULL)
+        mpl_free_each(part->spill->run->ctx, part->buffer, part->bytes, part->by_id, part->least,
                       part->twin, part->rival_begin, part->rival, part->paired, part->begin,
                       part->end, part->inside, part->section_begin, part->room, part->memory,
                       part->offset, part->load, part->spare, part->met, part->wanted,
@@ -366,7 +367,7 @@ static void add_load(mpl_spill_part *part, uint32_t i, bool comes)
 
     for (uint32_t t = part->begin[i]; t < part->end[i]; t++)
         load[t] = comes ? load[t] + part->bytes[i] : load[t] - part->bytes[i];
-    part->s->ticks += part->end[i] - part->begin[i];
+    part->spill->ticks += part->end[i] - part->begin[i];
 }
 
 static bool load_fits(const mpl_spill_part *part, uint32_t i, uint32_t k)
@@ -374,7 +375,7 @@ static bool load_fits(const mpl_spill_part *part, uint32_t i, uint32_t k)
     const uint64_t *load = part->load + (size_t)k * part->n_sections;
 
     for (uint32_t t = part->begin[i]; t < part->end[i]; t++)
-        if (load[t] + part->bytes[i] > part->s->capacity[k])
+        if (load[t] + part->bytes[i] > part->spill->capacity[k])
             return false;
     return true;
 }
@@ -382,10 +383,10 @@ static bool load_fits(const mpl_spill_part *part, uint32_t i, uint32_t k)
 /* The lowest free place among the packed members of memory k. */
 static bool place_lowest(mpl_spill_part *part, uint32_t i, uint32_t k)
 {
-    uint64_t at = 0, align = part->s->p->align[part->buffer[i]];
+    uint64_t at = 0, align = part->spill->p->align[part->buffer[i]];
     uint32_t n = 0;
 
-    part->s->ticks += part->rival_begin[i + 1] - part->rival_begin[i] + 1;
+    part->spill->ticks += part->rival_begin[i + 1] - part->rival_begin[i] + 1;
     for (uint32_t r = part->rival_begin[i]; r < part->rival_begin[i + 1]; r++) {
         uint32_t j = part->rival[r], m = n;
 
@@ -398,7 +399,7 @@ static bool place_lowest(mpl_spill_part *part, uint32_t i, uint32_t k)
     for (uint32_t m = 0; m < n && part->offset[part->met[m]] < at + part->bytes[i]; m++)
         at = mpl_max_u64(at, (part->offset[part->met[m]] + part->bytes[part->met[m]] + align - 1) /
                                  align * align);
-    if (at + part->bytes[i] > part->s->capacity[k])
+    if (at + part->bytes[i] > part->spill->capacity[k])
         return false;
     part->offset[i] = at;
     return true;
@@ -420,7 +421,7 @@ static mpl_spill_verdict recall(const mpl_spill_part *part, uint64_t capacity)
         if (within && part->refused_ticks[k] == PROVED && part->refused_within[k] >= capacity)
             return MPL_SPILL_NEVER;
         if (within && equal && part->refused_within[k] == capacity &&
-            part->refused_ticks[k] >= part->s->call_limit)
+            part->refused_ticks[k] >= part->spill->call_limit)
             verdict = MPL_SPILL_UNKNOWN;
     }
     return verdict;
@@ -428,7 +429,7 @@ static mpl_spill_verdict recall(const mpl_spill_part *part, uint64_t capacity)
 
 static mpl_status remember(mpl_spill_part *part, uint64_t capacity, uint64_t ticks)
 {
-    mpl_ctx *ctx = part->s->run->ctx;
+    mpl_ctx *ctx = part->spill->run->ctx;
     uint32_t k = part->next_refused;
 
     MPL_PASS(
@@ -473,7 +474,7 @@ static mpl_status pack(mpl_spill_part *part, uint32_t i, uint32_t k, bool search
                        mpl_spill_verdict *verdict)
 {
     mpl_status st = MPL_OK;
-    mpl_spill *spill = part->s;
+    mpl_spill *spill = part->spill;
     mpl_ctx *ctx = spill->run->ctx;
     mpl_buffer *buffer = NULL;
     uint32_t *member = NULL, n = 0;
@@ -513,7 +514,7 @@ out:
 static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
                       mpl_spill_verdict *verdict)
 {
-    uint64_t capacity = part->s->capacity[k];
+    uint64_t capacity = part->spill->capacity[k];
 
     *verdict = MPL_SPILL_NEVER;
     if (k < part->least[i] || !load_fits(part, i, k))
@@ -530,8 +531,8 @@ static mpl_status ask(mpl_spill_part *part, uint32_t i, uint32_t k, bool search,
         return MPL_OK;
     MPL_PASS(pack(part, i, k, search, verdict));
     if (*verdict != MPL_SPILL_FITS && search)
-        MPL_PASS(
-            remember(part, capacity, *verdict == MPL_SPILL_NEVER ? PROVED : part->s->call_limit));
+        MPL_PASS(remember(part, capacity,
+                          *verdict == MPL_SPILL_NEVER ? PROVED : part->spill->call_limit));
     return MPL_OK;
 }
 
@@ -557,5 +558,5 @@ void mpl_spill_clear(mpl_spill_part *part)
 {
     for (uint32_t i = 0; i < part->n; i++)
         part->memory[i] = MPL_NONE;
-    memset(part->load, 0, (size_t)part->s->n * part->n_sections * sizeof *part->load);
+    memset(part->load, 0, (size_t)part->spill->n * part->n_sections * sizeof *part->load);
 }

@@ -30,7 +30,7 @@ typedef struct mpl_spill {
 
 /* Buffers of pool 0 connected by conflicts. Members are in order of decision, large first. */
 typedef struct mpl_spill_part {
-    mpl_spill *s;
+    mpl_spill *spill;
     uint32_t n, n_words;
     mpl_buffer *buffer;            /* [n] */
     uint64_t *bytes;               /* [n] [byte] */

@@ -40,7 +40,7 @@ static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
 
         for (uint32_t m = 0; m < n; m++)
             near += part->bytes[inside[m]] - part->spare[inside[m]];
-        part->s->ticks += n;
+        part->spill->ticks += n;
         excess = near > room[t] ? near - room[t] : 0;
         for (uint32_t m = 0; m < n && excess > 0; m++)
             if (part->memory[inside[m]] == MPL_NONE) {
@@ -60,7 +60,7 @@ static bool least_beyond(mpl_spill_part *part, uint32_t k, uint64_t *beyond)
 /* Lower bound on the cost of completing the current node; UINT64_MAX: impossible. */
 static uint64_t node_bound(mpl_spill_part *part)
 {
-    const mpl_spill *spill = part->s;
+    const mpl_spill *spill = part->spill;
     uint64_t bound = 0, beyond;
 
     for (uint32_t i = 0; i < part->n; i++)
@@ -81,7 +81,7 @@ static uint64_t cost_of(const mpl_spill_part *part)
     uint64_t cost = 0;
 
     for (uint32_t i = 0; i < part->n; i++)
-        cost += part->bytes[i] * part->s->price[part->memory[i]];
+        cost += part->bytes[i] * part->spill->price[part->memory[i]];
     return cost;
 }
 
@@ -105,7 +105,8 @@ static mpl_status dive(mpl_spill_part *part, const uint32_t *order)
     for (; n < part->n && (n == 0 || part->memory[order[n - 1]] != MPL_NONE); n++) {
         mpl_spill_verdict verdict = MPL_SPILL_NEVER;
 
-        for (uint32_t k = part->least[order[n]]; k < part->s->n && verdict != MPL_SPILL_FITS; k++)
+        for (uint32_t k = part->least[order[n]]; k < part->spill->n && verdict != MPL_SPILL_FITS;
+             k++)
             MPL_PASS(mpl_spill_put(part, order[n], k, false, &verdict));
     }
     if (part->memory[order[n - 1]] != MPL_NONE && (!part->found || cost_of(part) < part->cost))
@@ -116,7 +117,7 @@ static mpl_status dive(mpl_spill_part *part, const uint32_t *order)
 mpl_status mpl_spill_start(mpl_spill_part *part)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = part->s->run->ctx;
+    mpl_ctx *ctx = part->spill->run->ctx;
     uint32_t *order = NULL;
     uint64_t *key = NULL;
 
@@ -159,7 +160,7 @@ static bool is_empty(const mpl_spill_part *part, uint32_t n, uint32_t k)
 /* Whether memory k is empty and identical to the previous one, also empty. */
 static bool is_copy(const mpl_spill_part *part, uint32_t i, uint32_t k)
 {
-    const mpl_spill *spill = part->s;
+    const mpl_spill *spill = part->spill;
 
     return k > 0 && spill->capacity[k] == spill->capacity[k - 1] &&
            spill->price[k] == spill->price[k - 1] && is_empty(part, i, k - 1);
@@ -179,12 +180,12 @@ static mpl_status decide_from(mpl_spill_part *part, uint32_t i)
     first = part->least[i];
     if (part->twin[i] != MPL_NONE && part->memory[part->twin[i]] > first)
         first = part->memory[part->twin[i]];
-    for (uint32_t k = first; k < part->s->n; k++) {
+    for (uint32_t k = first; k < part->spill->n; k++) {
         mpl_spill_verdict verdict = MPL_SPILL_UNKNOWN;
 
         if (is_copy(part, i, k))
             continue;
-        if (part->s->ticks < part->stop_ticks && !mpl_spill_over(part->s))
+        if (part->spill->ticks < part->stop_ticks && !mpl_spill_over(part->spill))
             MPL_PASS(mpl_spill_put(part, i, k, true, &verdict));
         if (verdict == MPL_SPILL_FITS) {
             MPL_PASS(decide_from(part, i + 1));
@@ -202,7 +203,7 @@ mpl_status mpl_spill_search(mpl_spill_part *part, uint64_t ticks)
 
     mpl_spill_clear(part);
     part->open = UINT64_MAX;
-    part->stop_ticks = part->s->ticks + mpl_min_u64(ticks, UINT64_MAX - part->s->ticks);
+    part->stop_ticks = part->spill->ticks + mpl_min_u64(ticks, UINT64_MAX - part->spill->ticks);
     MPL_PASS(decide_from(part, 0));
     proved = part->found ? mpl_min_u64(part->cost, part->open) : part->open;
     part->bound = mpl_max_u64(part->bound, proved);
@@ -227,7 +228,7 @@ static void go_back(mpl_spill_part *part)
             for (uint32_t t = part->begin[i]; t < part->end[i]; t++)
                 load[t] += part->bytes[i];
         }
-    part->s->ticks += part->n;
+    part->spill->ticks += part->n;
 }
 
 /* Removes a member of memory k that conflicts with i; MPL_NONE: there is none. */
@@ -267,7 +268,7 @@ static mpl_status move(mpl_spill_part *part, uint32_t i)
         uint32_t j = out[--n_out];
 
         verdict = MPL_SPILL_NEVER;
-        for (uint32_t m = part->least[j]; m < part->s->n && verdict != MPL_SPILL_FITS; m++)
+        for (uint32_t m = part->least[j]; m < part->spill->n && verdict != MPL_SPILL_FITS; m++)
             MPL_PASS(mpl_spill_put(part, j, m, false, &verdict));
     }
     if (verdict == MPL_SPILL_FITS && cost_of(part) <= part->cost)
@@ -279,7 +280,7 @@ static mpl_status move(mpl_spill_part *part, uint32_t i)
 
 mpl_status mpl_spill_improve(mpl_spill_part *part, uint64_t ticks)
 {
-    mpl_spill *spill = part->s;
+    mpl_spill *spill = part->spill;
     uint64_t stop = spill->ticks + mpl_min_u64(ticks, UINT64_MAX - spill->ticks);
 
     if (!part->found || part->finished)

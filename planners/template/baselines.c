@@ -12,7 +12,7 @@ enum { MOST_PROOFS = 10 }; /* of one size's largest value */
  * of some numbers up to the bound of its interval for which it is. */
 static mpl_status largest(const mpl_draft *draft, mpl_expr e, uint64_t *out)
 {
-    mpl_exprs *exprs = draft->sp->x;
+    mpl_exprs *exprs = draft->sp->exprs;
     int64_t value[MPL_MAX_SYMBOLS], most = 0, low, high;
     bool proved;
     uint32_t n = draft->box.n < 6 ? draft->box.n : 6;
@@ -58,8 +58,8 @@ static mpl_status reserve(const mpl_draft *draft, const mpl_template_cell *cell)
             if (next == at)
                 break;
             if (part)
-                MPL_PASS(
-                    mpl_expr_add(draft->ctx, draft->sp->x, end, draft->sp->inside_at[at], &end));
+                MPL_PASS(mpl_expr_add(draft->ctx, draft->sp->exprs, end, draft->sp->inside_at[at],
+                                      &end));
             at = next;
         }
         MPL_PASS(largest(draft, end, &most));
@@ -81,7 +81,7 @@ static mpl_status constant(mpl_draft *draft, mpl_template_cell *cell)
     uint32_t *into = NULL;
     mpl_layout l = {0};
 
-    MPL_TRY(mpl_point_corner(draft->ctx, draft->sp->x, 0, value));
+    MPL_TRY(mpl_point_corner(draft->ctx, draft->sp->exprs, 0, value));
     MPL_TRY(mpl_sym_problem_at(draft->ctx, draft->sp, value, &p));
     for (mpl_buffer b = 0; b < p->n; b++) {
         MPL_TRY(largest(draft, draft->sp->bytes[b], &p->bytes[b]));
@@ -211,16 +211,16 @@ static mpl_status example(mpl_draft *draft, const int64_t *value, mpl_template_c
     mpl_layout l = {0};
 
     if (value == NULL) {
-        MPL_TRY(mpl_point_corner(draft->ctx, draft->sp->x, 0, middle));
+        MPL_TRY(mpl_point_corner(draft->ctx, draft->sp->exprs, 0, middle));
         for (uint32_t part = 2; part < 1U << 31; part *= 2) {
             int64_t now[MPL_MAX_SYMBOLS];
 
             for (uint32_t i = 0; i < draft->box.n; i++) {
-                const mpl_symbol *symbol = mpl_exprs_symbol(draft->sp->x, i);
+                const mpl_symbol *symbol = mpl_exprs_symbol(draft->sp->exprs, i);
 
                 now[i] = symbol->first + draft->box.high[i] / part * symbol->step;
             }
-            if (mpl_point_allowed(draft->sp->x, now)) {
+            if (mpl_point_allowed(draft->sp->exprs, now)) {
                 memcpy(middle, now, draft->box.n * sizeof *now);
                 break;
             }

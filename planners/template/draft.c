@@ -30,7 +30,7 @@ mpl_status mpl_draft_init(mpl_run *run, const mpl_sym_problem *sp, const mpl_box
     uint32_t n = sp->at->n;
 
     *draft = (mpl_draft){.run = run, .ctx = run->ctx, .sp = sp, .p = sp->at};
-    MPL_PASS(mpl_box_new(run->ctx, sp->x, &draft->box));
+    MPL_PASS(mpl_box_new(run->ctx, sp->exprs, &draft->box));
     if (box != NULL) {
         memcpy(draft->box.low, box->low, box->n * sizeof *box->low);
         memcpy(draft->box.high, box->high, box->n * sizeof *box->high);
@@ -135,7 +135,8 @@ static mpl_status distance_of(mpl_draft *draft, const mpl_layout *layout, mpl_bu
 
     for (mpl_buffer on; (on = parent_of(draft->p, layout, b)) != b; b = on)
         if (layout->on[b] == b)
-            MPL_PASS(mpl_expr_add(draft->ctx, draft->sp->x, sum, draft->sp->inside_at[b], &sum));
+            MPL_PASS(
+                mpl_expr_add(draft->ctx, draft->sp->exprs, sum, draft->sp->inside_at[b], &sum));
     *out = sum;
     return MPL_OK;
 }
@@ -153,7 +154,7 @@ static bool is_pair(const mpl_problem *p, mpl_buffer a, mpl_buffer b)
  * offset. */
 static mpl_status body_holds(mpl_draft *draft, const mpl_layout *layout, mpl_buffer of, bool *holds)
 {
-    const mpl_exprs *exprs = draft->sp->x;
+    const mpl_exprs *exprs = draft->sp->exprs;
 
     *holds = true;
     mpl_layout_roots(draft, layout);
@@ -172,8 +173,8 @@ static mpl_status body_holds(mpl_draft *draft, const mpl_layout *layout, mpl_buf
                 continue;
             MPL_PASS(distance_of(draft, layout, a, &at_a));
             MPL_PASS(distance_of(draft, layout, b, &at_b));
-            MPL_PASS(mpl_expr_add(draft->ctx, draft->sp->x, at_a, draft->sp->bytes[a], &end_a));
-            MPL_PASS(mpl_expr_add(draft->ctx, draft->sp->x, at_b, draft->sp->bytes[b], &end_b));
+            MPL_PASS(mpl_expr_add(draft->ctx, draft->sp->exprs, at_a, draft->sp->bytes[a], &end_a));
+            MPL_PASS(mpl_expr_add(draft->ctx, draft->sp->exprs, at_b, draft->sp->bytes[b], &end_b));
             if (!(at_a == at_b && is_pair(draft->p, a, b)) &&
                 !mpl_expr_at_most(exprs, end_a, at_b, NULL) &&
                 !mpl_expr_at_most(exprs, end_b, at_a, NULL))

@@ -25,7 +25,7 @@ typedef struct part {
 
 typedef struct prover {
     mpl_ctx *ctx;
-    mpl_template *t;
+    mpl_template *tmpl;
     const mpl_problem *p;
     mpl_template_cell *cell;
     mpl_controls *controls;
@@ -157,7 +157,7 @@ out:
 
 mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *tmpl)
 {
-    const mpl_exprs *exprs = tmpl->problem->x;
+    const mpl_exprs *exprs = tmpl->problem->exprs;
     uint32_t n = mpl_exprs_n_symbols(exprs);
     int64_t value[MPL_MAX_SYMBOLS];
     uint64_t bound;
@@ -184,7 +184,7 @@ mpl_status mpl_regret_loads(mpl_ctx *ctx, mpl_template *tmpl)
 static void find_grains(prover *self)
 {
     const mpl_template_code *code = self->cell->code;
-    const mpl_exprs *exprs = self->t->problem->x;
+    const mpl_exprs *exprs = self->tmpl->problem->exprs;
 
     for (uint32_t k = 0; k < code->n_bodies; k++) {
         uint64_t start = 0;
@@ -258,7 +258,7 @@ static int64_t height_at(prover *self, uint32_t point, bool exact)
 static int64_t load_of(const prover *self, uint32_t which, uint32_t point, bool exact,
                        int64_t grain)
 {
-    const mpl_template *tmpl = self->t;
+    const mpl_template *tmpl = self->tmpl;
     int64_t sum = 0, most = 0;
 
     for (uint32_t i = tmpl->load_begin[which]; i < tmpl->load_begin[which + 1]; i++) {
@@ -282,12 +282,12 @@ static uint64_t worst_point(const prover *self, uint32_t *point)
     uint64_t worst = 0;
     int64_t total = 0;
 
-    for (uint32_t k = 0; k < self->t->n_loads; k++)
+    for (uint32_t k = 0; k < self->tmpl->n_loads; k++)
         total += self->weight[k];
     for (uint32_t j = 0; j < self->n_points; j++) {
         wide sum = 0, parts;
 
-        for (uint32_t k = 0; k < self->t->n_loads; k++)
+        for (uint32_t k = 0; k < self->tmpl->n_loads; k++)
             if (self->weight[k] != 0)
                 sum += (wide)self->load[(size_t)k * self->n_points + j] * self->weight[k];
         if (sum <= 0) {
@@ -306,7 +306,7 @@ static uint64_t worst_point(const prover *self, uint32_t *point)
 /* A regret that no shape of the box exceeds; mixes loads while it is above `enough`. */
 static uint64_t most_of(prover *self, const mpl_box *box, uint64_t enough)
 {
-    uint32_t n_loads = self->t->n_loads, point = 0, best_load = 0;
+    uint32_t n_loads = self->tmpl->n_loads, point = 0, best_load = 0;
     uint64_t best = UINT64_MAX;
     bool exact = true;
 
@@ -352,7 +352,7 @@ static uint64_t most_of(prover *self, const mpl_box *box, uint64_t enough)
 static mpl_status try_shape(prover *self, const int64_t *count)
 {
     mpl_status st = MPL_OK;
-    const mpl_exprs *exprs = self->t->problem->x;
+    const mpl_exprs *exprs = self->tmpl->problem->exprs;
     int64_t value[MPL_MAX_SYMBOLS];
     mpl_box box = {self->cell->box.n, NULL, NULL};
     mpl_ratio now;
@@ -372,7 +372,7 @@ static mpl_status try_shape(prover *self, const int64_t *count)
     if (self->attained.bound > 0 && quick <= mpl_ratio_parts(self->attained))
         goto out;
     now.arena = (uint64_t)(self->arena[0] / self->scale);
-    MPL_TRY(load_at(self->ctx, self->t, value, &now.bound));
+    MPL_TRY(load_at(self->ctx, self->tmpl, value, &now.bound));
     if (self->attained.bound == 0 || mpl_ratio_less(self->attained, now)) {
         self->attained = now;
         memcpy(self->cell->regret.at, value, box.n * sizeof *value);
@@ -429,7 +429,7 @@ static mpl_status push(prover *self, const mpl_box *box, uint64_t slack)
     kept.low = one.end, kept.high = one.end + box->n;
     memcpy(kept.low, box->low, box->n * sizeof *one.end);
     memcpy(kept.high, box->high, box->n * sizeof *one.end);
-    if (!mpl_box_narrow(self->t->problem->x, &kept)) {
+    if (!mpl_box_narrow(self->tmpl->problem->exprs, &kept)) {
         mpl_free(self->ctx, one.end);
         return MPL_OK;
     }
@@ -447,7 +447,7 @@ static uint32_t widest(const prover *self, const mpl_box *box, int64_t *middle)
     double most = 0;
 
     for (uint32_t i = 0; i < box->n; i++) {
-        const mpl_symbol *symbol = mpl_exprs_symbol(self->t->problem->x, i);
+        const mpl_symbol *symbol = mpl_exprs_symbol(self->tmpl->problem->exprs, i);
         double low = (double)(symbol->first + box->low[i] * symbol->step),
                high = (double)(symbol->first + box->high[i] * symbol->step);
 
@@ -496,7 +496,7 @@ static mpl_status open_prover(prover *self)
     const mpl_template_code *code = self->cell->code;
     size_t n_values;
 
-    MPL_PASS(mpl_controls_new(self->ctx, self->t->problem->x, code->n_values, code->value_of,
+    MPL_PASS(mpl_controls_new(self->ctx, self->tmpl->problem->exprs, code->n_values, code->value_of,
                               &self->controls));
     self->n_points = mpl_controls_points(self->controls);
     self->scale = mpl_controls_scale(self->controls);
@@ -518,7 +518,7 @@ mpl_status mpl_regret_of(const mpl_run *run, mpl_template *tmpl, uint32_t k, uin
 {
     mpl_status st = MPL_OK;
     mpl_ctx *ctx = run->ctx;
-    prover v = {.ctx = ctx, .t = tmpl, .p = tmpl->problem->at, .cell = &tmpl->cell[k]};
+    prover v = {.ctx = ctx, .tmpl = tmpl, .p = tmpl->problem->at, .cell = &tmpl->cell[k]};
     mpl_regret *regret = &v.cell->regret;
     uint64_t most = 0; /* of single shapes */
 

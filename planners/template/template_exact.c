@@ -10,7 +10,7 @@
 #define DEFAULT_TICKS UINT64_C(2000000000)
 
 typedef struct exact {
-    mpl_draft *m;
+    mpl_draft *draft;
     mpl_layout l, *best; /* l.rank: MPL_NONE until placed */
     mpl_ratio least;     /* of the best */
     uint64_t *offset;    /* [scenes * n] */
@@ -22,10 +22,10 @@ typedef struct exact {
 /* Whether a buffer of one body conflicts with one of the other. */
 static bool related(const exact *self, mpl_buffer r, mpl_buffer s)
 {
-    for (mpl_buffer a = 0; a < self->m->p->n; a++)
-        for (uint32_t i = self->m->rival_begin[a];
-             self->root[a] == r && i < self->m->rival_begin[a + 1]; i++)
-            if (self->root[self->m->rival[i]] == s)
+    for (mpl_buffer a = 0; a < self->draft->p->n; a++)
+        for (uint32_t i = self->draft->rival_begin[a];
+             self->root[a] == r && i < self->draft->rival_begin[a + 1]; i++)
+            if (self->root[self->draft->rival[i]] == s)
                 return true;
     return false;
 }
@@ -33,7 +33,7 @@ static bool related(const exact *self, mpl_buffer r, mpl_buffer s)
 /* Places the body at `r` above what is placed. Returns the worst ratio it makes. */
 static mpl_ratio place(exact *self, mpl_buffer r)
 {
-    const mpl_draft *draft = self->m;
+    const mpl_draft *draft = self->draft;
     const mpl_problem *p = draft->p;
     mpl_ratio worst = {0, 1};
 
@@ -64,13 +64,13 @@ static mpl_ratio place(exact *self, mpl_buffer r)
                     worst = now;
             }
     }
-    self->m->ticks += (uint64_t)draft->n_scenes * p->n;
+    self->draft->ticks += (uint64_t)draft->n_scenes * p->n;
     return worst;
 }
 
 static void set_rank(exact *self, mpl_buffer r, uint32_t rank)
 {
-    for (mpl_buffer b = 0; b < self->m->p->n; b++)
+    for (mpl_buffer b = 0; b < self->draft->p->n; b++)
         if (self->root[b] == r)
             self->l.rank[b] = rank;
 }
@@ -80,7 +80,7 @@ static void extend(exact *self, uint32_t n, mpl_buffer last, mpl_ratio worst)
 {
     bool complete = true;
 
-    for (mpl_buffer r = 0; r < self->m->p->n && self->m->ticks < self->limit; r++) {
+    for (mpl_buffer r = 0; r < self->draft->p->n && self->draft->ticks < self->limit; r++) {
         mpl_ratio now;
 
         if (self->root[r] != r || self->l.rank[r] != MPL_NONE)
@@ -98,20 +98,22 @@ static void extend(exact *self, uint32_t n, mpl_buffer last, mpl_ratio worst)
     }
     if (complete && mpl_ratio_less(worst, self->least)) {
         self->least = worst;
-        mpl_layout_copy(self->m, self->best, &self->l);
+        mpl_layout_copy(self->draft, self->best, &self->l);
     }
 }
 
 /* Tries all orders with the pairs taken so far. */
 static void try_orders(exact *self)
 {
-    const mpl_problem *p = self->m->p;
+    const mpl_problem *p = self->draft->p;
 
-    mpl_layout_roots(self->m, &self->l);
-    memcpy(self->root, self->m->root, p->n * sizeof *self->root);
-    for (uint32_t k = 0; k < self->m->n_scenes; k++) {
-        mpl_layout_height(self->m, &self->l, &self->m->scene[k]); /* for the distances alone */
-        memcpy(self->distance + (size_t)k * p->n, self->m->distance, p->n * sizeof *self->distance);
+    mpl_layout_roots(self->draft, &self->l);
+    memcpy(self->root, self->draft->root, p->n * sizeof *self->root);
+    for (uint32_t k = 0; k < self->draft->n_scenes; k++) {
+        mpl_layout_height(self->draft, &self->l, &self->draft->scene[k]); /* for the distances alone
+                                                                           */
+        memcpy(self->distance + (size_t)k * p->n, self->draft->distance,
+               p->n * sizeof *self->distance);
     }
     memset(self->l.rank, 0xff, p->n * sizeof *self->l.rank);
     extend(self, 0, MPL_NONE, (mpl_ratio){0, 1});
@@ -121,7 +123,7 @@ static void try_orders(exact *self)
 /* Takes or leaves each in-place pair from the i-th on. */
 static mpl_status try_pairs(exact *self, uint32_t i)
 {
-    const mpl_problem *p = self->m->p;
+    const mpl_problem *p = self->draft->p;
     mpl_layout before = {0};
     mpl_status st = MPL_OK;
     bool taken;
@@ -130,22 +132,22 @@ static mpl_status try_pairs(exact *self, uint32_t i)
         try_orders(self);
         return MPL_OK;
     }
-    MPL_TRY(mpl_layout_new(self->m, &before));
-    mpl_layout_copy(self->m, &before, &self->l);
-    MPL_TRY(mpl_layout_take_pair(self->m, &self->l, i, &taken));
+    MPL_TRY(mpl_layout_new(self->draft, &before));
+    mpl_layout_copy(self->draft, &before, &self->l);
+    MPL_TRY(mpl_layout_take_pair(self->draft, &self->l, i, &taken));
     if (taken)
         MPL_TRY(try_pairs(self, i + 1));
-    mpl_layout_copy(self->m, &self->l, &before);
+    mpl_layout_copy(self->draft, &self->l, &before);
     MPL_TRY(try_pairs(self, i + 1));
 out:
-    mpl_layout_free(self->m->ctx, &before);
+    mpl_layout_free(self->draft->ctx, &before);
     return st;
 }
 
 mpl_status mpl_template_exact(mpl_draft *draft, mpl_layout *best, mpl_ratio *worst)
 {
     mpl_status st = MPL_OK;
-    exact e = {.m = draft, .best = best, .least = {UINT64_MAX, 1}};
+    exact e = {.draft = draft, .best = best, .least = {UINT64_MAX, 1}};
     size_t n = (size_t)draft->n_scenes * draft->p->n;
 
     e.limit = draft->run->budget_ticks != UINT64_MAX ? draft->run->budget_ticks : DEFAULT_TICKS;

@@ -97,7 +97,7 @@ static json_t *cell_of(const mpl_template *tmpl, const mpl_template_cell *cell)
 /* A shape that the template holds: the lowest of a cell, else a drawn one. */
 static mpl_status some_shape(mpl_ctx *ctx, const mpl_template *tmpl, int64_t *value)
 {
-    const mpl_exprs *exprs = tmpl->problem->x;
+    const mpl_exprs *exprs = tmpl->problem->exprs;
     mpl_rng rng;
 
     for (uint32_t i = 0; i < mpl_exprs_n_symbols(exprs); i++)
@@ -138,12 +138,12 @@ static mpl_status put_texts(mpl_ctx *ctx, const mpl_sym_problem *sp, json_t **ro
     json_t *rules = json_array(), *bytes = json_array(), *inside = json_array();
     mpl_status st = MPL_OK;
 
-    for (uint32_t i = 0; st == MPL_OK && i < mpl_exprs_n_relations(sp->x); i++)
-        st = push_text(ctx, sp->x, mpl_exprs_relation_at(sp->x, i), &rules);
+    for (uint32_t i = 0; st == MPL_OK && i < mpl_exprs_n_relations(sp->exprs); i++)
+        st = push_text(ctx, sp->exprs, mpl_exprs_relation_at(sp->exprs, i), &rules);
     for (mpl_buffer b = 0; st == MPL_OK && b < p->n; b++)
-        st = push_text(ctx, sp->x, sp->bytes[b], &bytes);
+        st = push_text(ctx, sp->exprs, sp->bytes[b], &bytes);
     for (mpl_buffer b = 0; st == MPL_OK && p->inside != NULL && b < p->n; b++)
-        st = push_text(ctx, sp->x, p->inside[b] != b ? sp->inside_at[b] : 0, &inside);
+        st = push_text(ctx, sp->exprs, p->inside[b] != b ? sp->inside_at[b] : 0, &inside);
     *root = mpl_json_put(*root, "at_most_0", rules);
     *root = mpl_json_put(*root, "bytes", bytes);
     *root = mpl_json_put(*root, "inside_at", inside);
@@ -160,7 +160,7 @@ static mpl_status build(mpl_ctx *ctx, const mpl_template *tmpl, const char *fiel
     MPL_TRY(mpl_json_begin(ctx, "template", fields_json, &root));
     MPL_TRY(some_shape(ctx, tmpl, value));
     MPL_TRY(plan_at(ctx, tmpl, value, &plan));
-    root = mpl_json_put(root, "symbols", symbols_of(tmpl->problem->x));
+    root = mpl_json_put(root, "symbols", symbols_of(tmpl->problem->exprs));
     MPL_TRY(put_texts(ctx, tmpl->problem, &root));
     for (uint32_t i = 0; i < tmpl->n_loads; i++)
         list = mpl_json_push(list, ids_of(tmpl->load_begin[i + 1] - tmpl->load_begin[i],
@@ -169,7 +169,7 @@ static mpl_status build(mpl_ctx *ctx, const mpl_template *tmpl, const char *fiel
     for (uint32_t i = 0; i < tmpl->n_cells; i++)
         list = mpl_json_push(list, cell_of(tmpl, &tmpl->cell[i]));
     root = mpl_json_put(root, "cells", list), list = NULL;
-    root = mpl_json_put(root, "shape", shape_of(mpl_exprs_n_symbols(tmpl->problem->x), value));
+    root = mpl_json_put(root, "shape", shape_of(mpl_exprs_n_symbols(tmpl->problem->exprs), value));
     root = mpl_json_put(root, "plan", plan), plan = NULL;
     MPL_TRY(root != NULL ? MPL_OK : mpl_json_no_memory(ctx));
     *out = root, root = NULL;
@@ -197,7 +197,7 @@ typedef struct reader {
     const char *path;
     json_t *root;
     mpl_sym_problem *sp;
-    mpl_template *t;
+    mpl_template *tmpl;
 } reader;
 
 #define REFUSE(r, ...) MPL_REFUSE((r)->ctx, __VA_ARGS__)
@@ -259,7 +259,7 @@ static mpl_status read_symbols(reader *in)
 {
     const json_t *list = NULL;
 
-    MPL_PASS(mpl_exprs_new(in->ctx, &in->sp->x));
+    MPL_PASS(mpl_exprs_new(in->ctx, &in->sp->exprs));
     MPL_PASS(get_list(in, in->root, "symbols", SIZE_MAX, &list));
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *one = json_array_get(list, i);
@@ -270,7 +270,7 @@ static mpl_status read_symbols(reader *in)
         MPL_PASS(get_number(in, json_object_get(one, "first"), "first", 0, INT32_MAX, &first));
         MPL_PASS(get_number(in, json_object_get(one, "last"), "last", 0, INT32_MAX, &last));
         MPL_PASS(get_number(in, json_object_get(one, "step"), "step", 0, INT32_MAX, &step));
-        MPL_PASS(mpl_expr_symbol(in->ctx, in->sp->x, name != NULL ? name : "", (int64_t)first,
+        MPL_PASS(mpl_expr_symbol(in->ctx, in->sp->exprs, name != NULL ? name : "", (int64_t)first,
                                  (int64_t)last, (int64_t)step, &e));
     }
     return MPL_OK;
@@ -283,7 +283,7 @@ static mpl_status read_expr(const reader *in, const json_t *list, size_t i, mpl_
 
     if (text == NULL)
         return REFUSE(in, "%s: a size is no text", in->path);
-    return mpl_expr_read(in->ctx, in->sp->x, text, out);
+    return mpl_expr_read(in->ctx, in->sp->exprs, text, out);
 }
 
 /* Whether an expression has the value that the plan of the shape has for it. */
@@ -292,7 +292,7 @@ static mpl_status check_value(const reader *in, mpl_buffer b, mpl_expr e, const 
 {
     int64_t value = 0;
 
-    if (!mpl_expr_eval(in->sp->x, e, shape, &value) || value < 0 || (uint64_t)value != want)
+    if (!mpl_expr_eval(in->sp->exprs, e, shape, &value) || value < 0 || (uint64_t)value != want)
         return REFUSE(in,
                       "%s: the size or place of buffer %u is %" PRId64
                       " at the shape of the plan inside, which has %" PRIu64,
@@ -303,7 +303,7 @@ static mpl_status check_value(const reader *in, mpl_buffer b, mpl_expr e, const 
 static mpl_status read_sizes(reader *in)
 {
     const mpl_problem *p = in->sp->at;
-    uint32_t n_symbols = mpl_exprs_n_symbols(in->sp->x);
+    uint32_t n_symbols = mpl_exprs_n_symbols(in->sp->exprs);
     int64_t shape[MPL_MAX_SYMBOLS];
     const json_t *bytes = NULL, *inside = NULL, *rules = NULL;
 
@@ -316,9 +316,9 @@ static mpl_status read_sizes(reader *in)
         mpl_expr e;
 
         MPL_PASS(read_expr(in, rules, i, &e));
-        MPL_PASS(mpl_exprs_relation(in->ctx, in->sp->x, e));
+        MPL_PASS(mpl_exprs_relation(in->ctx, in->sp->exprs, e));
     }
-    if (!mpl_point_allowed(in->sp->x, shape))
+    if (!mpl_point_allowed(in->sp->exprs, shape))
         return REFUSE(in, "%s: the shape of the plan inside is not in the range", in->path);
     for (mpl_buffer b = 0; b < p->n; b++) {
         MPL_PASS(read_expr(in, bytes, b, &in->sp->bytes[b]));
@@ -406,7 +406,7 @@ static mpl_status read_cell(const reader *in, const json_t *one, mpl_template_ce
 
 static mpl_status read_loads(const reader *in)
 {
-    mpl_template *tmpl = in->t;
+    mpl_template *tmpl = in->tmpl;
     const json_t *list = NULL;
     size_t n = 0;
 
@@ -448,11 +448,11 @@ static mpl_status read_all(reader *in)
     MPL_PASS(get_list(in, in->root, "cells", SIZE_MAX, &cells));
     if (json_array_size(cells) == 0)
         return REFUSE(in, "%s: the template has no cells", in->path);
-    MPL_PASS(mpl_template_new(in->ctx, in->sp, (uint32_t)json_array_size(cells), &in->t));
-    for (uint32_t i = 0; i < in->t->n_cells; i++)
-        MPL_PASS(read_cell(in, json_array_get(cells, i), &in->t->cell[i]));
+    MPL_PASS(mpl_template_new(in->ctx, in->sp, (uint32_t)json_array_size(cells), &in->tmpl));
+    for (uint32_t i = 0; i < in->tmpl->n_cells; i++)
+        MPL_PASS(read_cell(in, json_array_get(cells, i), &in->tmpl->cell[i]));
     MPL_PASS(read_loads(in));
-    return mpl_template_ready(in->ctx, in->t);
+    return mpl_template_ready(in->ctx, in->tmpl);
 }
 
 /* The fields of the object that are not the template's own, as text. */
@@ -484,12 +484,12 @@ mpl_status mpl_template_read(mpl_ctx *ctx, const char *path, mpl_template **out,
     MPL_TRY(name_file(&r, read_all(&r)));
     if (fields_json != NULL)
         MPL_TRY(keep_fields(&r, fields_json));
-    r.t->owned = r.sp, r.sp = NULL;
-    *out = r.t, r.t = NULL;
+    r.tmpl->owned = r.sp, r.sp = NULL;
+    *out = r.tmpl, r.tmpl = NULL;
 out:
-    mpl_template_free(ctx, r.t);
+    mpl_template_free(ctx, r.tmpl);
     if (r.sp != NULL)
-        mpl_exprs_free(ctx, r.sp->x);
+        mpl_exprs_free(ctx, r.sp->exprs);
     mpl_sym_problem_free(ctx, r.sp);
     json_decref(r.root);
     mpl_free(ctx, text);

@@ -109,8 +109,8 @@ out:
 /* ---- one cell ---- */
 
 typedef struct cell_search {
-    mpl_draft *m;
-    mpl_template *t;
+    mpl_draft *draft;
+    mpl_template *tmpl;
     uint32_t k;
     uint32_t most_boxes;
     uint32_t n; /* candidates */
@@ -135,7 +135,7 @@ static bool in_box(const mpl_exprs *exprs, const mpl_box *box, const int64_t *va
 /* Scenes at the corners of the box, its middle, and drawn. */
 static mpl_status add_scenes(mpl_draft *draft)
 {
-    const mpl_exprs *exprs = draft->sp->x;
+    const mpl_exprs *exprs = draft->sp->exprs;
     int64_t value[MPL_MAX_SYMBOLS];
     uint32_t n = draft->box.n < 3 ? draft->box.n : 3;
     mpl_rng rng;
@@ -168,10 +168,10 @@ static mpl_status add_layout(cell_search *search, const mpl_layout *layout)
 {
     mpl_layout copy = {0};
 
-    MPL_PASS(mpl_reserve(search->m->ctx, search->candidate, search->cap, search->n + 1));
-    MPL_PASS(mpl_layout_new(search->m, &copy));
+    MPL_PASS(mpl_reserve(search->draft->ctx, search->candidate, search->cap, search->n + 1));
+    MPL_PASS(mpl_layout_new(search->draft, &copy));
     if (layout != NULL)
-        mpl_layout_copy(search->m, &copy, layout);
+        mpl_layout_copy(search->draft, &copy, layout);
     search->candidate[search->n++] = copy;
     return MPL_OK;
 }
@@ -182,10 +182,11 @@ static mpl_status add_candidate(cell_search *search, uint32_t i)
     mpl_layout at_scene;
 
     MPL_PASS(add_layout(search, NULL));
-    MPL_PASS(mpl_layout_at(search->m, &search->m->scene[i], &search->candidate[search->n - 1]));
+    MPL_PASS(
+        mpl_layout_at(search->draft, &search->draft->scene[i], &search->candidate[search->n - 1]));
     at_scene = search->candidate[search->n - 1]; /* the list may move as it grows */
     MPL_PASS(add_layout(search, &at_scene));
-    return improve(search->m, &search->candidate[search->n - 1]);
+    return improve(search->draft, &search->candidate[search->n - 1]);
 }
 
 /* The candidate of the least worst ratio over all scenes, into search->trial. */
@@ -194,11 +195,11 @@ static mpl_ratio choose(cell_search *search)
     mpl_ratio best = {UINT64_MAX, 1};
 
     for (uint32_t i = 0; i < search->n; i++) {
-        mpl_ratio r = mpl_layout_worst(search->m, &search->candidate[i], NULL);
+        mpl_ratio r = mpl_layout_worst(search->draft, &search->candidate[i], NULL);
 
         if (mpl_ratio_less(r, best)) {
             best = r;
-            mpl_layout_copy(search->m, &search->trial, &search->candidate[i]);
+            mpl_layout_copy(search->draft, &search->trial, &search->candidate[i]);
         }
     }
     return best;
@@ -208,19 +209,19 @@ static mpl_ratio choose(cell_search *search)
 static mpl_status settle(cell_search *search, const mpl_layout *layout, uint64_t slack,
                          uint32_t most_boxes)
 {
-    mpl_template_cell *cell = &search->t->cell[search->k];
+    mpl_template_cell *cell = &search->tmpl->cell[search->k];
 
-    mpl_free_each(search->m->ctx, cell->below, cell->above);
+    mpl_free_each(search->draft->ctx, cell->below, cell->above);
     cell->below = cell->above = NULL, cell->n_relations = 0;
-    MPL_PASS(mpl_layout_relations(search->m, layout, cell));
-    MPL_PASS(mpl_template_ready_cell(search->m->ctx, search->t, search->k));
-    return mpl_regret_of(search->m->run, search->t, search->k, slack, most_boxes);
+    MPL_PASS(mpl_layout_relations(search->draft, layout, cell));
+    MPL_PASS(mpl_template_ready_cell(search->draft->ctx, search->tmpl, search->k));
+    return mpl_regret_of(search->draft->run, search->tmpl, search->k, slack, most_boxes);
 }
 
 /* Whether the cell's worst known shape is no worse than the shapes of the scenes. */
 static bool is_covered(const cell_search *search, mpl_ratio seen)
 {
-    const mpl_regret *regret = &search->t->cell[search->k].regret;
+    const mpl_regret *regret = &search->tmpl->cell[search->k].regret;
 
     return regret->bound == 0 || mpl_ratio_parts((mpl_ratio){regret->arena, regret->bound}) <=
                                      mpl_ratio_parts(seen) + SLACK;
@@ -229,14 +230,14 @@ static bool is_covered(const cell_search *search, mpl_ratio seen)
 /* Settles on search->trial for now; keeps it if no layout before had less regret. */
 static mpl_status judge_layout(cell_search *search)
 {
-    const mpl_regret *regret = &search->t->cell[search->k].regret;
+    const mpl_regret *regret = &search->tmpl->cell[search->k].regret;
     mpl_ratio now;
 
     MPL_PASS(settle(search, &search->trial, SLACK, SEARCH_BOXES));
     now = (mpl_ratio){regret->arena, mpl_max_u64(regret->bound, 1)};
     if (mpl_ratio_less(now, search->least)) {
         search->least = now;
-        mpl_layout_copy(search->m, &search->best, &search->trial);
+        mpl_layout_copy(search->draft, &search->best, &search->trial);
     }
     return MPL_OK;
 }
@@ -247,24 +248,24 @@ static mpl_status search_cell(cell_search *search)
     mpl_ratio seen;
 
     if (search->n > 0) { /* what the whole had */
-        mpl_layout_copy(search->m, &search->trial, &search->candidate[0]);
+        mpl_layout_copy(search->draft, &search->trial, &search->candidate[0]);
         MPL_PASS(judge_layout(search));
     }
-    MPL_PASS(add_scenes(search->m));
-    corners = search->m->n_scenes < PLANNED ? search->m->n_scenes : PLANNED;
+    MPL_PASS(add_scenes(search->draft));
+    corners = search->draft->n_scenes < PLANNED ? search->draft->n_scenes : PLANNED;
     for (uint32_t i = 0; i < corners; i++) {
         MPL_PASS(add_candidate(search, i));
         seen = choose(search);
-        if (seen.arena <= seen.bound || mpl_run_late(search->m->run))
+        if (seen.arena <= seen.bound || mpl_run_late(search->draft->run))
             break;
     }
     for (uint32_t round = 0; round < ROUNDS; round++) {
         seen = choose(search);
         MPL_PASS(judge_layout(search));
-        if (is_covered(search, seen) || mpl_run_late(search->m->run))
+        if (is_covered(search, seen) || mpl_run_late(search->draft->run))
             break;
-        MPL_PASS(mpl_draft_add(search->m, search->t->cell[search->k].regret.at));
-        MPL_PASS(add_candidate(search, search->m->n_scenes - 1));
+        MPL_PASS(mpl_draft_add(search->draft, search->tmpl->cell[search->k].regret.at));
+        MPL_PASS(add_candidate(search, search->draft->n_scenes - 1));
     }
     return settle(search, &search->best, SLACK, search->most_boxes);
 }
@@ -273,19 +274,19 @@ static mpl_status search_cell(cell_search *search)
  * two are equal. */
 static mpl_status exact_cell(cell_search *search)
 {
-    mpl_regret *regret = &search->t->cell[search->k].regret;
+    mpl_regret *regret = &search->tmpl->cell[search->k].regret;
 
-    MPL_PASS(add_scenes(search->m));
+    MPL_PASS(add_scenes(search->draft));
     for (;;) {
-        uint32_t n = search->m->n_scenes;
+        uint32_t n = search->draft->n_scenes;
         mpl_ratio seen;
 
-        MPL_PASS(mpl_template_exact(search->m, &search->best, &seen));
+        MPL_PASS(mpl_template_exact(search->draft, &search->best, &seen));
         MPL_PASS(settle(search, &search->best, 0, search->most_boxes));
         if (regret->bound == 0 || !mpl_ratio_less(seen, (mpl_ratio){regret->arena, regret->bound}))
             return MPL_OK;
-        MPL_PASS(mpl_draft_add(search->m, regret->at));
-        mpl_assert(search->m->n_scenes > n);
+        MPL_PASS(mpl_draft_add(search->draft, regret->at));
+        mpl_assert(search->draft->n_scenes > n);
     }
 }
 
@@ -299,13 +300,13 @@ static mpl_ratio side_of(cell_search *search, uint32_t symbol, int64_t most, boo
     for (uint32_t c = 0; c < search->n; c++) {
         mpl_ratio worst = {0, 1};
 
-        for (uint32_t i = 0; i < search->m->n_scenes; i++) {
-            const mpl_scene *scene = &search->m->scene[i];
+        for (uint32_t i = 0; i < search->draft->n_scenes; i++) {
+            const mpl_scene *scene = &search->draft->scene[i];
             mpl_ratio r;
 
             if ((scene->value[symbol] <= most) != left)
                 continue;
-            r = (mpl_ratio){mpl_layout_height(search->m, &search->candidate[c], scene),
+            r = (mpl_ratio){mpl_layout_height(search->draft, &search->candidate[c], scene),
                             scene->bound};
             worst = mpl_ratio_less(worst, r) ? r : worst;
         }
@@ -320,14 +321,14 @@ static uint32_t find_cut(cell_search *search, int64_t *last)
     mpl_ratio best = {UINT64_MAX, 1};
     uint32_t symbol = MPL_NONE;
 
-    for (uint32_t i = 0; i < search->m->box.n; i++) {
-        const mpl_symbol *name = mpl_exprs_symbol(search->m->sp->x, i);
+    for (uint32_t i = 0; i < search->draft->box.n; i++) {
+        const mpl_symbol *name = mpl_exprs_symbol(search->draft->sp->exprs, i);
 
-        for (uint32_t k = 0; k < search->m->n_scenes; k++) {
-            int64_t value = search->m->scene[k].value[i];
+        for (uint32_t k = 0; k < search->draft->n_scenes; k++) {
+            int64_t value = search->draft->scene[k].value[i];
             mpl_ratio left, right;
 
-            if ((value - name->first) / name->step >= search->m->box.high[i])
+            if ((value - name->first) / name->step >= search->draft->box.high[i])
                 continue;
             left = side_of(search, i, value, true), right = side_of(search, i, value, false);
             left = mpl_ratio_less(left, right) ? right : left;
@@ -342,14 +343,14 @@ static uint32_t find_cut(cell_search *search, int64_t *last)
 
 static void close_search(cell_search *search)
 {
-    mpl_ctx *ctx = search->m->ctx;
+    mpl_ctx *ctx = search->draft->ctx;
 
     for (uint32_t i = 0; i < search->n; i++)
         mpl_layout_free(ctx, &search->candidate[i]);
     mpl_layout_free(ctx, &search->trial);
     mpl_layout_free(ctx, &search->best);
     mpl_free(ctx, search->candidate);
-    mpl_draft_fini(search->m);
+    mpl_draft_fini(search->draft);
 }
 
 /* A planned cell: its layout, and the best place to cut it. */
@@ -367,7 +368,7 @@ static mpl_status plan_cell(mpl_run *run, mpl_template *tmpl, uint32_t k,
     mpl_status st = MPL_OK;
     mpl_draft m = {0};
     cell_search s = {
-        .m = &m, .t = tmpl, .k = k, .most_boxes = most_boxes, .least = {UINT64_MAX, 1}};
+        .draft = &m, .tmpl = tmpl, .k = k, .most_boxes = most_boxes, .least = {UINT64_MAX, 1}};
 
     MPL_TRY(mpl_draft_init(run, tmpl->problem, &tmpl->cell[k].box, &m));
     MPL_TRY(mpl_layout_new(&m, &s.trial));
@@ -395,7 +396,7 @@ static mpl_status cut_cell(mpl_ctx *ctx, mpl_template *tmpl, uint32_t k, uint32_
                                sizeof *tmpl->cell));
     cell = &tmpl->cell[tmpl->n_cells++];
     cell->regret.most = UINT64_MAX;
-    MPL_PASS(mpl_box_new(ctx, tmpl->problem->x, &cell->box));
+    MPL_PASS(mpl_box_new(ctx, tmpl->problem->exprs, &cell->box));
     MPL_PASS(mpl_new(ctx, cell->on, tmpl->problem->at->n));
     for (mpl_buffer b = 0; b < tmpl->problem->at->n; b++)
         cell->on[b] = b;
@@ -464,7 +465,7 @@ static mpl_status refuse_problem(mpl_ctx *ctx, const mpl_sym_problem *sp)
                 "a template's arena grows with its sizes, and pool '%.60s' has a capacity: "
                 "plan one shape instead",
                 sp->at->pool_name[i]);
-    return mpl_point_corner(ctx, sp->x, 0, value);
+    return mpl_point_corner(ctx, sp->exprs, 0, value);
 }
 
 /* One cell of a method that others use. */

@@ -12,7 +12,7 @@ enum { OLD = UINT32_MAX - 1 }; /* contents that this graph has no value for */
 typedef struct follower {
     mpl_ctx *ctx;
     const mpl_states_at *states;
-    const mpl_called *c;
+    const mpl_called *called;
     mpl_value *holds; /* [states->n] root whose contents are there; OLD; MPL_NONE: lost */
     uint32_t *lost; /* [n_steps + 1] of one state: buffers over it begin, minus buffers that end */
     uint8_t *is_lost; /* [states->n * n_steps] 1: a buffer over the state is needed at the step */
@@ -47,20 +47,21 @@ static uint32_t state_of(const follower *self, mpl_value v)
 {
     uint32_t s = 0;
 
-    while (s < self->states->n && (v == MPL_NONE || self->c->held_at[v] != self->states->at[s]))
+    while (s < self->states->n &&
+           (v == MPL_NONE || self->called->held_at[v] != self->states->at[s]))
         s++;
     return s;
 }
 
 static mpl_value root_of(const follower *self, mpl_value v)
 {
-    return v != MPL_NONE ? self->c->map->value_root[v] : MPL_NONE;
+    return v != MPL_NONE ? self->called->map->value_root[v] : MPL_NONE;
 }
 
 /* Each root that is held is a whole state; inputs and outputs of states are held. */
 static mpl_status check_places(const follower *self)
 {
-    const mpl_called *called = self->c;
+    const mpl_called *called = self->called;
 
     for (mpl_value v = 0; v < called->g->n_values; v++) {
         uint32_t s = state_of(self, v);
@@ -97,13 +98,13 @@ static mpl_status check_places(const follower *self)
 /* Marks the steps at which a buffer over state s is needed. Gaps count as needed. */
 static void mark_lost(follower *self, uint32_t s)
 {
-    const mpl_problem *p = self->c->p;
+    const mpl_problem *p = self->called->p;
     uint32_t over = 0;
 
     memset(self->lost, 0, ((size_t)p->n_steps + 1) * sizeof *self->lost);
     for (mpl_buffer b = 0; b < p->n; b++)
-        if (p->pool[b] == 0 && overlap(self->c->plan->offset[b], p->bytes[b], self->states->at[s],
-                                       self->states->bytes[s])) {
+        if (p->pool[b] == 0 && overlap(self->called->plan->offset[b], p->bytes[b],
+                                       self->states->at[s], self->states->bytes[s])) {
             self->lost[p->birth[b]]++;
             self->lost[p->death[b]]--;
         }
@@ -120,17 +121,18 @@ static mpl_status check_read(const follower *self, mpl_op op, mpl_value v)
 
     if (s == self->states->n || self->holds[s] == root)
         return MPL_OK;
-    return MPL_ERROR(
-        self->ctx, MPL_EINVALID,
-        "entry '%s': operation '%s' reads '%s' where state '%s' lies; %s is there", self->c->name,
-        self->c->g->op_name[op], self->c->g->value_name[v], self->states->name[s],
-        self->holds[s] >= OLD ? "something else" : self->c->g->value_name[self->holds[s]]);
+    return MPL_ERROR(self->ctx, MPL_EINVALID,
+                     "entry '%s': operation '%s' reads '%s' where state '%s' lies; %s is there",
+                     self->called->name, self->called->g->op_name[op],
+                     self->called->g->value_name[v], self->states->name[s],
+                     self->holds[s] >= OLD ? "something else"
+                                           : self->called->g->value_name[self->holds[s]]);
 }
 
 /* All that the operation and its blocks read. */
 static mpl_status check_reads(const follower *self, mpl_op op)
 {
-    const mpl_graph *g = self->c->g;
+    const mpl_graph *g = self->called->g;
 
     for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op + 1]; i++)
         MPL_PASS(check_read(self, op, g->op_in[i]));
@@ -149,7 +151,7 @@ static mpl_status check_reads(const follower *self, mpl_op op)
  */
 static bool may_overwrite(const follower *self, mpl_op op, mpl_value v, mpl_value old)
 {
-    const mpl_graph *g = self->c->g;
+    const mpl_graph *g = self->called->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t n = g->op_in_begin[op + 1] - g->op_in_begin[op], reads = 0;
     unsigned traits = mpl_op_table[g->op_kind[op]].traits;
@@ -176,31 +178,32 @@ static mpl_status check_write(follower *self, mpl_op op, mpl_value v, uint32_t s
 
     if (s == self->states->n)
         return MPL_OK;
-    if (self->is_lost[(size_t)s * self->c->p->n_steps + step])
+    if (self->is_lost[(size_t)s * self->called->p->n_steps + step])
         return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "entry '%s': operation '%s' writes '%s' into state '%s' at step %" PRIu32
                          "; a buffer there is needed, too",
-                         self->c->name, self->c->g->op_name[op], self->c->g->value_name[v],
-                         self->states->name[s], step);
+                         self->called->name, self->called->g->op_name[op],
+                         self->called->g->value_name[v], self->states->name[s], step);
     if (self->holds[s] != root && !may_overwrite(self, op, v, self->holds[s]))
         return MPL_ERROR(self->ctx, MPL_EINVALID,
                          "entry '%s': operation '%s' cannot write '%s' over what it reads of state "
                          "'%s'",
-                         self->c->name, self->c->g->op_name[op], self->c->g->value_name[v],
-                         self->states->name[s]);
+                         self->called->name, self->called->g->op_name[op],
+                         self->called->g->value_name[v], self->states->name[s]);
     self->holds[s] = root;
     return MPL_OK;
 }
 
 static mpl_status follow_step(follower *self, uint32_t step)
 {
-    const mpl_graph *g = self->c->g;
+    const mpl_graph *g = self->called->g;
     mpl_op op = self->at[step];
 
     for (uint32_t s = 0; s < self->states->n; s++)
-        if (self->is_lost[(size_t)s * self->c->p->n_steps + step])
+        if (self->is_lost[(size_t)s * self->called->p->n_steps + step])
             self->holds[s] = MPL_NONE;
-    if (op == MPL_NONE || (self->c->map->op_nothing != NULL && self->c->map->op_nothing[op]))
+    if (op == MPL_NONE ||
+        (self->called->map->op_nothing != NULL && self->called->map->op_nothing[op]))
         return MPL_OK;
     MPL_PASS(check_reads(self, op));
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
@@ -211,7 +214,7 @@ static mpl_status follow_step(follower *self, uint32_t step)
 /* Other outputs are read after the run; states are what the next call finds. */
 static mpl_status check_end(const follower *self)
 {
-    const mpl_called *called = self->c;
+    const mpl_called *called = self->called;
 
     for (uint32_t s = 0; s < self->states->n; s++) {
         mpl_value want = called->after[s] != MPL_NONE    ? root_of(self, called->after[s])
@@ -240,7 +243,7 @@ static mpl_status check_end(const follower *self)
 static mpl_status follow(mpl_ctx *ctx, const mpl_states_at *states, const mpl_called *called)
 {
     mpl_status st = MPL_OK;
-    follower f = {.ctx = ctx, .states = states, .c = called};
+    follower f = {.ctx = ctx, .states = states, .called = called};
     uint32_t n_steps = called->p->n_steps;
 
     MPL_TRY(check_places(&f));

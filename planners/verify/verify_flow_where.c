@@ -511,8 +511,8 @@ bool mpl_where_depends(const mpl_flow_map *map, mpl_where w, mpl_op op)
 /* ---- what has run ---- */
 
 typedef struct past {
-    const mpl_flow_map *m;
-    const mpl_where *w;
+    const mpl_flow_map *map;
+    const mpl_where *where;
     const uint64_t *ran;
     uint32_t first;
 } past;
@@ -521,12 +521,12 @@ static bool has_run(const past *self, mpl_op op)
 {
     uint32_t bit = self->first + op;
 
-    return self->m->taken[op] != 0 || (self->ran[bit / 64] >> (bit % 64) & 1) != 0;
+    return self->map->taken[op] != 0 || (self->ran[bit / 64] >> (bit % 64) & 1) != 0;
 }
 
 static mpl_op unsettled(const past *self, uint32_t id)
 {
-    const mpl_flow_map *map = self->m;
+    const mpl_flow_map *map = self->map;
     const mpl_place *place = place_of(map, id);
     uint32_t begin = 0, end = place->n, last;
     bool inside = false;
@@ -535,7 +535,7 @@ static mpl_op unsettled(const past *self, uint32_t id)
     if (place->kind == MPL_PLACE_BUFFER || place->kind == MPL_PLACE_PINNED)
         return MPL_NONE;
     if (place->kind == MPL_PLACE_CYCLE || place->kind == MPL_PLACE_SLICE) {
-        inside = round_of(map, self->w, place->of) != MPL_NONE;
+        inside = round_of(map, self->where, place->of) != MPL_NONE;
         op = map->g->block_owner[place->of];
     } else if (place->kind == MPL_PLACE_FINAL) { /* item 1 was checked as each round ended */
         (void)last_round(map, op, &last);

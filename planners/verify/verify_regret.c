@@ -57,8 +57,8 @@ static int64_t load_at(const check *self, uint32_t k, uint32_t j, bool point)
     int64_t scale = mpl_controls_scale(self->controls), sum = 0, spare = 0,
             grain = (int64_t)mpl_pool_grain(self->p, 0);
 
-    for (uint32_t i = self->t->load_begin[k]; i < self->t->load_begin[k + 1]; i++) {
-        int64_t size = self->low[(size_t)(self->p->n + self->t->load[i]) * n_points + j];
+    for (uint32_t i = self->tmpl->load_begin[k]; i < self->tmpl->load_begin[k + 1]; i++) {
+        int64_t size = self->low[(size_t)(self->p->n + self->tmpl->load[i]) * n_points + j];
         int64_t more = point ? (grain - size / scale % grain) % grain * scale : 0;
 
         sum = sum + size + more > MOST_SUM ? MOST_SUM : sum + size + more; /* less is sound */
@@ -79,15 +79,15 @@ static bool box_holds(check *self, const mpl_box *box, bool point)
     for (uint32_t j = 0; j < n_points; j++) {
         if ((self->arena[j] = height_at(self, j, point)) < 0)
             return false;
-        for (uint32_t k = 0; k < self->t->n_loads; k++)
+        for (uint32_t k = 0; k < self->tmpl->n_loads; k++)
             self->load[(size_t)k * n_points + j] = load_at(self, k, j, point);
         worst = self->arena[j] > self->arena[worst] ? j : worst;
     }
-    memset(self->weight, 0, self->t->n_loads * sizeof *self->weight);
+    memset(self->weight, 0, self->tmpl->n_loads * sizeof *self->weight);
     for (int64_t total = 1; total <= 40 && over > 0; total++) {
         uint32_t best = 0, at = worst;
 
-        for (uint32_t k = 1; k < self->t->n_loads; k++)
+        for (uint32_t k = 1; k < self->tmpl->n_loads; k++)
             if (self->load[(size_t)k * n_points + at] > self->load[(size_t)best * n_points + at])
                 best = k;
         self->weight[best]++;
@@ -95,7 +95,7 @@ static bool box_holds(check *self, const mpl_box *box, bool point)
         for (uint32_t j = 0; j < n_points; j++) {
             wide sum = 0, more;
 
-            for (uint32_t k = 0; k < self->t->n_loads; k++)
+            for (uint32_t k = 0; k < self->tmpl->n_loads; k++)
                 sum += (wide)self->weight[k] * self->load[(size_t)k * n_points + j];
             more = (wide)self->arena[j] * total * (int64_t)MPL_REGRET_ONE -
                    sum * (int64_t)self->cell->regret.most;
@@ -109,7 +109,7 @@ static bool box_holds(check *self, const mpl_box *box, bool point)
 static mpl_status check_box(check *self, const mpl_box *given, uint32_t depth)
 {
     int64_t low[MPL_MAX_SYMBOLS], high[MPL_MAX_SYMBOLS], middle;
-    const mpl_exprs *exprs = self->sp->x;
+    const mpl_exprs *exprs = self->sp->exprs;
     mpl_box box = {given->n, low, high};
     uint32_t cut = MPL_NONE;
     double most = 1;
@@ -153,8 +153,8 @@ static mpl_status check_shape(check *self)
 
     MPL_TRY(mpl_new(self->ctx, offset, self->p->n));
     MPL_TRY(mpl_new(self->ctx, pools, self->p->n_pools));
-    MPL_TRY(mpl_template_offsets(self->ctx, self->t, regret->at, offset, NULL, pools));
-    MPL_TRY(mpl_template_find(self->ctx, self->t, regret->at, &where));
+    MPL_TRY(mpl_template_offsets(self->ctx, self->tmpl, regret->at, offset, NULL, pools));
+    MPL_TRY(mpl_template_find(self->ctx, self->tmpl, regret->at, &where));
     MPL_TRY(mpl_sym_problem_at(self->ctx, self->sp, regret->at, &p));
     MPL_TRY(mpl_lower_bound(self->ctx, p, 0, &bound, NULL));
     if (where != self->k || pools[0] != regret->arena || bound != regret->bound)
@@ -180,12 +180,13 @@ static mpl_status open_controls(check *self)
     size_t n = 2 * (size_t)self->p->n, n_points;
 
     mpl_verify_regret_fini(self);
-    MPL_PASS(mpl_controls_new(self->ctx, self->sp->x, (uint32_t)n, self->away, &self->controls));
+    MPL_PASS(
+        mpl_controls_new(self->ctx, self->sp->exprs, (uint32_t)n, self->away, &self->controls));
     n_points = mpl_controls_points(self->controls);
     MPL_PASS(mpl_new_each(self->ctx, n * n_points, self->low, self->high));
-    MPL_PASS(mpl_new(self->ctx, self->load, self->t->n_loads * n_points));
+    MPL_PASS(mpl_new(self->ctx, self->load, self->tmpl->n_loads * n_points));
     MPL_PASS(mpl_new(self->ctx, self->arena, n_points));
-    return mpl_new(self->ctx, self->weight, self->t->n_loads);
+    return mpl_new(self->ctx, self->weight, self->tmpl->n_loads);
 }
 
 mpl_status mpl_verify_regret(check *self)
@@ -194,7 +195,7 @@ mpl_status mpl_verify_regret(check *self)
         MPL_PASS(check_shape(self));
     if (self->cell->regret.most == UINT64_MAX)
         return MPL_OK;
-    if (self->t->n_loads == 0)
+    if (self->tmpl->n_loads == 0)
         return REFUSE(self, "a regret is stated, and no loads to prove it");
     MPL_PASS(open_controls(self));
     return check_box(self, &self->cell->box, 0);

@@ -22,8 +22,8 @@ static bool may_share(const check *self, mpl_buffer a, mpl_buffer b)
     const mpl_expr *bytes = self->sp->bytes;
     const mpl_box *box = &self->cell->box;
 
-    return (is_pair(self->p, a, b) && mpl_expr_at_most(self->sp->x, bytes[b], bytes[a], box)) ||
-           (is_pair(self->p, b, a) && mpl_expr_at_most(self->sp->x, bytes[a], bytes[b], box));
+    return (is_pair(self->p, a, b) && mpl_expr_at_most(self->sp->exprs, bytes[b], bytes[a], box)) ||
+           (is_pair(self->p, b, a) && mpl_expr_at_most(self->sp->exprs, bytes[a], bytes[b], box));
 }
 
 /* The boxes are in the range, apart, and as large as it together. */
@@ -31,12 +31,12 @@ static mpl_status check_boxes(check *self)
 {
     wide left = 1;
 
-    for (uint32_t k = 0; k <= self->t->n_cells; k++) { /* the range itself, then the cells */
-        const mpl_box *a = k > 0 ? &self->t->cell[k - 1].box : NULL;
+    for (uint32_t k = 0; k <= self->tmpl->n_cells; k++) { /* the range itself, then the cells */
+        const mpl_box *a = k > 0 ? &self->tmpl->cell[k - 1].box : NULL;
         wide size = 1;
 
-        for (uint32_t s = 0; s < mpl_exprs_n_symbols(self->sp->x); s++) {
-            const mpl_symbol *symbol = mpl_exprs_symbol(self->sp->x, s);
+        for (uint32_t s = 0; s < mpl_exprs_n_symbols(self->sp->exprs); s++) {
+            const mpl_symbol *symbol = mpl_exprs_symbol(self->sp->exprs, s);
             int64_t low = a != NULL ? a->low[s] : 0,
                     last = (symbol->last - symbol->first) / symbol->step,
                     high = a != NULL ? a->high[s] : last;
@@ -47,7 +47,7 @@ static mpl_status check_boxes(check *self)
         }
         left = k == 0 ? size : left - size;
         for (uint32_t i = 0; i + 1 < k; i++) {
-            const mpl_box *b = &self->t->cell[i].box;
+            const mpl_box *b = &self->tmpl->cell[i].box;
             bool apart = false;
 
             for (uint32_t s = 0; s < a->n; s++)
@@ -78,13 +78,13 @@ static mpl_status find_bodies(check *self)
                 (part && self->cell->on[at] != at) || (!part && !may_share(self, at, on)))
                 return REFUSE(self, "cell %u: buffer %u cannot lie on buffer %u", self->k, at, on);
             if (part)
-                MPL_PASS(mpl_expr_add(self->ctx, self->sp->x, self->away[b],
+                MPL_PASS(mpl_expr_add(self->ctx, self->sp->exprs, self->away[b],
                                       self->sp->inside_at[at], &self->away[b]));
             at = on;
         }
         self->root[b] = at;
-        if (mpl_expr_divisor(self->sp->x, self->away[b]) % p->align[b] != 0 ||
-            !mpl_expr_at_most(self->sp->x, 0, self->away[b], &self->cell->box))
+        if (mpl_expr_divisor(self->sp->exprs, self->away[b]) % p->align[b] != 0 ||
+            !mpl_expr_at_most(self->sp->exprs, 0, self->away[b], &self->cell->box))
             return REFUSE(self, "cell %u: buffer %u is not always aligned to %u bytes", self->k, b,
                           p->align[b]);
     }
@@ -99,7 +99,7 @@ static mpl_status find_bodies(check *self)
 static void place_root(check *self, mpl_buffer r)
 {
     const mpl_template_cell *cell = self->cell;
-    const mpl_exprs *exprs = self->sp->x;
+    const mpl_exprs *exprs = self->sp->exprs;
     uint32_t n_rules = self->rule_begin[self->n_order];
     uint64_t start = 0;
 
@@ -165,7 +165,7 @@ out:
 /* Whether a is proved to end before b begins: distances from one root or of a constant plan. */
 static mpl_status ends_before(check *self, mpl_buffer a, mpl_buffer b, bool *proved)
 {
-    mpl_exprs *exprs = self->sp->x;
+    mpl_exprs *exprs = self->sp->exprs;
     const uint64_t *offset = self->cell->offset;
     mpl_expr end, begin = self->away[b], base;
 
@@ -192,12 +192,12 @@ static mpl_status check_constant(check *self)
 
         if (cell->offset[r] > INT64_MAX / 4 || cell->offset[r] % self->align[r] != 0)
             return REFUSE(self, "cell %u: buffer %u is not aligned", self->k, r);
-        MPL_PASS(mpl_expr_add(self->ctx, self->sp->x, self->away[b], self->sp->bytes[b], &end));
-        MPL_PASS(mpl_expr_const(self->ctx, self->sp->x,
+        MPL_PASS(mpl_expr_add(self->ctx, self->sp->exprs, self->away[b], self->sp->bytes[b], &end));
+        MPL_PASS(mpl_expr_const(self->ctx, self->sp->exprs,
                                 (int64_t)mpl_min_u64(cell->arena[p->pool[b]], INT64_MAX / 2) -
                                     (int64_t)cell->offset[r],
                                 &base));
-        if (!mpl_expr_at_most(self->sp->x, end, base, &cell->box))
+        if (!mpl_expr_at_most(self->sp->exprs, end, base, &cell->box))
             return REFUSE(self, "cell %u: buffer %u may end beyond the arena", self->k, b);
     }
     return MPL_OK;
@@ -234,7 +234,7 @@ static mpl_status check_conflicts(check *self)
 
 static mpl_status check_loads(check *self)
 {
-    const mpl_template *tmpl = self->t;
+    const mpl_template *tmpl = self->tmpl;
 
     for (uint32_t k = 0; k < tmpl->n_loads; k++)
         for (uint32_t i = tmpl->load_begin[k]; i < tmpl->load_begin[k + 1]; i++)
@@ -255,7 +255,7 @@ mpl_status mpl_verify_template(mpl_ctx *ctx, const mpl_template *tmpl, uint32_t 
     mpl_status st = MPL_OK;
     const mpl_sym_problem *sp = tmpl->problem;
     uint32_t n = sp->at->n;
-    check c = {.ctx = ctx, .t = tmpl, .sp = sp, .p = sp->at, .n_words = (n + 63) / 64};
+    check c = {.ctx = ctx, .tmpl = tmpl, .sp = sp, .p = sp->at, .n_words = (n + 63) / 64};
 
     MPL_TRY(mpl_new_each(ctx, n, c.root, c.order, c.align, c.grain, c.uneven, c.start));
     MPL_TRY(mpl_new(ctx, c.rule_begin, n + 1));

@@ -7,7 +7,7 @@
 
 typedef struct mpl_template_check {
     mpl_ctx *ctx;
-    const mpl_template *t;
+    const mpl_template *tmpl;
     const mpl_sym_problem *sp;
     const mpl_problem *p;
     const mpl_template_cell *cell;

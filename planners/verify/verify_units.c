@@ -21,7 +21,7 @@ typedef struct touch {
 } touch;
 
 typedef struct units {
-    mpl_flow_map *m;
+    mpl_flow_map *map;
     const mpl_graph *g;
     mpl_op *unit;    /* [n_ops] the top-level operation that it is or is in */
     uint32_t words;  /* of a set of operations */
@@ -63,8 +63,8 @@ static mpl_status order_units(units *self)
     const mpl_graph *g = self->g;
 
     self->words = g->n_ops / 64 + 1;
-    MPL_PASS(mpl_new(self->m->ctx, self->unit, g->n_ops));
-    MPL_PASS(mpl_new(self->m->ctx, self->later, (size_t)g->n_ops * self->words));
+    MPL_PASS(mpl_new(self->map->ctx, self->unit, g->n_ops));
+    MPL_PASS(mpl_new(self->map->ctx, self->later, (size_t)g->n_ops * self->words));
     for (mpl_op op = 0; op < g->n_ops; op++) {
         for (self->unit[op] = op; g->op_block[self->unit[op]] != 0;)
             self->unit[op] = g->block_owner[g->op_block[self->unit[op]]];
@@ -75,8 +75,8 @@ static mpl_status order_units(units *self)
         for (uint32_t i = g->block_result_begin[b];
              i < g->block_result_begin[b] + g->block_n_results[b]; i++)
             note_read(self, g->block_result[i], self->unit[g->block_owner[b]]);
-    if (self->m->map->op_stream != NULL)
-        keep_streams(self, self->m->map->op_stream, self->m->map->step_of);
+    if (self->map->map->op_stream != NULL)
+        keep_streams(self, self->map->map->op_stream, self->map->map->step_of);
     for (mpl_op b = 0; b < g->n_ops; b++) /* Warshall's: ids need not follow the order of streams */
         for (mpl_op a = 0; a < g->n_ops; a++)
             for (uint32_t w = 0; is_later(self, a, b) && w < self->words; w++)
@@ -90,8 +90,8 @@ static mpl_status order_units(units *self)
 static mpl_status add(units *self, mpl_op op, mpl_value v, mpl_where w, uint64_t bytes, bool writes)
 {
     self->spots.n = 0;
-    MPL_PASS(mpl_where_spots(self->m, w, bytes, &self->spots));
-    MPL_PASS(mpl_reserve(self->m->ctx, self->touch, self->room, self->n + self->spots.n));
+    MPL_PASS(mpl_where_spots(self->map, w, bytes, &self->spots));
+    MPL_PASS(mpl_reserve(self->map->ctx, self->touch, self->room, self->n + self->spots.n));
     for (size_t i = 0; i < self->spots.n; i++)
         self->touch[self->n++] = (touch){self->spots.at[i], self->unit[op], v, writes};
     return MPL_OK;
@@ -100,7 +100,7 @@ static mpl_status add(units *self, mpl_op op, mpl_value v, mpl_where w, uint64_t
 static mpl_status add_value(units *self, mpl_op op, mpl_value v, bool writes)
 {
     return v != MPL_NONE
-               ? add(self, op, v, mpl_flow_where(self->m, v), self->g->value_bytes[v], writes)
+               ? add(self, op, v, mpl_flow_where(self->map, v), self->g->value_bytes[v], writes)
                : MPL_OK;
 }
 
@@ -108,26 +108,26 @@ static mpl_status add_buffer(units *self, mpl_op op, mpl_buffer b)
 {
     mpl_where w = {.kind = MPL_WHERE_BUFFER, .id = b};
 
-    return b != MPL_NONE ? add(self, op, MPL_NONE, w, self->m->p->bytes[b], true) : MPL_OK;
+    return b != MPL_NONE ? add(self, op, MPL_NONE, w, self->map->p->bytes[b], true) : MPL_OK;
 }
 
 /* Writes of a loop itself: round numbers, copied slices and carried values, rows. */
 static mpl_status add_loop(units *self, mpl_op op)
 {
     const mpl_graph *g = self->g;
-    const mpl_places *places = self->m->map->places;
+    const mpl_places *places = self->map->map->places;
     uint32_t body = mpl_op_first_body(g, op), n = mpl_n_carried(g, op);
     const mpl_value *param = g->block_param + g->block_param_begin[body];
 
     MPL_PASS(add_value(self, op, param[0], true));
     for (uint32_t i = 1; i < g->block_n_params[body]; i++) {
-        mpl_where w = mpl_flow_where(self->m, param[i]);
+        mpl_where w = mpl_flow_where(self->map, param[i]);
         bool again = i <= n && places->result_copied[g->block_result_begin[body] + i];
 
         if (!again && !places->in_copied[g->op_in_begin[op] + 1 + i])
             continue;
         if (!again && i <= n)
-            MPL_PASS(mpl_where_in_round(self->m, &w, body, 0));
+            MPL_PASS(mpl_where_in_round(self->map, &w, body, 0));
         MPL_PASS(add(self, op, param[i], w, g->value_bytes[param[i]], true));
     }
     for (uint32_t i = g->op_out_begin[op] + n; i < g->op_out_begin[op + 1]; i++)
@@ -140,7 +140,7 @@ static mpl_status add_case(units *self, mpl_op op)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = self->g;
-    const mpl_places *places = self->m->map->places;
+    const mpl_places *places = self->map->map->places;
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op];
 
     for (uint32_t k = 0; k <= n; k++)
@@ -151,9 +151,9 @@ static mpl_status add_case(units *self, mpl_op op)
                        : places->result_copied
                              [g->block_result_begin[g->op_body[g->op_body_begin[op] + k]] + i];
 
-            self->m->taken[op] = k + 1;
+            self->map->taken[op] = k + 1;
             st = copied ? add_value(self, op, mpl_op_output(g, op, i), true) : MPL_OK;
-            self->m->taken[op] = 0;
+            self->map->taken[op] = 0;
             MPL_TRY(st);
         }
 out:
@@ -163,19 +163,19 @@ out:
 static mpl_status list_touches(units *self)
 {
     const mpl_graph *g = self->g;
-    const mpl_buffer *workspace = self->m->map->op_workspace;
+    const mpl_buffer *workspace = self->map->map->op_workspace;
 
     for (mpl_op op = 0; op < g->n_ops; op++) {
         bool control = (mpl_op_table[g->op_kind[op]].traits & MPL_CONTROL) != 0;
 
-        if (!control && mpl_flow_idle(self->m, op))
+        if (!control && mpl_flow_idle(self->map, op))
             continue;
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
             MPL_PASS(add_value(self, op, g->op_in[i], false));
         for (uint32_t i = g->op_out_begin[op]; !control && i < g->op_out_begin[op + 1]; i++)
             if (g->op_out[i] != MPL_NONE) /* outputs of a view lie in their input */
                 MPL_PASS(add_value(self, op, g->op_out[i],
-                                   mpl_flow_holder(self->m, g->op_out[i]) == g->op_out[i]));
+                                   mpl_flow_holder(self->map, g->op_out[i]) == g->op_out[i]));
         if (workspace != NULL)
             MPL_PASS(add_buffer(self, op, workspace[op]));
         if (g->op_kind[op] == MPL_OP_while)
@@ -237,7 +237,7 @@ static mpl_status check_pair(const units *self, const touch *a, const touch *b)
         is_later(self, b->unit, a->unit))
         return MPL_OK;
     return MPL_ERROR(
-        self->m->ctx, MPL_EINVALID,
+        self->map->ctx, MPL_EINVALID,
         "'%.80s' %s '%.80s', and '%.80s', which need not run before or behind it, %s '%.80s' "
         "at the "
         "same bytes",
@@ -248,7 +248,7 @@ static mpl_status check_pair(const units *self, const touch *a, const touch *b)
 mpl_status mpl_flow_units_apart(mpl_flow_map *map)
 {
     mpl_status st = MPL_OK;
-    units u = {.m = map, .g = map->g};
+    units u = {.map = map, .g = map->g};
 
     MPL_TRY(order_units(&u));
     MPL_TRY(list_touches(&u));

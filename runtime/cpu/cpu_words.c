@@ -269,7 +269,7 @@ uint64_t mpl_words_packed_bytes(const mpl_words *words)
 
 /* Filters [first, first + n) of a panel, the weight's bytes and zero points. */
 typedef struct packing {
-    const mpl_words *q;
+    const mpl_words *words;
     const uint8_t *weight;
     bool is_signed;
     int64_t first, n;
@@ -281,10 +281,10 @@ typedef struct packing {
 /* Term `at` of each filter, `from` elements after its first one. */
 static void pack_term(const packing *self, int64_t at, int64_t from)
 {
-    const uint8_t *w = self->weight + self->first * self->q->filter_step + from;
+    const uint8_t *w = self->weight + self->first * self->words->filter_step + from;
     int64_t to = at / 2 * PANEL * 2 + at % 2;
 
-    for (int64_t j = 0; j < self->n; j++, w += self->q->filter_step, to += 2) {
+    for (int64_t j = 0; j < self->n; j++, w += self->words->filter_step, to += 2) {
         int term = (self->is_signed ? (int8_t)*w : *w) - self->zero[j];
 
         if (self->panel != NULL)
@@ -296,7 +296,7 @@ static void pack_term(const packing *self, int64_t at, int64_t from)
 
 static void pack_panel(const packing *self)
 {
-    const mpl_words *words = self->q;
+    const mpl_words *words = self->words;
     const int64_t *kernel = words->w.kernel, *step = words->kernel_step;
     int64_t own = words->channels / words->group, run = words->own ? 1 : words->run;
 
@@ -318,7 +318,7 @@ static void pack(const mpl_words *words, const mpl_op_call *call, const uint8_t 
 {
     int64_t groups = words->own ? 1 : words->group, filters = words->filters / groups,
             panels = panels_of(words);
-    packing p = {.q = words, .weight = weight, .is_signed = call->in[Q_W].type == MPL_TYPE_i8};
+    packing p = {.words = words, .weight = weight, .is_signed = call->in[Q_W].type == MPL_TYPE_i8};
 
     memset(to != NULL ? (void *)to : narrow, 0,
            (size_t)words->each_weight * (to != NULL ? sizeof *to : sizeof *narrow));

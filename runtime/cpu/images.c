@@ -405,7 +405,7 @@ void mpl_images_free(mpl_ctx *ctx, mpl_images *images)
 }
 
 typedef struct job {
-    const mpl_images *m;
+    const mpl_images *images;
     const mpl_op_call *call;
     int64_t n, n_shares; /* units; shares of nearly equal size */
 } job;
@@ -414,11 +414,11 @@ typedef struct job {
 static void do_shares(const void *arg, int64_t from, int64_t to)
 {
     const job *j = arg;
-    uint64_t apart = j->m->conv != NULL ? n_work(j->m, j->m->conv) : 0;
+    uint64_t apart = j->images->conv != NULL ? n_work(j->images, j->images->conv) : 0;
 
     for (int64_t i = from; i < to; i++)
-        j->m->work(j->m, j->call, j->n * i / j->n_shares, j->n * (i + 1) / j->n_shares,
-                   apart > 0 ? (float *)j->call->workspace + (uint64_t)i * apart : NULL);
+        j->images->work(j->images, j->call, j->n * i / j->n_shares, j->n * (i + 1) / j->n_shares,
+                        apart > 0 ? (float *)j->call->workspace + (uint64_t)i * apart : NULL);
 }
 
 void mpl_images_run(mpl_images *images, const mpl_op_call *call)

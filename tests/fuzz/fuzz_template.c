@@ -30,7 +30,7 @@ static void try_template(mpl_ctx *ctx, const mpl_template *t)
         return;
     mpl_rng_init(&rng, 1);
     for (int i = 0; i < 4; i++)
-        if (mpl_shape_draw(ctx, t->problem->x, NULL, i % 2 == 0, &rng, value) == MPL_OK)
+        if (mpl_shape_draw(ctx, t->problem->exprs, NULL, i % 2 == 0, &rng, value) == MPL_OK)
             try_shape(ctx, t, value);
     mpl_template_write(ctx, "/dev/null", t, NULL);
 }

@@ -32,8 +32,8 @@ static void assert_packed(const small *p, const mpl_exact_state *x, uint32_t cap
 {
     uint32_t offset[MOST];
 
-    for (int32_t i = 0; i < x->c->n; i++)
-        offset[x->c->item[i]] = (uint32_t)x->est[i];
+    for (int32_t i = 0; i < x->exact_case->n; i++)
+        offset[x->exact_case->item[i]] = (uint32_t)x->est[i];
     for (uint32_t i = 0; i < p->n; i++) {
         assert_true(offset[i] + p->size[i] <= cap);
         assert_int_equal(offset[i] % p->align[i], 0);
@@ -120,7 +120,7 @@ static void assert_beam(mpl_ctx *ctx, const small *p, uint32_t optimum)
             mpl_exact_case_limit(c, item, 1, cap);
             assert_ok(ctx, mpl_exact_beam_run(ctx, c, &o, &r));
             assert_int_equal(r.verdict, cap < optimum ? MPL_EXACT_STOPPED : MPL_EXACT_FOUND);
-            x.c = c;
+            x.exact_case = c;
             if (r.verdict == MPL_EXACT_FOUND)
                 assert_packed(p, &x, cap);
             if (k < 4 && cap == optimum) { /* more threads, the same plan */

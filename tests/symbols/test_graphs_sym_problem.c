@@ -76,10 +76,10 @@ static void check_dims(const mpl_sym_graph *s, const int64_t *value, const mpl_g
 
     for (mpl_value v = 0; v < g->n_values; v++) {
         for (uint32_t k = 0; k < g->value_shape[v].rank; k++) {
-            assert_true(mpl_expr_eval(s->x, s->dim[s->dim_begin[v] + k], value, &got));
+            assert_true(mpl_expr_eval(s->exprs, s->dim[s->dim_begin[v] + k], value, &got));
             assert_int_equal(got, g->value_shape[v].dim[k]);
         }
-        assert_true(mpl_expr_eval(s->x, s->bytes[v], value, &got));
+        assert_true(mpl_expr_eval(s->exprs, s->bytes[v], value, &got));
         assert_int_equal(got, g->value_bytes[v]);
     }
 }
@@ -94,7 +94,7 @@ static void check_shape(mpl_ctx *ctx, const mpl_sym_graph *s, const mpl_sym_read
     owned_problem *want = NULL, *p = NULL;
     owned_map *map = NULL;
 
-    assert_ok(ctx, reader->read(ctx, reader->arg, s->x, value, &g));
+    assert_ok(ctx, reader->read(ctx, reader->arg, s->exprs, value, &g));
     assert_ok(ctx, mpl_sym_compare(ctx, s->graph[0], g, "there"));
     check_dims(s, value, g);
     assert_ok(ctx, mpl_problem_from_graph(ctx, g, order, &o, &p, &map));
@@ -125,9 +125,9 @@ static void check_problem(mpl_ctx *ctx, const mpl_sym_graph *s, const mpl_sym_re
         int64_t value[MPL_MAX_SYMBOLS];
 
         if (i < 2)
-            assert_ok(ctx, mpl_point_corner(ctx, s->x, i, value));
+            assert_ok(ctx, mpl_point_corner(ctx, s->exprs, i, value));
         else
-            assert_ok(ctx, mpl_point_draw(ctx, s->x, &rng, value));
+            assert_ok(ctx, mpl_point_draw(ctx, s->exprs, &rng, value));
         check_shape(ctx, s, reader, order, &o, sp, value);
     }
     mpl_sym_problem_free(ctx, sp);

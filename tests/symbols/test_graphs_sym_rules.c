@@ -103,12 +103,12 @@ static void check_everywhere(mpl_ctx *ctx, const char *text, const mpl_sym_graph
             const int64_t value[] = {a, b};
             owned_graph *g = NULL;
 
-            assert_ok(ctx, read_text(ctx, (void *)(uintptr_t)text, s->x, value, &g));
+            assert_ok(ctx, read_text(ctx, (void *)(uintptr_t)text, s->exprs, value, &g));
             for (mpl_value v = 0; v < g->n_values; v++)
                 for (uint32_t k = 0; k < g->value_shape[v].rank; k++) {
                     int64_t got;
 
-                    assert_true(mpl_expr_eval(s->x, s->dim[s->dim_begin[v] + k], value, &got));
+                    assert_true(mpl_expr_eval(s->exprs, s->dim[s->dim_begin[v] + k], value, &got));
                     if (got != g->value_shape[v].dim[k])
                         fail_msg("%s: dim %u of %s at a=%d, b=%d is %d", text, k, g->value_name[v],
                                  (int)a, (int)b, (int)got);

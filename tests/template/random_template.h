@@ -17,7 +17,7 @@ static inline uint32_t drawn(mpl_rng *rng, uint32_t n)
 static inline void free_sym(mpl_ctx *ctx, mpl_sym_problem *sp)
 {
     if (sp != NULL)
-        mpl_exprs_free(ctx, sp->x);
+        mpl_exprs_free(ctx, sp->exprs);
     mpl_sym_problem_free(ctx, sp);
 }
 
@@ -93,7 +93,7 @@ static inline void add_pairs(mpl_ctx *ctx, mpl_sym_problem *sp, mpl_rng *rng)
                 if (in == out || p->birth[out] != step || p->death[in] != step + 1 ||
                     p->birth[in] >= step || drawn(rng, 3) == 0 ||
                     (p->inside != NULL && p->inside[in] == p->inside[out]) ||
-                    !mpl_expr_at_most(sp->x, sp->bytes[out], sp->bytes[in], NULL))
+                    !mpl_expr_at_most(sp->exprs, sp->bytes[out], sp->bytes[in], NULL))
                     continue;
                 p->in_place_in[p->n_in_place] = in;
                 p->in_place_out[p->n_in_place] = out;
@@ -114,7 +114,7 @@ static inline void add_family(mpl_ctx *ctx, mpl_sym_problem *sp, uint32_t k)
         p->align[b] = b <= k ? 1 : p->align[b];
         sp->inside_at[b] = b <= k ? at : 0;
         if (b <= k)
-            assert_ok(ctx, mpl_expr_add(ctx, sp->x, at, sp->bytes[b], &at));
+            assert_ok(ctx, mpl_expr_add(ctx, sp->exprs, at, sp->bytes[b], &at));
     }
 }
 
@@ -127,25 +127,25 @@ static inline mpl_sym_problem *random_sym(mpl_ctx *ctx, mpl_rng *rng, uint32_t n
     int64_t value[MPL_MAX_SYMBOLS], size;
 
     assert_ok(ctx, mpl_new(ctx, sp, 1));
-    sp->x = random_symbols(ctx, rng, n_symbols, flags);
+    sp->exprs = random_symbols(ctx, rng, n_symbols, flags);
     assert_ok(ctx, mpl_problem_new(ctx, "random", n, &sp->at));
     assert_ok(ctx, mpl_new(ctx, sp->bytes, n));
     sp->at->n_steps = steps + 1;
-    assert_ok(ctx, mpl_point_corner(ctx, sp->x, 0, value));
+    assert_ok(ctx, mpl_point_corner(ctx, sp->exprs, 0, value));
     for (mpl_buffer b = 0; b < n; b++) {
         sp->at->birth[b] = drawn(rng, steps);
         sp->at->death[b] = sp->at->birth[b] + 1 + drawn(rng, steps - sp->at->birth[b]);
         if ((flags & SYM_ALIGNED) != 0)
             sp->at->align[b] = 4U << drawn(rng, 2);
-        sp->bytes[b] = random_size(ctx, sp->x, rng);
+        sp->bytes[b] = random_size(ctx, sp->exprs, rng);
     }
     if ((flags & SYM_FAMILIES) != 0)
         add_family(ctx, sp, 1 + drawn(rng, n - 2));
     for (mpl_buffer b = 0; b < n; b++) {
-        assert_true(mpl_expr_eval(sp->x, sp->bytes[b], value, &size));
+        assert_true(mpl_expr_eval(sp->exprs, sp->bytes[b], value, &size));
         sp->at->bytes[b] = (uint64_t)size;
         if (sp->inside_at != NULL) {
-            assert_true(mpl_expr_eval(sp->x, sp->inside_at[b], value, &size));
+            assert_true(mpl_expr_eval(sp->exprs, sp->inside_at[b], value, &size));
             sp->at->inside_at[b] = (uint64_t)size;
         }
     }

@@ -11,7 +11,7 @@ static void assert_regret(mpl_ctx *ctx, const mpl_template *t)
     int64_t value[MPL_MAX_SYMBOLS] = {-1};
     uint64_t worst[64] = {0};
 
-    while (next_point(t->problem->x, value)) {
+    while (next_point(t->problem->exprs, value)) {
         uint64_t arena = assert_valid_at(ctx, t, value), bound = 0, parts;
         uint32_t k = 0;
 
@@ -59,7 +59,7 @@ static uint64_t largest_end(mpl_ctx *ctx, const mpl_template *t)
     int64_t value[MPL_MAX_SYMBOLS] = {-1};
     uint64_t most = 0;
 
-    while (next_point(t->problem->x, value)) {
+    while (next_point(t->problem->exprs, value)) {
         uint32_t n = t->problem->at->n;
         uint64_t offset[16], bytes[16];
 
@@ -95,7 +95,7 @@ TEST(a_constant_plan_reserves_once)
         equal += t->cell[0].arena[0] == most;
         if ((seed & SYM_RELATED) == 0)
             assert_int_equal(t->cell[0].arena[0], most);
-        while (next_point(sp->x, value)) {
+        while (next_point(sp->exprs, value)) {
             assert_int_equal(assert_valid_at(ctx, t, value), t->cell[0].arena[0]);
             assert_ok(ctx, mpl_template_bound(ctx, sp, value, &bound));
             assert_true(t->cell[0].arena[0] * MPL_REGRET_ONE <= bound * t->cell[0].regret.most);
@@ -131,7 +131,7 @@ TEST(wide_ranges_are_proved)
             uint64_t arena, bound = 0;
             uint32_t k = 0;
 
-            assert_ok(ctx, mpl_shape_draw(ctx, sp->x, NULL, i % 2 == 0, &rng, value));
+            assert_ok(ctx, mpl_shape_draw(ctx, sp->exprs, NULL, i % 2 == 0, &rng, value));
             arena = assert_valid_at(ctx, t, value);
             assert_ok(ctx, mpl_template_bound(ctx, sp, value, &bound));
             assert_ok(ctx, mpl_template_find(ctx, t, value, &k));
@@ -171,7 +171,7 @@ TEST(cut_proofs_are_wider_and_true)
                 int64_t value[MPL_MAX_SYMBOLS];
                 uint64_t bound = 0;
 
-                assert_ok(ctx, mpl_shape_draw(ctx, sp->x, NULL, i % 2 == 0, &rng, value));
+                assert_ok(ctx, mpl_shape_draw(ctx, sp->exprs, NULL, i % 2 == 0, &rng, value));
                 assert_ok(ctx, mpl_template_bound(ctx, sp, value, &bound));
                 assert_true((double)assert_valid_at(ctx, t, value) * 1e6 <=
                             (double)bound * (double)t->cell[0].regret.most);
@@ -259,7 +259,7 @@ TEST(what_is_read_is_what_was_written)
         second = written(ctx, "b.json", again, fields);
         assert_string_equal(first, second);
         assert_ok(ctx, mpl_verify_template(ctx, again, 20000));
-        while (next_point(sp->x, value))
+        while (next_point(sp->exprs, value))
             assert_int_equal(assert_valid_at(ctx, t, value), assert_valid_at(ctx, again, value));
         mpl_template_free(ctx, again);
         mpl_template_free(ctx, t);
@@ -309,7 +309,8 @@ TEST(shapes_outside_are_refused)
 {
     mpl_sym_problem *sp = NULL;
     mpl_template *t = some_template(ctx, &sp, SYM_RELATED);
-    int64_t value[2] = {mpl_exprs_symbol(sp->x, 0)->last + 1, mpl_exprs_symbol(sp->x, 1)->first};
+    int64_t value[2] = {mpl_exprs_symbol(sp->exprs, 0)->last + 1,
+                        mpl_exprs_symbol(sp->exprs, 1)->first};
     uint64_t offset[6];
 
     assert_status(ctx, mpl_template_offsets(ctx, t, value, offset, NULL, NULL), MPL_EINPUT);

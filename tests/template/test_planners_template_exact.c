@@ -18,7 +18,7 @@ static void read_shapes(mpl_ctx *ctx, brute *w)
 {
     int64_t value[MPL_MAX_SYMBOLS] = {-1};
 
-    while (next_point(w->sp->x, value)) {
+    while (next_point(w->sp->exprs, value)) {
         owned_problem *p = NULL;
 
         assert_true(w->n_shapes < SHAPES);

@@ -158,7 +158,7 @@ static bool is_right(mpl_ctx *ctx, const mpl_template *t)
 {
     int64_t value[MPL_MAX_SYMBOLS] = {-1};
 
-    while (next_point(t->problem->x, value)) {
+    while (next_point(t->problem->exprs, value)) {
         owned_problem *p = NULL;
         owned_plan *plan = NULL;
         uint64_t bound = 0, pool[8] = {0};

@@ -17,12 +17,12 @@ static mpl_status emit_comp(hlo_builder *builder, uint32_t comp, uint32_t n, con
 
 static mpl_status emit_bitcast(hlo_builder *builder, const hlo_frame *frame, const hlo_instr *instr)
 {
-    const hlo_instr *of = instr->n_operands == 1 ? hlo_operand(builder->m, instr, 0) : NULL;
+    const hlo_instr *of = instr->n_operands == 1 ? hlo_operand(builder->module, instr, 0) : NULL;
     mpl_value v;
     bool same;
 
     if (of == NULL || of->shape.n_leaves != 1 || instr->shape.n_leaves != 1)
-        return hlo_refuse(builder->m, instr->name.at, "a bitcast is of one array");
+        return hlo_refuse(builder->module, instr->name.at, "a bitcast is of one array");
     v = *hlo_values_of(frame, of);
     if (hlo_fits(builder, v, hlo_leaf_of(builder, instr, 0)))
         return hlo_take_values(builder, frame, instr, 1, &v);
@@ -36,14 +36,14 @@ static mpl_status emit_bitcast(hlo_builder *builder, const hlo_frame *frame, con
 
 static mpl_status emit_element(hlo_builder *builder, const hlo_frame *frame, const hlo_instr *instr)
 {
-    const hlo_instr *of = instr->n_operands == 1 ? hlo_operand(builder->m, instr, 0) : NULL;
+    const hlo_instr *of = instr->n_operands == 1 ? hlo_operand(builder->module, instr, 0) : NULL;
     hlo_shape part;
 
-    if (of == NULL || !hlo_element(builder->m, of->shape, instr->number, &part))
-        return hlo_refuse(builder->m, instr->name.at,
+    if (of == NULL || !hlo_element(builder->module, of->shape, instr->number, &part))
+        return hlo_refuse(builder->module, instr->name.at,
                           "get-tuple-element: the operand has no element %" PRId64, instr->number);
     return hlo_take_values(builder, frame, instr, part.n_leaves,
-                           frame->value + (part.leaf - frame->c->leaf));
+                           frame->value + (part.leaf - frame->comp->leaf));
 }
 
 static mpl_status emit_tuple(hlo_builder *builder, const hlo_frame *frame, const hlo_instr *instr)
@@ -55,7 +55,7 @@ static mpl_status emit_tuple(hlo_builder *builder, const hlo_frame *frame, const
 
 static mpl_status emit_forward(hlo_builder *builder, const hlo_frame *frame, const hlo_instr *instr)
 {
-    const hlo_instr *of = instr->n_operands > 0 ? hlo_operand(builder->m, instr, 0) : instr;
+    const hlo_instr *of = instr->n_operands > 0 ? hlo_operand(builder->module, instr, 0) : instr;
 
     return hlo_take_values(builder, frame, instr, of == instr ? MPL_NONE : of->shape.n_leaves,
                            hlo_values_of(frame, of));
@@ -83,7 +83,7 @@ static mpl_status emit_start(hlo_builder *builder, const hlo_frame *frame, const
     uint32_t first, end;
 
     if (instr->rule->part != HLO_ALL &&
-        !hlo_element(builder->m, instr->shape, instr->rule->part, &part))
+        !hlo_element(builder->module, instr->shape, instr->rule->part, &part))
         part.n_leaves = 0;
     first = part.leaf - instr->shape.leaf;
     end = first + part.n_leaves;
@@ -95,7 +95,7 @@ static mpl_status emit_start(hlo_builder *builder, const hlo_frame *frame, const
     for (uint32_t k = 0; k < part.n_leaves; k++)
         if (builder->in.n != part.n_leaves ||
             !hlo_fits(builder, builder->in.item[k], hlo_leaf_of(builder, instr, first + k)))
-            return hlo_refuse(builder->m, instr->name.at,
+            return hlo_refuse(builder->module, instr->name.at,
                               "'%.*s' does not hold its operands in element %u",
                               hlo_shown(instr->name), instr->name.at, instr->rule->part);
     for (uint32_t k = 0; k < part.n_leaves; k++)
@@ -106,20 +106,22 @@ static mpl_status emit_start(hlo_builder *builder, const hlo_frame *frame, const
 /* The results are views of what the pair's beginning made; its operands are read until here. */
 static mpl_status emit_done(hlo_builder *builder, const hlo_frame *frame, const hlo_instr *instr)
 {
-    const hlo_instr *of = instr->n_operands > 0 ? hlo_operand(builder->m, instr, 0) : NULL;
+    const hlo_instr *of = instr->n_operands > 0 ? hlo_operand(builder->module, instr, 0) : NULL;
     hlo_shape part = of != NULL ? of->shape : (hlo_shape){0};
 
     if (of == NULL || (instr->rule->part != HLO_ALL &&
-                       !hlo_element(builder->m, of->shape, instr->rule->part, &part)))
-        return hlo_refuse(builder->m, instr->name.at, "'%.*s' ends no async pair",
+                       !hlo_element(builder->module, of->shape, instr->rule->part, &part)))
+        return hlo_refuse(builder->module, instr->name.at, "'%.*s' ends no async pair",
                           hlo_shown(instr->name), instr->name.at);
     for (uint32_t k = 0; k < instr->shape.n_leaves; k++) {
-        mpl_value v = k < part.n_leaves ? frame->value[part.leaf - frame->c->leaf + k] : MPL_NONE;
+        mpl_value v =
+            k < part.n_leaves ? frame->value[part.leaf - frame->comp->leaf + k] : MPL_NONE;
 
         MPL_PASS(hlo_begin_op(builder, k, k + 1));
         if (v != MPL_NONE && !hlo_fits(builder, v, hlo_leaf_of(builder, instr, k)))
-            return hlo_refuse(builder->m, instr->name.at, "'%.*s' has not the shape of what ends",
-                              hlo_shown(instr->name), instr->name.at);
+            return hlo_refuse(builder->module, instr->name.at,
+                              "'%.*s' has not the shape of what ends", hlo_shown(instr->name),
+                              instr->name.at);
         if (v != MPL_NONE)
             MPL_PASS(hlo_add_input(builder, v));
         MPL_PASS(hlo_add_inputs(builder, frame, of));
@@ -136,14 +138,14 @@ static mpl_status emit_done(hlo_builder *builder, const hlo_frame *frame, const 
 static mpl_status called_by(const hlo_builder *builder, const hlo_instr *instr, uint32_t least)
 {
     if (instr->n_called < least)
-        return hlo_refuse(builder->m, instr->name.at, "'%.*s' names too few computations",
+        return hlo_refuse(builder->module, instr->name.at, "'%.*s' names too few computations",
                           hlo_shown(instr->name), instr->name.at);
     return MPL_OK;
 }
 
 static uint32_t called(const hlo_builder *builder, const hlo_instr *instr, uint32_t k)
 {
-    return builder->m->called.item[instr->called + k];
+    return builder->module->called.item[instr->called + k];
 }
 
 /* Runs a computation on the values builder->in and makes its results the arrays of the instruction.
@@ -202,9 +204,10 @@ static mpl_status add_control(hlo_builder *builder, const hlo_frame *frame, cons
 static mpl_status emit_round(hlo_builder *builder, const hlo_instr *instr, mpl_value *param,
                              mpl_value *next)
 {
-    const hlo_comp *body = &builder->m->comp.item[called(builder, instr, 1)];
+    const hlo_comp *body = &builder->module->comp.item[called(builder, instr, 1)];
     const hlo_instr *named =
-        body->n_params == 1 ? &builder->m->instr.item[builder->m->param.item[body->param]] : instr;
+        body->n_params == 1 ? &builder->module->instr.item[builder->module->param.item[body->param]]
+                            : instr;
     mpl_value go;
     uint32_t n = instr->shape.n_leaves;
     char round[32];
@@ -229,13 +232,13 @@ static mpl_status emit_while(hlo_builder *builder, const hlo_frame *frame, const
 {
     mpl_status st = MPL_OK;
     uint32_t n = instr->shape.n_leaves, body;
-    const hlo_instr *of = instr->n_operands == 1 ? hlo_operand(builder->m, instr, 0) : NULL;
+    const hlo_instr *of = instr->n_operands == 1 ? hlo_operand(builder->module, instr, 0) : NULL;
     mpl_value *param = NULL, *next = NULL;
 
     MPL_TRY(called_by(builder, instr, 2));
     if (of == NULL || of->shape.n_leaves != n)
-        MPL_TRY(
-            hlo_refuse(builder->m, instr->name.at, "a while has one operand, of its own shape"));
+        MPL_TRY(hlo_refuse(builder->module, instr->name.at,
+                           "a while has one operand, of its own shape"));
     MPL_TRY(hlo_take_values(builder, frame, instr, n, hlo_values_of(frame, of)));
     MPL_TRY(mpl_new_each(builder->ctx, (size_t)n + 1, param, next));
     body = builder->g->n_blocks;
@@ -257,14 +260,14 @@ out:
 static mpl_status emit_branch(hlo_builder *builder, const hlo_frame *frame, const hlo_instr *instr,
                               uint32_t k, mpl_value *result)
 {
-    const hlo_instr *of = hlo_operand(builder->m, instr, 1 + k);
+    const hlo_instr *of = hlo_operand(builder->module, instr, 1 + k);
 
     MPL_PASS(open_block(builder, instr));
     MPL_PASS(emit_comp(builder, called(builder, instr, k), of->shape.n_leaves,
                        hlo_values_of(frame, of), instr, instr->shape.n_leaves, result));
     for (uint32_t n = 0; n < instr->shape.n_leaves; n++)
         if (!hlo_fits(builder, result[n], hlo_leaf_of(builder, instr, n)))
-            return hlo_refuse(builder->m, instr->name.at,
+            return hlo_refuse(builder->module, instr->name.at,
                               "a branch has not the shape of its conditional");
     return mpl_graph_close_block(builder->ctx, builder->g, instr->shape.n_leaves, result);
 }
@@ -279,10 +282,10 @@ static mpl_status emit_conditional(hlo_builder *builder, const hlo_frame *frame,
     bool pred;
 
     MPL_TRY(called_by(builder, instr, 1));
-    if (instr->n_operands != 1 + n || hlo_operand(builder->m, instr, 0)->shape.n_leaves != 1)
-        MPL_TRY(hlo_refuse(builder->m, instr->name.at,
+    if (instr->n_operands != 1 + n || hlo_operand(builder->module, instr, 0)->shape.n_leaves != 1)
+        MPL_TRY(hlo_refuse(builder->module, instr->name.at,
                            "a conditional has an index and an operand for each branch"));
-    index = *hlo_values_of(frame, hlo_operand(builder->m, instr, 0));
+    index = *hlo_values_of(frame, hlo_operand(builder->module, instr, 0));
     pred = builder->g->value_type[index] == MPL_TYPE_bool;
     MPL_TRY(mpl_new(builder->ctx, body, n));
     MPL_TRY(mpl_new(builder->ctx, result, (size_t)instr->shape.n_leaves + 1));
@@ -306,7 +309,7 @@ static mpl_status emit(hlo_builder *builder, const hlo_frame *frame, const hlo_i
     if (builder->n_arrays > MOST_ARRAYS)
         return MPL_REFUSE(builder->ctx,
                           "%s: more than %d instructions and arrays, calls written out",
-                          builder->m->path, MOST_ARRAYS);
+                          builder->module->path, MOST_ARRAYS);
     switch (instr->rule != NULL ? (hlo_how)instr->rule->how : HLO_OWN) {
     case HLO_OWN:
         return hlo_emit_own(builder, frame, instr);
@@ -345,18 +348,19 @@ static mpl_status emit_comp(hlo_builder *builder, uint32_t comp, uint32_t n, con
                             const hlo_instr *caller, uint32_t n_result, mpl_value *result)
 {
     mpl_status st = MPL_OK;
-    const hlo_comp *c = &builder->m->comp.item[comp];
-    const hlo_instr *root = &builder->m->instr.item[c->root];
+    const hlo_comp *c = &builder->module->comp.item[comp];
+    const hlo_instr *root = &builder->module->instr.item[c->root];
     hlo_frame f = {c, NULL};
     uint32_t at = 0;
 
     if (++builder->depth > MOST_NESTED)
-        MPL_TRY(hlo_refuse(builder->m, caller->name.at,
+        MPL_TRY(hlo_refuse(builder->module, caller->name.at,
                            "computations run each other more than %d deep, or in a circle",
                            MOST_NESTED));
     MPL_TRY(mpl_new(builder->ctx, f.value, (size_t)c->n_leaves + 1));
     for (uint32_t p = 0; p < c->n_params; p++) {
-        const hlo_instr *instr = &builder->m->instr.item[builder->m->param.item[c->param + p]];
+        const hlo_instr *instr =
+            &builder->module->instr.item[builder->module->param.item[c->param + p]];
         uint32_t left = n - at;
 
         MPL_TRY(hlo_take_values(builder, &f, instr,
@@ -366,11 +370,11 @@ static mpl_status emit_comp(hlo_builder *builder, uint32_t comp, uint32_t n, con
     }
     if (at != n || root->shape.n_leaves != n_result)
         MPL_TRY(hlo_refuse(
-            builder->m, caller->name.at,
+            builder->module, caller->name.at,
             "'%.*s' hands over %u arrays and takes %u; its computation has %u and %u",
             hlo_shown(caller->name), caller->name.at, n, n_result, at, root->shape.n_leaves));
     for (uint32_t k = c->instr; k < c->instr + c->n_instrs; k++)
-        MPL_TRY(emit(builder, &f, &builder->m->instr.item[k]));
+        MPL_TRY(emit(builder, &f, &builder->module->instr.item[k]));
     memcpy(result, hlo_values_of(&f, root), root->shape.n_leaves * sizeof *result);
 out:
     mpl_free(builder->ctx, f.value);
@@ -397,7 +401,7 @@ static mpl_status add_param(hlo_builder *builder, const hlo_instr *instr, mpl_va
 static mpl_status list_gifts(hlo_builder *builder, const mpl_value *arg, const mpl_value *result,
                              hlo_gift **out, uint32_t *n)
 {
-    const hlo_module *module = builder->m;
+    const hlo_module *module = builder->module;
     const hlo_comp *comp = &module->comp.item[module->entry];
     const hlo_instr *root = &module->instr.item[comp->root];
 
@@ -446,7 +450,7 @@ out:
 static mpl_status build_entry(hlo_builder *builder, hlo_gift **gift, uint32_t *n_gifts)
 {
     mpl_status st = MPL_OK;
-    const hlo_module *module = builder->m;
+    const hlo_module *module = builder->module;
     const hlo_comp *comp = &module->comp.item[module->entry];
     const hlo_instr *root = &module->instr.item[comp->root];
     mpl_value *arg = NULL, *result = NULL;
@@ -472,7 +476,7 @@ out:
 mpl_status hlo_build(const hlo_module *module, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
-    hlo_builder b = {.m = module, .ctx = module->ctx};
+    hlo_builder b = {.module = module, .ctx = module->ctx};
     hlo_gift *gift = NULL;
     uint32_t n_gifts = 0;
     char name[128];

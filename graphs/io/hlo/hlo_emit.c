@@ -25,7 +25,7 @@ mpl_status hlo_take_values(hlo_builder *builder, const hlo_frame *frame, const h
     for (uint32_t k = 0; k < n && same; k++)
         same = hlo_fits(builder, v[k], hlo_leaf_of(builder, instr, k));
     if (!same)
-        return hlo_refuse(builder->m, instr->name.at,
+        return hlo_refuse(builder->module, instr->name.at,
                           "'%.*s' has not the shape of what it is made from",
                           hlo_shown(instr->name), instr->name.at);
     memcpy(hlo_values_of(frame, instr), v, n * sizeof *v);
@@ -86,7 +86,7 @@ mpl_status hlo_add_input(hlo_builder *builder, mpl_value v)
 {
     if (++builder->n_operands > MOST_OPERANDS)
         return MPL_REFUSE(builder->ctx, "%s: more than %d operands, calls written out",
-                          builder->m->path, MOST_OPERANDS);
+                          builder->module->path, MOST_OPERANDS);
     HLO_APPEND(builder, builder->in, v);
     return MPL_OK;
 }
@@ -101,7 +101,7 @@ mpl_status hlo_add_inputs(hlo_builder *builder, const hlo_frame *frame, const hl
 mpl_status hlo_add_operands(hlo_builder *builder, const hlo_frame *frame, const hlo_instr *instr)
 {
     for (uint32_t k = 0; k < instr->n_operands; k++)
-        MPL_PASS(hlo_add_inputs(builder, frame, hlo_operand(builder->m, instr, k)));
+        MPL_PASS(hlo_add_inputs(builder, frame, hlo_operand(builder->module, instr, k)));
     return MPL_OK;
 }
 
@@ -186,7 +186,7 @@ static mpl_status choose_pairs(hlo_builder *builder, const hlo_instr *instr)
 
         if (bytes <= most)
             continue;
-        MPL_PASS(hlo_overwrites(builder->m, instr, k, may));
+        MPL_PASS(hlo_overwrites(builder->module, instr, k, may));
         if (memchr(may, 1, instr->n_operands) == NULL)
             continue;
         memcpy(builder->may.item, may, instr->n_operands);
@@ -201,7 +201,7 @@ static mpl_status choose_pairs(hlo_builder *builder, const hlo_instr *instr)
         if (builder->may.item[k]) {
             HLO_APPEND(builder, builder->over, at);
         }
-        at += hlo_operand(builder->m, instr, k)->shape.n_leaves;
+        at += hlo_operand(builder->module, instr, k)->shape.n_leaves;
     }
     return MPL_OK;
 }

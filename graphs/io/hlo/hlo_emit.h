@@ -4,7 +4,7 @@
 #include "graphs/io/hlo/hlo_priv.h"
 
 typedef struct hlo_builder {
-    const hlo_module *m;
+    const hlo_module *module;
     mpl_ctx *ctx;
     mpl_graph *g;
     uint32_t serial, depth;
@@ -23,19 +23,19 @@ typedef struct hlo_builder {
 
 /* One place where a computation stands. */
 typedef struct hlo_frame {
-    const hlo_comp *c;
+    const hlo_comp *comp;
     mpl_value *value; /* [c->n_leaves] */
 } hlo_frame;
 
 static inline mpl_value *hlo_values_of(const hlo_frame *frame, const hlo_instr *instr)
 {
-    return frame->value + (instr->shape.leaf - frame->c->leaf);
+    return frame->value + (instr->shape.leaf - frame->comp->leaf);
 }
 
 static inline const hlo_leaf *hlo_leaf_of(const hlo_builder *builder, const hlo_instr *instr,
                                           uint32_t k)
 {
-    return &builder->m->leaf.item[instr->shape.leaf + k];
+    return &builder->module->leaf.item[instr->shape.leaf + k];
 }
 
 static inline int hlo_shown(hlo_text t)

@@ -18,7 +18,7 @@
 #include "graphs/io/lists/csv_priv.h"
 
 typedef struct trace {
-    mpl_csv_reader *r;
+    mpl_csv_reader *in;
     uint64_t n_events, seconds, parts; /* the last time: before and behind its point */
     mpl_csv_field *id;                 /* [r->n] */
     size_t id_cap;
@@ -46,7 +46,7 @@ static mpl_status read_event(mpl_csv_reader *in, int *event)
 /* "12" or "12.5"; beyond nine digits behind the point times are equal. */
 static mpl_status read_time(trace *self)
 {
-    mpl_csv_reader *in = self->r;
+    mpl_csv_reader *in = self->in;
     mpl_csv_field *field = &in->row[in->where[COL_TIME]], whole = *field;
     const char *point = memchr(field->text, '.', field->n);
     uint64_t seconds, parts = 0;
@@ -94,11 +94,11 @@ static mpl_status grow_table(trace *self)
     if (2 * self->n_ids < self->n_slots)
         return MPL_OK;
     more.n_slots = self->n_slots > 0 ? 2 * self->n_slots : 64;
-    MPL_PASS(mpl_new(self->r->ctx, more.slot, more.n_slots));
+    MPL_PASS(mpl_new(self->in->ctx, more.slot, more.n_slots));
     for (size_t i = 0; i < self->n_slots; i++)
         if (self->slot[i] != 0)
             more.slot[slot_of(&more, self->id[self->slot[i] - 1])] = self->slot[i];
-    mpl_free(self->r->ctx, self->slot);
+    mpl_free(self->in->ctx, self->slot);
     *self = more;
     return MPL_OK;
 }
@@ -107,7 +107,7 @@ static mpl_status grow_table(trace *self)
 
 static mpl_status allocate(trace *self, mpl_csv_field id)
 {
-    mpl_csv_reader *in = self->r;
+    mpl_csv_reader *in = self->in;
     uint32_t b = in->n, *slot;
 
     MPL_PASS(grow_table(self));
@@ -129,7 +129,7 @@ static mpl_status allocate(trace *self, mpl_csv_field id)
 
 static mpl_status release(trace *self, mpl_csv_field id)
 {
-    mpl_csv_reader *in = self->r;
+    mpl_csv_reader *in = self->in;
     uint32_t b = self->n_slots > 0 ? self->slot[slot_of(self, id)] : 0;
 
     if (b == 0)
@@ -145,7 +145,7 @@ static mpl_status release(trace *self, mpl_csv_field id)
 
 static mpl_status read_events(trace *self)
 {
-    mpl_csv_reader *in = self->r;
+    mpl_csv_reader *in = self->in;
     mpl_csv_field line;
     int event;
 
@@ -163,7 +163,7 @@ static mpl_status read_events(trace *self)
  * end after the last event. */
 static mpl_status finish(trace *self)
 {
-    mpl_csv_reader *in = self->r;
+    mpl_csv_reader *in = self->in;
     uint32_t n = 0;
 
     for (uint32_t b = 0; b < in->n; b++) {
@@ -190,7 +190,7 @@ static mpl_status finish(trace *self)
 mpl_status mpl_csv_trace(mpl_csv_reader *in)
 {
     mpl_status st = MPL_OK;
-    trace t = {.r = in};
+    trace t = {.in = in};
 
     MPL_TRY(read_events(&t));
     MPL_TRY(finish(&t));

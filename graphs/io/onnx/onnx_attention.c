@@ -13,7 +13,7 @@
 
 /* q is [batch, heads, steps, width]; k and v are [batch, groups, total, width]. */
 typedef struct attention {
-    onnx_node *n;
+    onnx_node *node;
     mpl_status st; /* of the first operation that failed; those behind it do nothing */
     uint32_t as;   /* output that the next operation makes, if it is wanted */
     mpl_value q, k, v;
@@ -28,7 +28,7 @@ typedef struct attention {
 static mpl_value op(attention *self, mpl_op_kind kind, const char *suffix, uint32_t n_in,
                     const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     const char *name = self->as < node->n_out ? node->out_name[self->as] : NULL;
     mpl_value v = MPL_NONE;
 
@@ -60,12 +60,12 @@ static mpl_value two(attention *self, mpl_op_kind kind, const char *suffix, mpl_
 
 static mpl_shape shape_of(const attention *self, mpl_value v)
 {
-    return v != MPL_NONE ? self->n->r->g->value_shape[v] : (mpl_shape){.rank = 0};
+    return v != MPL_NONE ? self->node->r->g->value_shape[v] : (mpl_shape){.rank = 0};
 }
 
 static mpl_type type_of(const attention *self, mpl_value v)
 {
-    return v != MPL_NONE ? (mpl_type)self->n->r->g->value_type[v] : MPL_TYPE_f32;
+    return v != MPL_NONE ? (mpl_type)self->node->r->g->value_type[v] : MPL_TYPE_f32;
 }
 
 static mpl_value cast(attention *self, mpl_type to, mpl_value v)
@@ -80,7 +80,7 @@ static mpl_value number(attention *self, mpl_type type, double x)
     mpl_value v = MPL_NONE;
 
     if (self->st == MPL_OK)
-        self->st = onnx_scalar(self->n, type, x, "number", &v);
+        self->st = onnx_scalar(self->node, type, x, "number", &v);
     return v;
 }
 
@@ -117,7 +117,7 @@ static mpl_value split_heads(attention *self, mpl_value v, int64_t heads)
         return v;
     if (s.rank != 3 || heads < 1 || s.dim[2] % heads != 0) {
         self->st =
-            ONNX_REFUSE(self->n, "its operands must have 4 dims, or 3 and a number of heads");
+            ONNX_REFUSE(self->node, "its operands must have 4 dims, or 3 and a number of heads");
         return MPL_NONE;
     }
     if (heads == 1 || s.dim[1] == 1)
@@ -136,10 +136,10 @@ static mpl_value slice(attention *self, mpl_value v, int64_t axis, int64_t start
 /* Whether a value is known to be true everywhere. */
 static bool is_true(const attention *self, mpl_value v)
 {
-    const mpl_graph *g = self->n->r->g;
+    const mpl_graph *g = self->node->r->g;
     uint64_t count = 0, i = 0;
 
-    if (v == MPL_NONE || !onnx_is_constant(self->n, v) ||
+    if (v == MPL_NONE || !onnx_is_constant(self->node, v) ||
         !mpl_shape_count(&g->value_shape[v], &count))
         return false;
     for (count = g->value_splat[v] ? 1 : count; i < count; i++)
@@ -170,7 +170,7 @@ static mpl_value keys(attention *self)
     mpl_value v = MPL_NONE;
 
     if (self->st == MPL_OK)
-        self->st = onnx_count_up(self->n, 1, &k.dim[2], &v);
+        self->st = onnx_count_up(self->node, 1, &k.dim[2], &v);
     return v;
 }
 
@@ -191,7 +191,7 @@ static void allow_window(attention *self, mpl_value first, int64_t left, int64_t
 
     if (self->st != MPL_OK || (left < 0 && right < 0))
         return;
-    self->st = onnx_count_up(self->n, 2, (const int64_t[]){q.dim[2], 1}, &at);
+    self->st = onnx_count_up(self->node, 2, (const int64_t[]){q.dim[2], 1}, &at);
     at = two(self, MPL_OP_add, "at", at, first);
     if (right >= 0)
         allow(self,
@@ -247,7 +247,7 @@ static mpl_value guarded(attention *self, mpl_value v)
 
 static void show(attention *self, int64_t stage, mpl_value v)
 {
-    if (self->shown != stage || self->n->n_out < 4 || self->n->out_name[3] == NULL)
+    if (self->shown != stage || self->node->n_out < 4 || self->node->out_name[3] == NULL)
         return;
     self->as = 3;
     one(self, MPL_OP_identity, "shown", v);
@@ -256,16 +256,16 @@ static void show(attention *self, int64_t stage, mpl_value v)
 /* v as a graph that the node owns turns it; v if there is none. */
 static mpl_value modified(attention *self, const char *attr, mpl_value v)
 {
-    const Onnx__AttributeProto *graph = onnx_attr(self->n, attr);
+    const Onnx__AttributeProto *graph = onnx_attr(self->node, attr);
     mpl_shape before = shape_of(self, v), after;
     mpl_value made = v;
 
     if (self->st != MPL_OK || graph == NULL || graph->g == NULL)
         return v;
-    self->st = onnx_read_body(self->n, graph->g, 1, &v, 1, NULL, &made);
+    self->st = onnx_read_body(self->node, graph->g, 1, &v, 1, NULL, &made);
     after = self->st == MPL_OK ? shape_of(self, made) : before;
     if (!mpl_shape_equal(&before, &after) || type_of(self, made) != type_of(self, v))
-        self->st = ONNX_REFUSE(self->n, "its %s changes dims or type", attr);
+        self->st = ONNX_REFUSE(self->node, "its %s changes dims or type", attr);
     return made;
 }
 
@@ -273,13 +273,13 @@ static mpl_value weights(attention *self, mpl_value scores)
 {
     mpl_type type = type_of(self, scores), to = type;
     const char *name;
-    int64_t asked = onnx_attr_int(self->n, "softmax_precision", 0);
+    int64_t asked = onnx_attr_int(self->node, "softmax_precision", 0);
     bool modifies =
-        onnx_attr(self->n, "score_mod") != NULL || onnx_attr(self->n, "prob_mod") != NULL;
+        onnx_attr(self->node, "score_mod") != NULL || onnx_attr(self->node, "prob_mod") != NULL;
 
     if (asked > 0 && asked <= INT32_MAX && !onnx_type((int32_t)asked, &to, &name))
         self->st =
-            ONNX_REFUSE(self->n, "its softmax has element type %s, which memplan has not", name);
+            ONNX_REFUSE(self->node, "its softmax has element type %s, which memplan has not", name);
     else if (asked == 0 && modifies && type != MPL_TYPE_f64)
         to = MPL_TYPE_f32;
     /* a wider one is what softmax has inside */
@@ -319,7 +319,7 @@ static mpl_status check(attention *self, int64_t *group)
     MPL_PASS(self->st);
     if (q.rank != 4 || k.rank != 4 || v.rank != 4 || q.dim[0] != k.dim[0] || k.dim[1] < 1 ||
         q.dim[1] % k.dim[1] != 0 || q.dim[3] != k.dim[3] || memcmp(k.dim, v.dim, 24) != 0)
-        return ONNX_REFUSE(self->n, "its queries, keys and values do not fit together");
+        return ONNX_REFUSE(self->node, "its queries, keys and values do not fit together");
     *group = q.dim[1] / k.dim[1];
     return MPL_OK;
 }
@@ -362,7 +362,7 @@ static double real(const onnx_node *node, const char *name, double otherwise)
 
 static attention begin(onnx_node *node)
 {
-    return (attention){.n = node,
+    return (attention){.node = node,
                        .as = UINT32_MAX,
                        .q = onnx_in(node, 0),
                        .k = onnx_in(node, 1),
@@ -379,7 +379,7 @@ static mpl_value append(attention *self, uint32_t i, mpl_value past, mpl_value n
 {
     self->as = i;
     if (past == MPL_NONE)
-        return i < self->n->n_out && self->n->out_name[i] != NULL
+        return i < self->node->n_out && self->node->out_name[i] != NULL
                    ? one(self, MPL_OP_identity, "present", now)
                    : (self->as = UINT32_MAX, now);
     return op(self, MPL_OP_concat, "present", 2, (mpl_value[]){past, now}, 1, &MPL_INT(axis, 2));
@@ -456,13 +456,13 @@ static void filter(attention *self, mpl_value mask)
             cast(self, MPL_TYPE_bool,
                  reshape4(self, mask, s.dim[0], 1, s.rank == 3 ? s.dim[1] : 1, s.dim[s.rank - 1]));
     else
-        self->st = ONNX_REFUSE(self->n, "its mask has a form that is not supported");
+        self->st = ONNX_REFUSE(self->node, "its mask has a form that is not supported");
     if (!is_true(self, mask))
-        add_bias(self,
-                 op(self, MPL_OP_where, "mask", 3,
-                    (mpl_value[]){mask, number(self, type, 0),
-                                  number(self, type, real(self->n, "mask_filter_value", -10000))},
-                    0, NULL));
+        add_bias(self, op(self, MPL_OP_where, "mask", 3,
+                          (mpl_value[]){
+                              mask, number(self, type, 0),
+                              number(self, type, real(self->node, "mask_filter_value", -10000))},
+                          0, NULL));
 }
 
 /* The rest of MultiHeadAttention and Attention: masks, then the products. */
@@ -471,7 +471,7 @@ static mpl_status attend_masked(attention *self, mpl_value mask, mpl_value bias,
     filter(self, mask);
     if (bias != MPL_NONE)
         add_bias(self, bias);
-    if (onnx_attr_int(self->n, "unidirectional", 0) != 0)
+    if (onnx_attr_int(self->node, "unidirectional", 0) != 0)
         allow_window(self, number(self, MPL_TYPE_i64, (double)past), -1, 0);
     return attend(self, true);
 }
@@ -579,7 +579,7 @@ static mpl_value insert(attention *self, uint32_t i, mpl_value past, mpl_value n
 /* Rotates [batch, steps, heads * width] by the angles of inputs 7 and 8, at their positions. */
 static mpl_value rotate(attention *self, mpl_value v, int64_t heads, mpl_value at)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     mpl_shape angles = shape_of(self, onnx_in(node, 7));
 
     if (onnx_attr_int(node, "do_rotary", 0) == 0)
@@ -596,10 +596,10 @@ static mpl_value positions(attention *self, mpl_value first, const int64_t *step
 {
     mpl_value v = MPL_NONE;
 
-    if (onnx_in(self->n, 9) != MPL_NONE || onnx_attr_int(self->n, "do_rotary", 0) == 0)
-        return onnx_in(self->n, 9);
+    if (onnx_in(self->node, 9) != MPL_NONE || onnx_attr_int(self->node, "do_rotary", 0) == 0)
+        return onnx_in(self->node, 9);
     if (self->st == MPL_OK)
-        self->st = onnx_count_up(self->n, 2, (const int64_t[]){1, steps[1]}, &v);
+        self->st = onnx_count_up(self->node, 2, (const int64_t[]){1, steps[1]}, &v);
     return two(self, MPL_OP_add, "positions",
                reshape(self, first, 2, (const int64_t[]){steps[0], 1}), v);
 }

@@ -199,19 +199,19 @@ static mpl_status read_round(const onnx_loop *loop, onnx_round *round)
     mpl_value *in, *out, *row = round->row;
     bool *wanted;
 
-    MPL_PASS(onnx_new(loop->n->r, in, n_in));
-    MPL_PASS(onnx_new(loop->n->r, out, n_out));
-    MPL_PASS(onnx_new(loop->n->r, wanted, n_out));
+    MPL_PASS(onnx_new(loop->node->r, in, n_in));
+    MPL_PASS(onnx_new(loop->node->r, out, n_out));
+    MPL_PASS(onnx_new(loop->node->r, wanted, n_out));
     if (b->is_loop) {
         in[0] = round->index;
-        MPL_PASS(shape_index(loop->n, b->proto->input[0], &in[0]));
-        MPL_PASS(true_value(loop->n, &in[1]));
+        MPL_PASS(shape_index(loop->node, b->proto->input[0], &in[0]));
+        MPL_PASS(true_value(loop->node, &in[1]));
     }
     memcpy(in + first, round->state, loop->n_carried * sizeof *in);
     memcpy(in + first + loop->n_carried, round->slice, loop->n_scans * sizeof *in);
     for (uint32_t i = 0; i < n_out; i++)
         wanted[i] = i < go + loop->n_carried || b->wanted[i - go - loop->n_carried];
-    MPL_PASS(onnx_read_body(loop->n, b->proto, n_in, in, n_out, wanted, out));
+    MPL_PASS(onnx_read_body(loop->node, b->proto, n_in, in, n_out, wanted, out));
     if (b->is_loop)
         round->go = out[0];
     memcpy(round->next, out + go, loop->n_carried * sizeof *out);
@@ -343,7 +343,7 @@ static mpl_status check_present(onnx_node *node, uint32_t first)
 
 mpl_status onnx_lower_loop(onnx_node *node)
 {
-    onnx_loop l = {.n = node, .most = -1, .unroll = onnx_is_unrolled(node)};
+    onnx_loop l = {.node = node, .most = -1, .unroll = onnx_is_unrolled(node)};
     body b = {0};
     mpl_value *made;
 
@@ -470,7 +470,8 @@ static mpl_status take_directions(onnx_node *node, onnx_loop *loop, const body *
 
 mpl_status onnx_lower_scan(onnx_node *node)
 {
-    onnx_loop l = {.n = node, .trips = MPL_NONE, .go = MPL_NONE, .unroll = onnx_is_unrolled(node)};
+    onnx_loop l = {
+        .node = node, .trips = MPL_NONE, .go = MPL_NONE, .unroll = onnx_is_unrolled(node)};
     body b = {0};
     const int64_t *axis;
     mpl_value *made;
@@ -519,10 +520,10 @@ static mpl_status read_sequence(const onnx_loop *batch, onnx_round *round)
     l.trips = s->has_lens ? round->slice[0] : MPL_NONE;
     l.init = round->slice + s->has_lens;
     l.scan = l.init + l.n_carried;
-    MPL_PASS(onnx_new(l.n->r, name, l.n_carried + l.n_rows));
+    MPL_PASS(onnx_new(l.node->r, name, l.n_carried + l.n_rows));
     for (uint32_t i = 0; i < l.n_carried + l.n_rows; i++) {
         snprintf(suffix, sizeof suffix, "sequence%u", i);
-        MPL_PASS(onnx_fresh_name(l.n->r, l.n->label, suffix, &name[i]));
+        MPL_PASS(onnx_fresh_name(l.node->r, l.node->label, suffix, &name[i]));
     }
     l.out_name = name;
     return onnx_add_loop(&l, round->row);
@@ -565,7 +566,8 @@ static mpl_status name_params(onnx_node *node, const onnx_loop *loop, onnx_loop 
 mpl_status onnx_lower_scan_8(onnx_node *node)
 {
     sequence s = {
-        .loop = {.n = node, .trips = MPL_NONE, .go = MPL_NONE, .unroll = onnx_is_unrolled(node)}};
+        .loop = {
+            .node = node, .trips = MPL_NONE, .go = MPL_NONE, .unroll = onnx_is_unrolled(node)}};
     onnx_loop *loop = &s.loop, batch = *loop;
     body b = {0};
     const char **name;

@@ -18,7 +18,7 @@ typedef struct term {
 } term;
 
 typedef struct einsum {
-    onnx_node *n;
+    onnx_node *node;
     uint32_t n_terms;
     term in[2], out;
     mpl_value v[2];
@@ -46,7 +46,7 @@ static bool has(const term *self, unsigned letter)
 
 static mpl_status push(const einsum *self, term *t, unsigned letter)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
 
     if (t->n == MPL_MAX_RANK)
         return ONNX_REFUSE(node, "a term of its equation has more than %d dims", MPL_MAX_RANK);
@@ -69,7 +69,7 @@ static unsigned number_of(char c)
 /* Reads one term up to ',', '-' or the end; `dims`: the number of dims of its ellipsis. */
 static mpl_status read_term(const einsum *self, const char **at, uint32_t dims, term *out)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
 
     for (; **at != '\0' && **at != ',' && **at != '-'; ++*at) {
         if (**at == ' ')
@@ -105,7 +105,7 @@ static uint32_t count_letters(const char *at, bool *dots)
 /* Counts the dims of the ellipsis of each operand. */
 static mpl_status count_dots(einsum *self, const char *equation, uint32_t dims[2])
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     const char *at = equation;
 
     for (uint32_t i = 0; i < self->n_terms; i++) {
@@ -140,7 +140,7 @@ static mpl_status imply_result(einsum *self)
 
 static mpl_status read_equation(einsum *self, const char *equation)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     uint32_t dims[2] = {0};
     const char *at = equation;
 
@@ -165,7 +165,7 @@ static mpl_status read_equation(einsum *self, const char *equation)
 /* The axes k and l of operand i become one at the end, their diagonal. */
 static mpl_status take_diagonal(einsum *self, uint32_t i, uint32_t k, uint32_t l)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     term *t = &self->in[i], left = {0};
     mpl_shape s = node->r->g->value_shape[self->v[i]];
     int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK], size = s.dim[k];
@@ -210,7 +210,7 @@ static mpl_status take_diagonals(einsum *self)
 /* Records the terms and the dim of each letter. */
 static mpl_status meet(einsum *self)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
 
     for (uint32_t i = 0; i < self->n_terms; i++)
         for (uint32_t k = 0; k < self->in[i].n; k++) {
@@ -247,7 +247,7 @@ static mpl_status sum_alone(einsum *self, uint32_t i)
     *t = left;
     if (n_axes > 0)
         MPL_PASS(onnx_step(
-            self->n, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &self->v[i], 2,
+            self->node, MPL_OP_reduce_sum, i == 0 ? "left_sum" : "right_sum", 1, &self->v[i], 2,
             (mpl_attr[]){MPL_INTS(axes, n_axes, axes), MPL_INT(keepdims, 0)}, &self->v[i]));
     return MPL_OK;
 }
@@ -286,9 +286,9 @@ static mpl_status reshape(einsum *self, const char *suffix, uint32_t rank, const
     mpl_shape shape = {.rank = rank};
 
     memcpy(shape.dim, dim, rank * sizeof *dim);
-    if (mpl_shape_equal(&shape, &self->n->r->g->value_shape[*v]))
+    if (mpl_shape_equal(&shape, &self->node->r->g->value_shape[*v]))
         return MPL_OK;
-    return onnx_step(self->n, MPL_OP_reshape, suffix, 1, v, 1, &MPL_INTS(shape, rank, dim), v);
+    return onnx_step(self->node, MPL_OP_reshape, suffix, 1, v, 1, &MPL_INTS(shape, rank, dim), v);
 }
 
 /* Operand i as a stack of matrices, one for each index of `stack`; `inner`: letters summed over. */
@@ -299,7 +299,7 @@ static mpl_status as_matrices(einsum *self, uint32_t i, const term *stack, const
     int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK], rows, columns = 1;
     term order = *stack;
     uint32_t rank = stack->n;
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
 
     if (rank + 2 > MPL_MAX_RANK)
         return ONNX_REFUSE(
@@ -331,7 +331,7 @@ static mpl_status multiply(einsum *self, term *made, mpl_value *out)
     gather(self, &self->in[0], LEFT | RIGHT, &inner);
     MPL_PASS(as_matrices(self, 0, &stack, &inner));
     MPL_PASS(as_matrices(self, 1, &stack, &inner));
-    MPL_PASS(onnx_step(self->n, MPL_OP_matmul, "product", 2, self->v, 0, NULL, out));
+    MPL_PASS(onnx_step(self->node, MPL_OP_matmul, "product", 2, self->v, 0, NULL, out));
     *made = stack;
     gather(self, &self->in[0], LEFT | RESULT, made);
     gather(self, &self->in[1], RIGHT | RESULT, made);
@@ -341,7 +341,7 @@ static mpl_status multiply(einsum *self, term *made, mpl_value *out)
 /* The result for empty sums: zeros of the result's dims. */
 static mpl_status make_zeros(einsum *self)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     const mpl_graph *g = node->r->g;
     mpl_type type = (mpl_type)g->value_type[self->v[0]];
     mpl_shape shape = {.rank = self->out.n};
@@ -358,7 +358,7 @@ static mpl_status make_zeros(einsum *self)
 
 mpl_status onnx_lower_einsum(onnx_node *node)
 {
-    einsum e = {.n = node, .n_terms = node->n_in};
+    einsum e = {.node = node, .n_terms = node->n_in};
     const mpl_attr *equation = onnx_get(node, MPL_ATTR_equation);
     int64_t perm[MPL_MAX_RANK], dim[MPL_MAX_RANK];
     term made;

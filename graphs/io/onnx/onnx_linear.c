@@ -13,7 +13,7 @@
 enum { Q, K, V, DECAY, BETA, N_SCANS };
 
 typedef struct linear {
-    onnx_node *n;
+    onnx_node *node;
     mpl_status st;
     mpl_type type, wide;                              /* of the operands; of the arithmetic */
     int64_t batch, steps, groups, shared, key, value; /* shared: queries of a group */
@@ -27,7 +27,7 @@ static mpl_value op(linear *self, mpl_op_kind kind, const char *name, uint32_t n
     mpl_value v = MPL_NONE;
 
     if (self->st == MPL_OK)
-        self->st = onnx_step(self->n, kind, name, n_in, in, n_attr, attr, &v);
+        self->st = onnx_step(self->node, kind, name, n_in, in, n_attr, attr, &v);
     return v;
 }
 
@@ -38,7 +38,7 @@ static mpl_value two(linear *self, mpl_op_kind kind, const char *name, mpl_value
 
 static mpl_value cast(linear *self, mpl_type to, mpl_value v)
 {
-    if (self->st != MPL_OK || (mpl_type)self->n->r->g->value_type[v] == to)
+    if (self->st != MPL_OK || (mpl_type)self->node->r->g->value_type[v] == to)
         return v;
     return op(self, MPL_OP_cast, "cast", 1, &v, 1, &MPL_TEXT(to, mpl_type_name(to)));
 }
@@ -48,7 +48,7 @@ static mpl_value number(linear *self, double x)
     mpl_value v = MPL_NONE;
 
     if (self->st == MPL_OK)
-        self->st = onnx_scalar(self->n, self->wide, x, "number", &v);
+        self->st = onnx_scalar(self->node, self->wide, x, "number", &v);
     return v;
 }
 
@@ -57,9 +57,9 @@ static mpl_value swap(linear *self, mpl_value v, const int64_t *dim)
 {
     if (self->st == MPL_OK && (dim[0] == 1 || dim[1] == 1))
         self->st =
-            onnx_reshape(self->n, v, 5, (int64_t[]){dim[1], dim[0], dim[2], dim[3], dim[4]}, &v);
+            onnx_reshape(self->node, v, 5, (int64_t[]){dim[1], dim[0], dim[2], dim[3], dim[4]}, &v);
     else if (self->st == MPL_OK)
-        self->st = onnx_transpose(self->n, v, (int64_t[]){1, 0, 2, 3, 4}, &v);
+        self->st = onnx_transpose(self->node, v, (int64_t[]){1, 0, 2, 3, 4}, &v);
     return v;
 }
 
@@ -101,14 +101,14 @@ static mpl_status make_token(const onnx_loop *loop, onnx_round *round)
 static bool has_dims(const linear *self, uint32_t i, int64_t last)
 {
     const mpl_shape want = {3, {self->batch, self->steps, last}};
-    mpl_value v = onnx_in(self->n, i);
+    mpl_value v = onnx_in(self->node, i);
 
-    return v != MPL_NONE && mpl_shape_equal(&self->n->r->g->value_shape[v], &want);
+    return v != MPL_NONE && mpl_shape_equal(&self->node->r->g->value_shape[v], &want);
 }
 
 static mpl_status check_rule(const linear *self)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     bool gated = onnx_attr_is(node, "update_rule", "gated"), delta;
     bool both =
         onnx_attr(node, "update_rule") == NULL || onnx_attr_is(node, "update_rule", "gated_delta");
@@ -129,7 +129,7 @@ static mpl_status check_rule(const linear *self)
 
 static mpl_status take_node(linear *self)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     int64_t heads = onnx_attr_int(node, "q_num_heads", 0);
     const Onnx__AttributeProto *scale = onnx_attr(node, "scale");
     const mpl_shape *shape, *v;
@@ -161,18 +161,18 @@ static void take_scans(linear *self, mpl_value scan[N_SCANS])
     const int64_t columns[N_SCANS] = {self->key, self->key, self->value, 1, 1};
 
     for (uint32_t i = 0; i < N_SCANS && self->st == MPL_OK; i++) {
-        mpl_value v = onnx_in(self->n, i < DECAY ? i : i + 1);
+        mpl_value v = onnx_in(self->node, i < DECAY ? i : i + 1);
         int64_t dim[] = {self->batch, self->steps, self->groups, rows[i], columns[i]}, last;
 
         self->place[i] = v != MPL_NONE ? self->n_scans : MPL_NONE;
         if (v == MPL_NONE)
             continue;
-        last = self->n->r->g->value_shape[v].dim[2];
+        last = self->node->r->g->value_shape[v].dim[2];
         if (i == BETA)
             dim[2] = last;
         else if (i == DECAY && last == self->groups)
             dim[3] = 1;
-        self->st = onnx_reshape(self->n, v, 5, dim, &v);
+        self->st = onnx_reshape(self->node, v, 5, dim, &v);
         scan[self->n_scans++] = swap(self, v, dim);
     }
 }
@@ -182,15 +182,15 @@ static mpl_value first_state(linear *self, mpl_type *kept)
 {
     const int64_t dim[] = {self->batch, self->groups, self->key, self->value};
     mpl_shape want = {4, {dim[0], dim[1], dim[2], dim[3]}};
-    mpl_value v = onnx_in(self->n, 3);
+    mpl_value v = onnx_in(self->node, 3);
 
-    *kept = v != MPL_NONE ? (mpl_type)self->n->r->g->value_type[v] : self->type;
+    *kept = v != MPL_NONE ? (mpl_type)self->node->r->g->value_type[v] : self->type;
     if (v == MPL_NONE) {
         v = number(self, 0);
         return op(self, MPL_OP_expand, "state", 1, &v, 1, &MPL_INTS(shape, 4, dim));
     }
-    if (self->st == MPL_OK && !mpl_shape_equal(&self->n->r->g->value_shape[v], &want))
-        self->st = ONNX_REFUSE(self->n, "its past state must be [batch, heads, key, value]");
+    if (self->st == MPL_OK && !mpl_shape_equal(&self->node->r->g->value_shape[v], &want))
+        self->st = ONNX_REFUSE(self->node, "its past state must be [batch, heads, key, value]");
     return cast(self, self->wide, v);
 }
 
@@ -198,7 +198,7 @@ static mpl_value first_state(linear *self, mpl_type *kept)
 static mpl_status finish(linear *self, uint32_t i, mpl_op_kind kind, mpl_value v,
                          const mpl_attr *attr)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
 
     MPL_PASS(self->st);
     MPL_PASS(onnx_settle_name(node->r, &node->out_name[i]));
@@ -209,12 +209,12 @@ static mpl_status finish(linear *self, uint32_t i, mpl_op_kind kind, mpl_value v
 mpl_status onnx_lower_linear_attention(onnx_node *node)
 {
     static const char *const param[] = {"state", "x", "x", "x", "x", "x"};
-    linear c = {.n = node};
+    linear c = {.node = node};
     mpl_value first, made[2], scan[N_SCANS];
     bool asked[2] = {node->n_out > 0 && node->out_name[0] != NULL,
                      node->n_out > 1 && node->out_name[1] != NULL};
     const char *name[2] = {NULL};
-    onnx_loop l = {.n = node, .trips = MPL_NONE, .go = MPL_NONE, .n_carried = 1};
+    onnx_loop l = {.node = node, .trips = MPL_NONE, .go = MPL_NONE, .n_carried = 1};
     mpl_type kept;
 
     MPL_PASS(take_node(&c));

@@ -52,7 +52,7 @@ mpl_status onnx_unroll(onnx_reader *in, const Onnx__NodeProto *proto)
 static mpl_status new_round(const onnx_loop *loop, mpl_value **state, mpl_value **slice,
                             onnx_round *round)
 {
-    onnx_reader *in = loop->n->r;
+    onnx_reader *in = loop->node->r;
 
     MPL_PASS(onnx_new(in, *state, loop->n_carried));
     MPL_PASS(onnx_new(in, *slice, loop->n_scans));
@@ -74,11 +74,11 @@ static mpl_status settle_names(const onnx_loop *loop, const char ***out)
 {
     const char **name;
 
-    MPL_PASS(onnx_new(loop->n->r, name, loop->n_carried + loop->n_rows));
+    MPL_PASS(onnx_new(loop->node->r, name, loop->n_carried + loop->n_rows));
     for (uint32_t i = 0; i < loop->n_carried + loop->n_rows; i++) {
         name[i] = loop->out_name[i];
         if (name[i] != NULL)
-            MPL_PASS(onnx_settle_name(loop->n->r, &name[i]));
+            MPL_PASS(onnx_settle_name(loop->node->r, &name[i]));
     }
     *out = name;
     return MPL_OK;
@@ -91,23 +91,23 @@ static mpl_status add_param(const onnx_loop *loop, const char *base, mpl_type ty
 {
     const char *name;
 
-    MPL_PASS(onnx_fresh_name(loop->n->r, base[0] != '\0' ? base : loop->n->label, "", &name));
-    return onnx_blame(loop->n,
-                      mpl_graph_add_param(loop->n->r->ctx, loop->n->r->g, name, type, &shape, out));
+    MPL_PASS(onnx_fresh_name(loop->node->r, base[0] != '\0' ? base : loop->node->label, "", &name));
+    return onnx_blame(loop->node, mpl_graph_add_param(loop->node->r->ctx, loop->node->r->g, name,
+                                                      type, &shape, out));
 }
 
 static mpl_status open_body(const onnx_loop *loop, uint32_t *block, onnx_round *round)
 {
-    onnx_reader *in = loop->n->r;
+    onnx_reader *in = loop->node->r;
     mpl_value *state, *slice;
     const char *name = loop->block;
 
     MPL_PASS(new_round(loop, &state, &slice, round));
     MPL_PASS(mpl_reserve(in->ctx, in->loop, in->cap_loops, in->n_loops + 1));
     if (name == NULL)
-        MPL_PASS(onnx_block_name(in, loop->n->label, "body", &name));
-    MPL_PASS(onnx_blame(loop->n, mpl_graph_open_block(in->ctx, in->g, name, block)));
-    in->loop[in->n_loops++] = (onnx_loop_block){*block, loop->n->proto};
+        MPL_PASS(onnx_block_name(in, loop->node->label, "body", &name));
+    MPL_PASS(onnx_blame(loop->node, mpl_graph_open_block(in->ctx, in->g, name, block)));
+    in->loop[in->n_loops++] = (onnx_loop_block){*block, loop->node->proto};
     MPL_PASS(add_param(loop, loop->round != NULL ? loop->round : "round", MPL_TYPE_i64,
                        (mpl_shape){.rank = 0}, &round->index));
     for (uint32_t i = 0; i < loop->n_carried; i++)
@@ -126,7 +126,7 @@ static mpl_status open_body(const onnx_loop *loop, uint32_t *block, onnx_round *
 /* Checks that carried values keep type and dims, as a `while` needs; else asks to unroll. */
 static mpl_status check_carried(const onnx_loop *loop, const onnx_round *round)
 {
-    const mpl_graph *g = loop->n->r->g;
+    const mpl_graph *g = loop->node->r->g;
     char was[200], is[200];
 
     for (uint32_t i = 0; i < loop->n_carried; i++) {
@@ -135,8 +135,8 @@ static mpl_status check_carried(const onnx_loop *loop, const onnx_round *round)
         if (g->value_type[first] == g->value_type[next] &&
             mpl_shape_equal(&g->value_shape[first], &g->value_shape[next]))
             continue;
-        MPL_PASS(onnx_unroll(loop->n->r, loop->n->proto));
-        return ONNX_REFUSE(loop->n,
+        MPL_PASS(onnx_unroll(loop->node->r, loop->node->proto));
+        return ONNX_REFUSE(loop->node,
                            "it carries '%.60s' as %s %s into a round, and as %s %s out of it",
                            loop->param[i], mpl_type_name((mpl_type)g->value_type[first]),
                            mpl_shape_text(&g->value_shape[first], was),
@@ -150,14 +150,15 @@ static mpl_status close_body(const onnx_loop *loop, const onnx_round *round)
 {
     mpl_value *result;
 
-    MPL_PASS(onnx_new(loop->n->r, result, 1 + loop->n_carried + loop->n_rows));
+    MPL_PASS(onnx_new(loop->node->r, result, 1 + loop->n_carried + loop->n_rows));
     result[0] = round->go;
     for (uint32_t i = 0; i < loop->n_carried; i++)
         result[1 + i] = round->next[i];
     for (uint32_t i = 0; i < loop->n_rows; i++)
         result[1 + loop->n_carried + i] = round->row[i];
-    return onnx_blame(loop->n, mpl_graph_close_block(loop->n->r->ctx, loop->n->r->g,
-                                                     1 + loop->n_carried + loop->n_rows, result));
+    return onnx_blame(loop->node,
+                      mpl_graph_close_block(loop->node->r->ctx, loop->node->r->g,
+                                            1 + loop->n_carried + loop->n_rows, result));
 }
 
 /* The reverse flags as an attribute; omitted if none is set. */
@@ -166,7 +167,7 @@ static mpl_status set_reverse(const onnx_loop *loop, mpl_attr *attr, uint32_t *n
     uint32_t count = loop->n_scans + loop->n_rows;
     int64_t *flag, any = 0;
 
-    MPL_PASS(onnx_new(loop->n->r, flag, count));
+    MPL_PASS(onnx_new(loop->node->r, flag, count));
     for (uint32_t i = 0; i < count && loop->reverse != NULL; i++)
         any |= flag[i] = loop->reverse[i];
     if (any)
@@ -176,7 +177,7 @@ static mpl_status set_reverse(const onnx_loop *loop, mpl_attr *attr, uint32_t *n
 
 static mpl_status add_while(const onnx_loop *loop, mpl_value *out)
 {
-    onnx_reader *r = loop->n->r;
+    onnx_reader *r = loop->node->r;
     mpl_attr attr[3] = {MPL_INT(carried, loop->n_carried)};
     uint32_t n_attr = 1, n_in = 2 + loop->n_carried + loop->n_scans, block;
     int64_t most = loop->most;
@@ -187,7 +188,7 @@ static mpl_status add_while(const onnx_loop *loop, mpl_value *out)
     MPL_PASS(open_body(loop, &block, &round));
     MPL_PASS(loop->body(loop, &round));
     MPL_PASS(check_carried(loop, &round));
-    if (round.go != MPL_NONE && onnx_is_constant(loop->n, round.go)) {
+    if (round.go != MPL_NONE && onnx_is_constant(loop->node, round.go)) {
         most = most > 1 && !is_true(r->g, round.go) ? 1 : most;
         round.go = is_true(r->g, round.go) ? MPL_NONE : round.go;
     }
@@ -203,9 +204,10 @@ static mpl_status add_while(const onnx_loop *loop, mpl_value *out)
         attr[n_attr++] = (mpl_attr){MPL_ATTR_trips, 1, &most, NULL, NULL};
     MPL_PASS(set_reverse(loop, attr, &n_attr));
     MPL_PASS(settle_names(loop, &name));
-    return onnx_blame(loop->n, mpl_graph_add_control(r->ctx, r->g, MPL_OP_while, loop->n->label,
-                                                     n_in, in, n_attr, attr, 1, &block,
-                                                     loop->n_carried + loop->n_rows, name, out));
+    return onnx_blame(loop->node,
+                      mpl_graph_add_control(r->ctx, r->g, MPL_OP_while, loop->node->label, n_in, in,
+                                            n_attr, attr, 1, &block, loop->n_carried + loop->n_rows,
+                                            name, out));
 }
 
 /* ---- unrolled ---- */
@@ -216,19 +218,19 @@ static mpl_status take_slice(const onnx_loop *loop, uint32_t scan, int64_t k, mp
     const mpl_attr attr[] = {MPL_INTS(starts, 1, &k), MPL_INTS(ends, 1, ((const int64_t[]){k + 1})),
                              MPL_INTS(axes, 1, (const int64_t[]){0})};
 
-    MPL_PASS(onnx_step(loop->n, MPL_OP_slice, "slice", 1, &loop->scan[scan], 3, attr, out));
-    return onnx_step(loop->n, MPL_OP_squeeze, "slice", 1, out, 1, &attr[2], out);
+    MPL_PASS(onnx_step(loop->node, MPL_OP_slice, "slice", 1, &loop->scan[scan], 3, attr, out));
+    return onnx_step(loop->node, MPL_OP_squeeze, "slice", 1, out, 1, &attr[2], out);
 }
 
 static mpl_status make_round(const onnx_loop *loop, int64_t k, const onnx_round *before,
                              onnx_round *round)
 {
-    onnx_reader *in = loop->n->r;
+    onnx_reader *in = loop->node->r;
     mpl_value *state, *slice;
     const char *name;
 
     MPL_PASS(new_round(loop, &state, &slice, round));
-    MPL_PASS(onnx_fresh_name(in, loop->n->label, "round", &name));
+    MPL_PASS(onnx_fresh_name(in, loop->node->label, "round", &name));
     MPL_PASS(mpl_graph_add_const(in->ctx, in->g, name, MPL_TYPE_i64, &(mpl_shape){.rank = 0}, &k,
                                  false, &round->index));
     for (uint32_t i = 0; i < loop->n_carried; i++)
@@ -239,8 +241,8 @@ static mpl_status make_round(const onnx_loop *loop, int64_t k, const onnx_round 
                             &slice[i]));
     MPL_PASS(loop->body(loop, round));
     if (round->go != MPL_NONE)
-        MPL_PASS(
-            onnx_need_constant(loop->n, round->go, "condition, for rounds of different shapes,"));
+        MPL_PASS(onnx_need_constant(loop->node, round->go,
+                                    "condition, for rounds of different shapes,"));
     return MPL_OK;
 }
 
@@ -251,20 +253,20 @@ static mpl_status stack_row(const onnx_loop *loop, const onnx_round *round, int6
     bool reverse = loop->reverse != NULL && loop->reverse[loop->n_scans + i];
     mpl_value *part;
 
-    MPL_PASS(onnx_new(loop->n->r, part, (size_t)n_rounds));
+    MPL_PASS(onnx_new(loop->node->r, part, (size_t)n_rounds));
     for (int64_t k = 0; k < n_rounds; k++)
-        MPL_PASS(onnx_step(loop->n, MPL_OP_unsqueeze, "row", 1,
+        MPL_PASS(onnx_step(loop->node, MPL_OP_unsqueeze, "row", 1,
                            &round[reverse ? n_rounds - 1 - k : k].row[i], 1,
                            &MPL_INTS(axes, 1, (const int64_t[]){0}), &part[k]));
-    return onnx_step(loop->n, MPL_OP_concat, "rows", (uint32_t)n_rounds, part, 1, &MPL_INT(axis, 0),
-                     &round[0].row[i]);
+    return onnx_step(loop->node, MPL_OP_concat, "rows", (uint32_t)n_rounds, part, 1,
+                     &MPL_INT(axis, 0), &round[0].row[i]);
 }
 
 /* Gives the results the requested names. */
 static mpl_status name_results(const onnx_loop *loop, const onnx_round *last, const mpl_value *row,
                                mpl_value *out)
 {
-    onnx_reader *in = loop->n->r;
+    onnx_reader *in = loop->node->r;
     const char **name;
 
     MPL_PASS(settle_names(loop, &name));
@@ -273,29 +275,29 @@ static mpl_status name_results(const onnx_loop *loop, const onnx_round *last, co
 
         out[i] = MPL_NONE;
         if (name[i] != NULL)
-            MPL_PASS(onnx_blame(loop->n, mpl_graph_add_folded(in->ctx, in->g, MPL_OP_identity,
-                                                              loop->n->label, 1, &v, 0, NULL, 1,
-                                                              &name[i], &out[i])));
+            MPL_PASS(onnx_blame(loop->node, mpl_graph_add_folded(in->ctx, in->g, MPL_OP_identity,
+                                                                 loop->node->label, 1, &v, 0, NULL,
+                                                                 1, &name[i], &out[i])));
     }
     return MPL_OK;
 }
 
 static mpl_status add_rounds(const onnx_loop *loop, mpl_value *out)
 {
-    onnx_reader *in = loop->n->r;
+    onnx_reader *in = loop->node->r;
     onnx_round *round;
     int64_t n = 0;
 
     if (loop->trips != MPL_NONE)
-        return ONNX_REFUSE(loop->n,
+        return ONNX_REFUSE(loop->node,
                            "its rounds have different shapes, and their number is not known");
     if (loop->most > MOST_ROUNDS)
         return ONNX_REFUSE(
-            loop->n, "its %" PRId64 " rounds would be read one by one; at most %d are supported",
+            loop->node, "its %" PRId64 " rounds would be read one by one; at most %d are supported",
             loop->most, MOST_ROUNDS);
     if (loop->go != MPL_NONE)
         MPL_PASS(
-            onnx_need_constant(loop->n, loop->go, "condition, for rounds of different shapes,"));
+            onnx_need_constant(loop->node, loop->go, "condition, for rounds of different shapes,"));
     MPL_PASS(onnx_new(in, round, (size_t)loop->most));
     do
         MPL_PASS(make_round(loop, n, n > 0 ? &round[n - 1] : NULL, &round[n]));

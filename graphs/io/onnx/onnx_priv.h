@@ -353,7 +353,7 @@ typedef struct onnx_round {
 
 /* A loop being read: becomes a `while`, or is unrolled if `unroll` is set. */
 typedef struct onnx_loop {
-    onnx_node *n;
+    onnx_node *node;
     mpl_value trips, go; /* MPL_NONE: omitted, or known */
     int64_t most;        /* most rounds; -1: unlimited */
     uint32_t n_carried, n_scans, n_rows;

@@ -36,7 +36,7 @@ typedef struct layer {
 
 /* A node being read, with a sticky status. */
 typedef struct rnn {
-    onnx_node *n;
+    onnx_node *node;
     mpl_status st;
     const layer *layer;
     mpl_value x, mask; /* [steps, batch, input]; bool [steps, batch, 1]: t < length */
@@ -62,7 +62,7 @@ static mpl_value op(rnn *self, mpl_op_kind kind, const char *name, uint32_t n_in
     mpl_value v = MPL_NONE;
 
     if (self->st == MPL_OK)
-        self->st = onnx_step(self->n, kind, name, n_in, in, n_attr, attr, &v);
+        self->st = onnx_step(self->node, kind, name, n_in, in, n_attr, attr, &v);
     return v;
 }
 
@@ -81,7 +81,7 @@ static mpl_value number(rnn *self, double x)
     mpl_value v = MPL_NONE;
 
     if (self->st == MPL_OK)
-        self->st = onnx_scalar(self->n, self->type, x, "number", &v);
+        self->st = onnx_scalar(self->node, self->type, x, "number", &v);
     return v;
 }
 
@@ -108,7 +108,7 @@ static mpl_value small_product(rnn *self, const char *name, mpl_value a, const m
     mpl_value x[3] = {MPL_NONE, MPL_NONE, MPL_NONE}, y;
 
     if (self->st == MPL_OK)
-        self->st = onnx_quantize_all(self->n, a, x);
+        self->st = onnx_quantize_all(self->node, a, x);
     y = op(self, MPL_OP_qmatmul, name, 6, (mpl_value[]){x[0], b[0], x[1], x[2], b[1], b[2]}, 0,
            NULL);
     return sum == MPL_NONE ? y : op(self, MPL_OP_add, name, 2, (mpl_value[]){y, sum}, 0, NULL);
@@ -133,10 +133,10 @@ static void split(rnn *self, mpl_value x, uint32_t n, const int64_t *width, cons
 
     MPL_TRY(st);
     for (uint32_t i = 0; i < n; i++)
-        MPL_TRY(onnx_fresh_name(self->n->r, self->n->label, name[i], &fresh[i]));
-    MPL_TRY(
-        onnx_blame(self->n, mpl_graph_add_folded(self->n->r->ctx, self->n->r->g, MPL_OP_split,
-                                                 self->n->label, 1, &x, 2, attr, n, fresh, out)));
+        MPL_TRY(onnx_fresh_name(self->node->r, self->node->label, name[i], &fresh[i]));
+    MPL_TRY(onnx_blame(self->node,
+                       mpl_graph_add_folded(self->node->r->ctx, self->node->r->g, MPL_OP_split,
+                                            self->node->label, 1, &x, 2, attr, n, fresh, out)));
 out:
     self->st = st;
 }
@@ -297,7 +297,7 @@ static const function *find_function(const char *name, size_t n)
 /* Assigns alphas and betas, in order, to the functions that have them. */
 static mpl_status take_functions(rnn *self)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     const Onnx__AttributeProto *names = onnx_attr(node, "activations");
     const Onnx__AttributeProto *alphas = onnx_attr(node, "activation_alpha");
     const Onnx__AttributeProto *betas = onnx_attr(node, "activation_beta");
@@ -327,8 +327,8 @@ static mpl_status take_functions(rnn *self)
 static mpl_status check_dims(rnn *self, uint32_t input, uint32_t rank, int64_t a, int64_t b,
                              int64_t last)
 {
-    const mpl_graph *g = self->n->r->g;
-    mpl_value v = onnx_in(self->n, input);
+    const mpl_graph *g = self->node->r->g;
+    mpl_value v = onnx_in(self->node, input);
     mpl_shape want = {rank, {a, b, last}};
     char is[200], must[200];
 
@@ -336,7 +336,7 @@ static mpl_status check_dims(rnn *self, uint32_t input, uint32_t rank, int64_t a
     if (v != MPL_NONE && (!mpl_shape_equal(&g->value_shape[v], &want) ||
                           (mpl_type)g->value_type[v] != (input == 4 ? MPL_TYPE_i32 : self->type)))
         return ONNX_REFUSE(
-            self->n, "input %u is %s %s; it must be %s %s", input,
+            self->node, "input %u is %s %s; it must be %s %s", input,
             mpl_type_name((mpl_type)g->value_type[v]), mpl_shape_text(&g->value_shape[v], is),
             mpl_type_name(input == 4 ? MPL_TYPE_i32 : self->type), mpl_shape_text(&want, must));
     return MPL_OK;
@@ -350,7 +350,7 @@ static mpl_status check_inputs(rnn *self)
     MPL_PASS(check_dims(self, 1, 3, d, rows, self->input));
     MPL_PASS(check_dims(self, 2, 3, d, rows, self->hidden));
     MPL_PASS(check_dims(self, 3, 2, d, 2 * rows, 0));
-    if (onnx_in(self->n, 4) != MPL_NONE)
+    if (onnx_in(self->node, 4) != MPL_NONE)
         MPL_PASS(check_dims(self, 4, 1, self->batch, 0, 0));
     for (uint32_t i = 0; i < self->layer->n_states; i++)
         MPL_PASS(check_dims(self, 5 + i, 3, a, b, self->hidden));
@@ -362,7 +362,7 @@ static mpl_status check_inputs(rnn *self)
 /* Reads attributes and sizes. */
 static mpl_status take_node(rnn *self)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
     const mpl_graph *g = node->r->g;
     const Onnx__AttributeProto *clip = onnx_attr(node, "clip");
     const mpl_shape *shape, *r;
@@ -418,7 +418,7 @@ static void take_small(rnn *self, uint32_t d, uint32_t which)
     self->small[which][0] = of_direction(self, "w", from[0], d, 2,
                                          (int64_t[]){terms, self->layer->n_gates * self->hidden});
     for (uint32_t i = 1; i < 3; i++) {
-        int64_t each = mpl_count(&self->n->r->g->value_shape[from[i]]) / self->n_directions;
+        int64_t each = mpl_count(&self->node->r->g->value_shape[from[i]]) / self->n_directions;
 
         self->small[which][i] = of_direction(self, "scale", from[i], d, 1, &each);
     }
@@ -428,11 +428,11 @@ static void take_small(rnn *self, uint32_t d, uint32_t which)
 static void take_weights(rnn *self, uint32_t d)
 {
     int64_t h = self->hidden, rows = self->layer->n_gates * h, zr = 2 * h;
-    mpl_value both = of_direction(self, "b", onnx_in(self->n, 3), d, 1, (int64_t[]){2 * rows}),
+    mpl_value both = of_direction(self, "b", onnx_in(self->node, 3), d, 1, (int64_t[]){2 * rows}),
               of_h = MPL_NONE;
 
-    self->w = of_direction(self, "w", self->n->in[1], d, 2, (int64_t[]){rows, self->input});
-    self->r = of_direction(self, "r", self->n->in[2], d, 2, (int64_t[]){rows, h});
+    self->w = of_direction(self, "w", self->node->in[1], d, 2, (int64_t[]){rows, self->input});
+    self->r = of_direction(self, "r", self->node->in[2], d, 2, (int64_t[]){rows, h});
     self->bias = self->reset_bias = self->last_r = MPL_NONE;
     if (both != MPL_NONE) {
         self->bias = range(self, "b", both, 0, 0, rows);
@@ -465,7 +465,7 @@ static mpl_value transpose(rnn *self, const char *name, mpl_value x, int64_t a, 
 static void take_state(rnn *self, uint32_t i, uint32_t d)
 {
     const int64_t dim[] = {self->batch, self->hidden};
-    mpl_value v = onnx_in(self->n, 5 + i);
+    mpl_value v = onnx_in(self->node, 5 + i);
 
     if (v != MPL_NONE && self->batch_first)
         v = transpose(self, "first", v, 1, 0, 2);
@@ -479,7 +479,7 @@ static void take_state(rnn *self, uint32_t i, uint32_t d)
 
 static void take_operands(rnn *self, uint32_t d)
 {
-    mpl_value p = self->layer->n_states > 1 ? onnx_in(self->n, 7) : MPL_NONE;
+    mpl_value p = self->layer->n_states > 1 ? onnx_in(self->node, 7) : MPL_NONE;
 
     take_weights(self, d);
     for (uint32_t i = 0; self->quantised != NULL && i < 2; i++)
@@ -497,7 +497,7 @@ static void take_operands(rnn *self, uint32_t d)
 /* Whether step t is within a sequence: t < length. MPL_NONE if all have full length. */
 static mpl_status make_mask(rnn *self)
 {
-    mpl_value lens = onnx_in(self->n, 4), step;
+    mpl_value lens = onnx_in(self->node, 4), step;
     uint32_t count;
     int64_t *length, *at, shortest = INT64_MAX;
     const char *name;
@@ -505,20 +505,20 @@ static mpl_status make_mask(rnn *self)
     self->mask = MPL_NONE;
     if (lens == MPL_NONE)
         return MPL_OK;
-    if (onnx_is_constant(self->n, lens) && self->batch <= UINT16_MAX) {
-        MPL_PASS(onnx_ints(self->n, lens, "sequence_lens", &count, &length));
+    if (onnx_is_constant(self->node, lens) && self->batch <= UINT16_MAX) {
+        MPL_PASS(onnx_ints(self->node, lens, "sequence_lens", &count, &length));
         for (uint32_t i = 0; i < count; i++)
             shortest = length[i] < shortest ? length[i] : shortest;
         if (shortest >= self->steps)
             return MPL_OK;
     }
-    MPL_PASS(onnx_new(self->n->r, at, (size_t)self->steps));
+    MPL_PASS(onnx_new(self->node->r, at, (size_t)self->steps));
     for (int64_t i = 0; i < self->steps; i++)
         at[i] = i;
-    MPL_PASS(onnx_fresh_name(self->n->r, self->n->label, "steps", &name));
+    MPL_PASS(onnx_fresh_name(self->node->r, self->node->label, "steps", &name));
     MPL_PASS(onnx_blame(
-        self->n, mpl_graph_add_const(self->n->r->ctx, self->n->r->g, name, MPL_TYPE_i64,
-                                     &(mpl_shape){3, {self->steps, 1, 1}}, at, false, &step)));
+        self->node, mpl_graph_add_const(self->node->r->ctx, self->node->r->g, name, MPL_TYPE_i64,
+                                        &(mpl_shape){3, {self->steps, 1, 1}}, at, false, &step)));
     lens = op(self, MPL_OP_cast, "lens", 1, &lens, 1, &MPL_TEXT(to, "i64"));
     lens = reshape(self, "lens", lens, 3, (int64_t[]){1, self->batch, 1});
     self->mask = binary(self, MPL_OP_less, "mask", step, lens);
@@ -529,7 +529,7 @@ static mpl_status make_mask(rnn *self)
 
 static bool is_asked_for(const rnn *self, uint32_t output)
 {
-    return output < self->n->n_out && self->n->out_name[output] != NULL;
+    return output < self->node->n_out && self->node->out_name[output] != NULL;
 }
 
 /* The loop over the steps of direction d; made[] receives the last states, then the stacked h. */
@@ -537,7 +537,7 @@ static mpl_status add_direction(rnn *self, uint32_t d, mpl_value *made)
 {
     static const char *const param[] = {"h", "c", "x", "mask"}, *const suffix[] = {"h_n", "c_n",
                                                                                    "rows"};
-    bool backward = d == 1 || onnx_attr_is(self->n, "direction", "reverse");
+    bool backward = d == 1 || onnx_attr_is(self->node, "direction", "reverse");
     const bool reverse[] = {backward, backward, backward}; /* x, the mask, the rows */
     uint32_t n = self->layer->n_states;
     mpl_value scan[2] = {self->x, self->mask};
@@ -545,7 +545,7 @@ static mpl_status add_direction(rnn *self, uint32_t d, mpl_value *made)
     const char *of_param[MAX_STATES + 2] = {param[0], n > 1 ? param[1] : param[2],
                                             n > 1 ? param[2] : param[3], param[3]};
     onnx_loop l = {
-        .n = self->n, .trips = MPL_NONE, .go = MPL_NONE, .most = self->steps, .n_carried = n};
+        .node = self->node, .trips = MPL_NONE, .go = MPL_NONE, .most = self->steps, .n_carried = n};
 
     take_operands(self, d);
     if (self->ahead)
@@ -558,14 +558,15 @@ static mpl_status add_direction(rnn *self, uint32_t d, mpl_value *made)
     l.param = of_param;
     l.reverse = reverse;
     l.out_name = name;
-    l.unroll = self->n->r->options != NULL && self->n->r->options->rnn == MPL_RNN_UNROLL;
+    l.unroll = self->node->r->options != NULL && self->node->r->options->rnn == MPL_RNN_UNROLL;
     l.body = make_step;
     l.arg = self;
     for (uint32_t i = 0; i < n + l.n_rows; i++)
         if (i == n || is_asked_for(self, 1 + i))
-            MPL_PASS(onnx_fresh_name(self->n->r, self->n->label, suffix[i == n ? 2 : i], &name[i]));
+            MPL_PASS(onnx_fresh_name(self->node->r, self->node->label, suffix[i == n ? 2 : i],
+                                     &name[i]));
     if (l.n_rows > 0 && self->n_directions == 1 && !self->batch_first)
-        name[n] = self->n->out_name[0];
+        name[n] = self->node->out_name[0];
     return onnx_add_loop(&l, made);
 }
 
@@ -573,7 +574,7 @@ static mpl_status add_direction(rnn *self, uint32_t d, mpl_value *made)
 static mpl_status last_op(rnn *self, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                           const mpl_attr *attr, uint32_t output)
 {
-    onnx_node *node = self->n;
+    onnx_node *node = self->node;
 
     MPL_PASS(onnx_settle_name(node->r, &node->out_name[output]));
     return onnx_blame(node,
@@ -589,12 +590,12 @@ static mpl_status finish_rows(rnn *self, const mpl_value *part)
                    perm = MPL_INTS(perm, 4, ((const int64_t[]){2, 0, 1, 3}));
 
     if (!self->batch_first && self->n_directions == 1)
-        self->n->out[0] = all;
+        self->node->out[0] = all;
     else if (!self->batch_first)
         MPL_PASS(last_op(self, MPL_OP_concat, 2, part, &axis, 0));
     else {
         if (self->n_directions == 2)
-            MPL_PASS(onnx_step(self->n, MPL_OP_concat, "rows", 2, part, 1, &axis, &all));
+            MPL_PASS(onnx_step(self->node, MPL_OP_concat, "rows", 2, part, 1, &axis, &all));
         MPL_PASS(last_op(self, MPL_OP_transpose, 1, &all, &perm, 0));
     }
     return MPL_OK;
@@ -608,7 +609,7 @@ static mpl_status finish_state(rnn *self, uint32_t output, mpl_value *part)
     if (self->n_directions == 1)
         return last_op(self, MPL_OP_unsqueeze, 1, part, &MPL_INTS(axes, 1, &axis), output);
     for (uint32_t d = 0; d < 2; d++)
-        MPL_PASS(onnx_step(self->n, MPL_OP_unsqueeze, "last", 1, &part[d], 1,
+        MPL_PASS(onnx_step(self->node, MPL_OP_unsqueeze, "last", 1, &part[d], 1,
                            &MPL_INTS(axes, 1, &axis), &part[d]));
     return last_op(self, MPL_OP_concat, 2, part, &MPL_INT(axis, axis), output);
 }
@@ -617,7 +618,8 @@ static mpl_status lower(onnx_node *node, const layer *kind, const mpl_value *qua
 {
     bool asked = node->r->options != NULL && node->r->options->rnn == MPL_RNN_AHEAD;
     /* all inputs share one scale, so their products come before the loop */
-    rnn c = {.n = node, .layer = kind, .ahead = asked || quantised != NULL, .quantised = quantised};
+    rnn c = {
+        .node = node, .layer = kind, .ahead = asked || quantised != NULL, .quantised = quantised};
     mpl_value made[2][MAX_STATES + 1] = {{MPL_NONE}}, part[2];
 
     MPL_PASS(take_node(&c));

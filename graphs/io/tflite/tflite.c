@@ -26,14 +26,14 @@ static mpl_status lower(tfl_node *node)
     if (node->rule == NULL)
         return tfl_opaque(node);
     if (tfl_in(node, 0) == NULL || node->op->n_out == 0)
-        return MPL_REFUSE(node->m->ctx, "it has no input, or no output");
+        return MPL_REFUSE(node->model->ctx, "it has no input, or no output");
     return node->rule->lower(node);
 }
 
 static mpl_status add_operator(tfl_model *model, mpl_graph *g, uint32_t i)
 {
     char kind[80], label[120];
-    tfl_node n = {.m = model, .g = g, .op = &model->op[i], .rule = rule_of(&model->op[i])};
+    tfl_node n = {.model = model, .g = g, .op = &model->op[i], .rule = rule_of(&model->op[i])};
     mpl_status st;
 
     n.kind = tfl_operator_name(n.op, kind);

@@ -56,13 +56,13 @@ bool tfl_activation(int64_t number, double range[2])
 
 const tfl_tensor *tfl_in(const tfl_node *node, uint32_t k)
 {
-    return k < node->op->n_in && node->op->in[k] != MPL_NONE ? &node->m->tensor[node->op->in[k]]
+    return k < node->op->n_in && node->op->in[k] != MPL_NONE ? &node->model->tensor[node->op->in[k]]
                                                              : NULL;
 }
 
 const tfl_tensor *tfl_out(const tfl_node *node, uint32_t k)
 {
-    return &node->m->tensor[node->op->out[k]];
+    return &node->model->tensor[node->op->out[k]];
 }
 
 bool tfl_ints(const tfl_node *node, uint32_t k, uint32_t most, int64_t *to, uint32_t *count)
@@ -94,8 +94,8 @@ bool tfl_ints(const tfl_node *node, uint32_t k, uint32_t most, int64_t *to, uint
 static mpl_status value_of(tfl_node *node, uint32_t id, mpl_value *out)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = node->m->ctx;
-    tfl_tensor *tensor = &node->m->tensor[id];
+    mpl_ctx *ctx = node->model->ctx;
+    tfl_tensor *tensor = &node->model->tensor[id];
     int64_t zero = tensor->zero;
     void *copy = NULL;
 
@@ -139,7 +139,7 @@ mpl_status tfl_scalar(tfl_node *node, mpl_type type, double x, const char *suffi
     bool is_float = type == MPL_TYPE_f32;
 
     snprintf(name, sizeof name, "%s:%s", tfl_out(node, 0)->name, suffix);
-    return mpl_graph_add_const(node->m->ctx, node->g, name, type, &(mpl_shape){0},
+    return mpl_graph_add_const(node->model->ctx, node->g, name, type, &(mpl_shape){0},
                                is_float ? (const void *)&real : (const void *)&whole, true, out);
 }
 
@@ -148,12 +148,12 @@ mpl_status tfl_scalar(tfl_node *node, mpl_type type, double x, const char *suffi
 /* Records v as result k of the operation, if its type and dims are those in the file. */
 mpl_status tfl_define(tfl_node *node, uint32_t k, mpl_value v)
 {
-    tfl_tensor *tensor = &node->m->tensor[node->op->out[k]];
+    tfl_tensor *tensor = &node->model->tensor[node->op->out[k]];
     char ours[200], theirs[200];
 
     if (node->g->value_type[v] != tensor->type ||
         !mpl_shape_equal(&node->g->value_shape[v], &tensor->shape))
-        return MPL_REFUSE(node->m->ctx, "its result '%.100s' is %s %s, and the file says %s %s",
+        return MPL_REFUSE(node->model->ctx, "its result '%.100s' is %s %s, and the file says %s %s",
                           tensor->name, mpl_type_name((mpl_type)node->g->value_type[v]),
                           mpl_shape_text(&node->g->value_shape[v], ours),
                           mpl_type_name(tensor->type), mpl_shape_text(&tensor->shape, theirs));
@@ -164,7 +164,7 @@ mpl_status tfl_define(tfl_node *node, uint32_t k, mpl_value v)
 mpl_status tfl_add_all(tfl_node *node, mpl_op_kind kind, uint32_t n_in, const mpl_value *in,
                        uint32_t n_out, const char *const *out_name, mpl_value *out)
 {
-    return mpl_graph_add_op(node->m->ctx, node->g, kind, node->label, n_in, in, node->n_attr,
+    return mpl_graph_add_op(node->model->ctx, node->g, kind, node->label, n_in, in, node->n_attr,
                             node->attr, n_out, out_name, out);
 }
 
@@ -175,8 +175,8 @@ mpl_status tfl_add_view(tfl_node *node, mpl_value v, const mpl_shape *shape, con
     mpl_attr dims = {MPL_ATTR_shape, shape->rank, shape->dim, NULL, NULL};
 
     snprintf(name, sizeof name, "%s%s", base, suffix);
-    return mpl_graph_add_op(node->m->ctx, node->g, MPL_OP_reshape, node->label, 1, &v, 1, &dims, 1,
-                            (const char *const[]){name}, out);
+    return mpl_graph_add_op(node->model->ctx, node->g, MPL_OP_reshape, node->label, 1, &v, 1, &dims,
+                            1, (const char *const[]){name}, out);
 }
 
 /* Appends how an operand is meant to the attributes of as_real. */
@@ -196,7 +196,7 @@ static mpl_status add_as_real(tfl_node *node, mpl_op_kind kind, uint32_t n_in,
                               const double *range)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = node->m->ctx;
+    mpl_ctx *ctx = node->model->ctx;
     const tfl_tensor *to = tfl_out(node, 0);
     uint32_t n_factors = result->n_scales;
     int64_t *forms = NULL, *form;
@@ -260,10 +260,10 @@ mpl_status tfl_add(tfl_node *node, mpl_op_kind kind, uint32_t n_in, const tfl_op
 
     if (tfl_activation_number(node) != 0 && !clamps)
         return tfl_opaque(node);
-    MPL_TRY(mpl_new(node->m->ctx, v, n_in));
+    MPL_TRY(mpl_new(node->model->ctx, v, n_in));
     for (uint32_t i = 0; i < n_in; i++)
         if ((v[i] = in[i].v) == MPL_NONE)
-            MPL_FAIL(node->m->ctx, MPL_EINPUT, "input %u is missing", i);
+            MPL_FAIL(node->model->ctx, MPL_EINPUT, "input %u is missing", i);
     if (clamps || !is_direct(node, n_in, in, &result)) {
         MPL_TRY(add_as_real(node, kind, n_in, in, &result, v, clamps ? range : NULL));
     } else {
@@ -271,7 +271,7 @@ mpl_status tfl_add(tfl_node *node, mpl_op_kind kind, uint32_t n_in, const tfl_op
         MPL_TRY(tfl_define(node, 0, out));
     }
 out:
-    mpl_free(node->m->ctx, v);
+    mpl_free(node->model->ctx, v);
     return st;
 }
 
@@ -311,7 +311,7 @@ static bool is_scratch(const tfl_node *node, uint32_t k)
 /* Whether the file itself puts this scratch memory into an earlier one of the operator. */
 static bool is_inside(const tfl_node *node, uint32_t k)
 {
-    const int64_t *offset = node->m->offset;
+    const int64_t *offset = node->model->offset;
     uint32_t id = node->op->in[k];
 
     for (uint32_t i = 0; i < k && i < TFL_SCRATCH_INPUTS && offset != NULL && offset[id] >= 0;
@@ -319,8 +319,8 @@ static bool is_inside(const tfl_node *node, uint32_t k)
         uint32_t other = node->op->in[i];
 
         if (is_scratch(node, i) && offset[other] >= 0 && offset[other] <= offset[id] &&
-            (uint64_t)(offset[id] - offset[other]) + node->m->tensor[id].bytes <=
-                node->m->tensor[other].bytes)
+            (uint64_t)(offset[id] - offset[other]) + node->model->tensor[id].bytes <=
+                node->model->tensor[other].bytes)
             return true;
     }
     return false;
@@ -334,13 +334,13 @@ static mpl_status add_opaque(tfl_node *node, made *out)
     uint32_t n_in = 0;
     tfl_operand operand;
 
-    MPL_TRY(mpl_new(node->m->ctx, in, op->n_in));
+    MPL_TRY(mpl_new(node->model->ctx, in, op->n_in));
     for (uint32_t k = 0; k < op->n_in; k++) {
         if (tfl_in(node, k) == NULL)
             continue;
         if (is_scratch(node, k)) {
             if (!is_inside(node, k))
-                put_made(node->m, op->in[k], out);
+                put_made(node->model, op->in[k], out);
             continue;
         }
         MPL_TRY(tfl_operand_of(node, k, TFL_PLAIN, &operand));
@@ -352,16 +352,16 @@ static mpl_status add_opaque(tfl_node *node, made *out)
     tfl_set(node, MPL_TEXT(opcode, node->kind));
     MPL_TRY(tfl_add_all(node, MPL_OP_opaque, n_in, in, out->n, out->name, out->value));
     for (uint32_t i = 0; i < out->n; i++)
-        node->m->tensor[out->tensor[i]].value = out->value[i];
+        node->model->tensor[out->tensor[i]].value = out->value[i];
 out:
-    mpl_free(node->m->ctx, in);
+    mpl_free(node->model->ctx, in);
     return st;
 }
 
 mpl_status tfl_opaque(tfl_node *node)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = node->m->ctx;
+    mpl_ctx *ctx = node->model->ctx;
     size_t most = (size_t)node->op->n_in + node->op->n_out;
     made out = {0};
 
@@ -369,7 +369,7 @@ mpl_status tfl_opaque(tfl_node *node)
     MPL_TRY(mpl_new(ctx, out.dims, most * (MPL_MAX_RANK + 1)));
     MPL_TRY(mpl_new(ctx, out.types, most * 16 + 1));
     for (uint32_t k = 0; k < node->op->n_out; k++)
-        put_made(node->m, node->op->out[k], &out);
+        put_made(node->model, node->op->out[k], &out);
     MPL_TRY(add_opaque(node, &out));
 out:
     mpl_free_each(ctx, out.tensor, out.name, out.value, out.dims, out.types);

@@ -71,7 +71,7 @@ static mpl_status scale_bias(tfl_node *node, const tfl_operand *operand, const t
 {
     if (bias->v == MPL_NONE || operand->n_scales != 1 || weight->n_scales == 0)
         return MPL_OK;
-    MPL_PASS(mpl_new(node->m->ctx, *owned, weight->n_scales));
+    MPL_PASS(mpl_new(node->model->ctx, *owned, weight->n_scales));
     for (uint32_t i = 0; i < weight->n_scales; i++)
         (*owned)[i] = operand->scale[0] * weight->scale[i];
     *bias = (tfl_operand){bias->v, TFL_PLAIN, weight->n_scales, 0, 0, *owned};
@@ -92,7 +92,7 @@ static mpl_status add_product(tfl_node *node, uint32_t first, mpl_op_kind kind,
     MPL_TRY(scale_bias(node, &in[0], &in[1], &in[2], &scale));
     MPL_TRY(tfl_add(node, kind, in[2].v == MPL_NONE ? 2 : 3, in, out_order));
 out:
-    mpl_free(node->m->ctx, scale);
+    mpl_free(node->model->ctx, scale);
     return st;
 }
 
@@ -178,7 +178,7 @@ mpl_status tfl_lower_fully_connected(tfl_node *node)
     node->converts = tfl_out(node, 0)->shape.rank != 2;
     MPL_TRY(tfl_add(node, MPL_OP_gemm, in[2].v == MPL_NONE ? 2 : 3, in, TFL_PLAIN));
 out:
-    mpl_free(node->m->ctx, scale);
+    mpl_free(node->model->ctx, scale);
     return st;
 }
 

@@ -105,7 +105,7 @@ enum { TFL_NO_ACTIVATION = 255, TFL_MAX_ATTRS = 12, TFL_MAX_INTS = 64 };
 
 /* The operator being read. */
 typedef struct tfl_node {
-    tfl_model *m;
+    tfl_model *model;
     mpl_graph *g;
     const tfl_operator *op;
     const tfl_rule *rule;

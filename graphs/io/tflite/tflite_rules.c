@@ -9,12 +9,12 @@ static mpl_status add_inputs(tfl_node *node, mpl_op_kind kind, uint32_t n_in)
     mpl_status st = MPL_OK;
     tfl_operand *in = NULL;
 
-    MPL_TRY(mpl_new(node->m->ctx, in, n_in));
+    MPL_TRY(mpl_new(node->model->ctx, in, n_in));
     for (uint32_t i = 0; i < n_in; i++)
         MPL_TRY(tfl_operand_of(node, i, TFL_PLAIN, &in[i]));
     MPL_TRY(tfl_add(node, kind, n_in, in, TFL_PLAIN));
 out:
-    mpl_free(node->m->ctx, in);
+    mpl_free(node->model->ctx, in);
     return st;
 }
 
@@ -180,7 +180,7 @@ mpl_status tfl_lower_shape(tfl_node *node)
     for (uint32_t i = 0; i < from->shape.rank; i++)
         dim[i] = (int32_t)from->shape.dim[i];
     MPL_PASS(mpl_graph_add_const(
-        node->m->ctx, node->g, to->name, to->type, &(mpl_shape){1, {from->shape.rank}},
+        node->model->ctx, node->g, to->name, to->type, &(mpl_shape){1, {from->shape.rank}},
         to->type == MPL_TYPE_i64 ? (const void *)from->shape.dim : (const void *)dim, false, &v));
     return tfl_define(node, 0, v);
 }
@@ -231,10 +231,10 @@ mpl_status tfl_lower_pack(tfl_node *node)
     char suffix[24];
 
     if (axis < -(int64_t)shape.rank || axis >= (int64_t)shape.rank)
-        return MPL_REFUSE(node->m->ctx, "its axis is %" PRId64, axis);
+        return MPL_REFUSE(node->model->ctx, "its axis is %" PRId64, axis);
     axis += axis < 0 ? shape.rank : 0;
     shape.dim[axis] = 1;
-    MPL_TRY(mpl_new(node->m->ctx, in, node->op->n_in));
+    MPL_TRY(mpl_new(node->model->ctx, in, node->op->n_in));
     for (uint32_t i = 0; i < node->op->n_in; i++) {
         MPL_TRY(tfl_operand_of(node, i, TFL_PLAIN, &in[i]));
         snprintf(suffix, sizeof suffix, ":in%u", i);
@@ -243,7 +243,7 @@ mpl_status tfl_lower_pack(tfl_node *node)
     tfl_set_int(node, MPL_ATTR_axis, axis);
     MPL_TRY(tfl_add(node, MPL_OP_concat, node->op->n_in, in, TFL_PLAIN));
 out:
-    mpl_free(node->m->ctx, in);
+    mpl_free(node->model->ctx, in);
     return st;
 }
 
@@ -251,7 +251,7 @@ out:
 static mpl_status split(tfl_node *node, uint32_t data, int64_t axis, bool unpack)
 {
     mpl_status st = MPL_OK;
-    mpl_ctx *ctx = node->m->ctx;
+    mpl_ctx *ctx = node->model->ctx;
     uint32_t n_out = node->op->n_out;
     int64_t *size = NULL;
     const char **name = NULL;
@@ -295,7 +295,7 @@ mpl_status tfl_lower_split(tfl_node *node)
         return tfl_opaque(node);
     axis += axis < 0 ? tfl_in(node, data)->shape.rank : 0;
     if (axis < 0)
-        return MPL_REFUSE(node->m->ctx, "its axis is %" PRId64, axis);
+        return MPL_REFUSE(node->model->ctx, "its axis is %" PRId64, axis);
     return split(node, data, axis, false);
 }
 
@@ -317,7 +317,7 @@ mpl_status tfl_lower_slice(tfl_node *node)
     for (uint32_t i = 0; i < in->rank; i++) {
         if (begin[i] < 0 || begin[i] > in->dim[i] || size[i] < -1 ||
             size[i] > in->dim[i] - begin[i])
-            return MPL_REFUSE(node->m->ctx,
+            return MPL_REFUSE(node->model->ctx,
                               "it takes %" PRId64 " elements from %" PRId64
                               " on of dim %u, which has %" PRId64,
                               size[i], begin[i], i, in->dim[i]);

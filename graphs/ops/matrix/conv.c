@@ -114,7 +114,7 @@ static conv_form form_of(const mpl_op_call *call)
 
 /* One group of one item of the batch. */
 typedef struct conv_part {
-    const mpl_window *w;
+    const mpl_window *window;
     const float *x, *weight; /* [in_channels][in plane], [out_channels][in_channels][kernel] */
     int64_t in_channels, out_channels, in_plane, out_plane, kernel;
     float *y; /* [out_channels][out_plane] */
@@ -139,7 +139,7 @@ static void place_windows(const mpl_window *window, int64_t first, int64_t n,
 static void pack_windows(const conv_part *part, int64_t at[3][MPL_TILE_N], int64_t n, int64_t k0,
                          int64_t n_k, mpl_tile *tile)
 {
-    const mpl_window *window = part->w;
+    const mpl_window *window = part->window;
 
     for (int64_t k = 0; k < n_k; k++) {
         int64_t tap = (k0 + k) % part->kernel;
@@ -169,7 +169,7 @@ static void conv_tiles(const conv_part *part)
     for (int64_t j = 0; j < part->out_plane; j += MPL_TILE_N) {
         int64_t n = part->out_plane - j < MPL_TILE_N ? part->out_plane - j : MPL_TILE_N;
 
-        place_windows(part->w, j, n, at);
+        place_windows(part->window, j, n, at);
         for (int64_t k = 0; k < n_terms; k += MPL_TILE_K) {
             int64_t n_k = n_terms - k < MPL_TILE_K ? n_terms - k : MPL_TILE_K;
 
@@ -187,7 +187,7 @@ static void conv_f32(const mpl_op_call *call, const conv_form *form, const mpl_w
                     *weight = &form->in[1].shape;
     const float *bias = form->n_in > 2 ? form->in[2].data : NULL, *sum = form->sum;
     conv_part part = {
-        .w = window, .in_channels = weight->dim[1], .out_channels = y->dim[1] / group};
+        .window = window, .in_channels = weight->dim[1], .out_channels = y->dim[1] / group};
     int64_t n;
 
     part.in_plane = mpl_count_dims(shape, 2, shape->rank);
@@ -216,7 +216,7 @@ static void conv_f32(const mpl_op_call *call, const conv_form *form, const mpl_w
 /* Common to all output elements. The weight of output channel c, input channel i of the group and
  * kernel element t has index c * out_step + i * in_step + t. */
 typedef struct conv_sum {
-    const mpl_window *w;
+    const mpl_window *window;
     const void *x, *weight;
     int64_t in_channels, in_plane, kernel, in_step;
     bool transposed;
@@ -225,7 +225,7 @@ typedef struct conv_sum {
 /* Input element along axis i that kernel element k of output o reads; -1: none. */
 static inline int64_t seen_by(const conv_sum *sum, int i, int64_t o, int64_t k)
 {
-    const mpl_window *window = sum->w;
+    const mpl_window *window = sum->window;
     int64_t at;
 
     if (!sum->transposed) {
@@ -243,7 +243,7 @@ static inline int64_t seen_by(const conv_sum *sum, int i, int64_t o, int64_t k)
 MPL_INLINE double sum_of(mpl_type type, const conv_sum *s, int64_t x0, int64_t weight0,
                          const int64_t o[3], double sum)
 {
-    const mpl_window *window = s->w;
+    const mpl_window *window = s->window;
 
     for (int64_t c = 0; c < s->in_channels; c++)
         for (int64_t k = 0; k < s->kernel; k++) {
@@ -266,7 +266,7 @@ MPL_INLINE void conv_plain(mpl_type type, const mpl_op_call *call, const conv_fo
 {
     const void *bias = form->n_in > 2 ? form->in[2].data : NULL;
     int64_t channels = call->out[0].shape.dim[1] / group, at = 0;
-    const int64_t *out = sum->w->out;
+    const int64_t *out = sum->window->out;
 
     for (int64_t i = 0; i < call->out[0].shape.dim[0] * group * channels; i++) {
         int64_t part = i / channels, c = i % channels, whole = part % group * channels + c;
@@ -300,7 +300,7 @@ mpl_status mpl_eval_conv(mpl_ctx *ctx, const mpl_op_call *call)
         conv_f32(call, &f, &w, group);
         return MPL_OK;
     }
-    s.w = &w;
+    s.window = &w;
     s.in_channels = weight->dim[1];
     s.in_plane = mpl_count_dims(shape, 2, shape->rank);
     s.kernel = s.in_step = mpl_count_dims(weight, 2, weight->rank);
@@ -379,7 +379,7 @@ mpl_status mpl_eval_conv_transpose(mpl_ctx *ctx, const mpl_op_call *call)
     MPL_PASS(transposed_window(ctx, call->graph, call->op, shape, weight, &w));
     if (mpl_count(&call->out[0].shape) == 0)
         return MPL_OK;
-    s.w = &w;
+    s.window = &w;
     s.in_channels = shape->dim[1] / group;
     s.in_plane = mpl_count_dims(shape, 2, shape->rank);
     s.kernel = mpl_count_dims(weight, 2, weight->rank);

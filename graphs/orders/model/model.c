@@ -125,7 +125,7 @@ mpl_status mpl_order_model_finish(mpl_ctx *ctx, mpl_order_model *model, arcs *a)
 /* A part of a model under construction: its operations and buffers. */
 typedef struct part {
     mpl_ctx *ctx;
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     mpl_order_model *sub;
     uint32_t *place; /* [m->n] position in the order */
     uint32_t *id;    /* [m->n_buffers] buffer of the part, or MPL_NONE */
@@ -141,7 +141,7 @@ static bool inside(const part *self, uint32_t v)
 /* Buffer b in the part: absent, live throughout, or made or freed by the part's operations. */
 static mpl_status part_buffer(part *self, uint32_t b)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     bool first = model->from_start[b], kept = model->kept[b], touched = false;
 
     for (uint32_t i = model->makers.begin[b]; i < model->makers.begin[b + 1]; i++) {
@@ -175,7 +175,7 @@ static mpl_status part_buffer(part *self, uint32_t b)
 /* Adds way `way` of operation `id` of the part, with those of its buffers that the part has. */
 static mpl_status part_way(part *self, uint32_t id, uint32_t way)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     uint32_t mine = self->sub->n_ways;
 
     for (uint32_t i = model->under.begin[way]; i < model->under.begin[way + 1]; i++)
@@ -193,7 +193,7 @@ static mpl_status part_way(part *self, uint32_t id, uint32_t way)
  * of the part may overwrite an operand that dies after the part, or one that counts as base. */
 static mpl_status part_fill(part *self, const uint32_t *order)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     mpl_order_model *sub = self->sub;
 
     sub->n_buffers = 0;
@@ -221,7 +221,7 @@ mpl_status mpl_order_model_part(mpl_ctx *ctx, const mpl_order_model *model, cons
                                 uint32_t from, uint32_t to, mpl_order_model **out)
 {
     mpl_status st = MPL_OK;
-    part x = {.ctx = ctx, .m = model, .from = from, .to = to};
+    part x = {.ctx = ctx, .model = model, .from = from, .to = to};
 
     MPL_TRY(mpl_new(ctx, x.place, model->n));
     MPL_TRY(mpl_new(ctx, x.id, model->n_buffers));
@@ -284,7 +284,7 @@ mpl_status mpl_order_walk_init(mpl_ctx *ctx, const mpl_order_model *model, mpl_o
 {
     mpl_status st = MPL_OK;
 
-    *walk = (mpl_order_walk){.m = model};
+    *walk = (mpl_order_walk){.model = model};
     MPL_TRY(mpl_new_each(ctx, model->n, walk->ready, walk->waits));
     MPL_TRY(mpl_new_each(ctx, model->n_buffers, walk->born, walk->left));
     MPL_TRY(mpl_new(ctx, walk->done, model->n));
@@ -303,7 +303,7 @@ void mpl_order_walk_fini(mpl_ctx *ctx, mpl_order_walk *w)
 
 void mpl_order_walk_reset(mpl_order_walk *walk)
 {
-    const mpl_order_model *model = walk->m;
+    const mpl_order_model *model = walk->model;
 
     walk->live = model->base;
     walk->n_done = walk->n_ready = 0;
@@ -323,7 +323,7 @@ void mpl_order_walk_reset(mpl_order_walk *walk)
 
 void mpl_order_walk_copy(mpl_order_walk *to, const mpl_order_walk *from)
 {
-    const mpl_order_model *model = to->m;
+    const mpl_order_model *model = to->model;
 
     to->live = from->live;
     to->n_done = from->n_done;
@@ -342,7 +342,7 @@ void mpl_order_walk_copy(mpl_order_walk *to, const mpl_order_walk *from)
 /* Bytes of a way that end with the next step; backwards, that begin with it. */
 static uint64_t saving(const mpl_order_walk *walk, uint32_t way)
 {
-    const mpl_order_model *model = walk->m;
+    const mpl_order_model *model = walk->model;
     uint64_t sum = 0;
 
     for (uint32_t i = model->under.begin[way]; i < model->under.begin[way + 1]; i++) {
@@ -356,7 +356,7 @@ static uint64_t saving(const mpl_order_walk *walk, uint32_t way)
 
 uint64_t mpl_order_walk_cost(const mpl_order_walk *walk, uint32_t v)
 {
-    const mpl_order_model *model = walk->m;
+    const mpl_order_model *model = walk->model;
     uint64_t cost = walk->live + model->extra[v], most = 0;
 
     for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++)
@@ -369,7 +369,7 @@ uint64_t mpl_order_walk_cost(const mpl_order_walk *walk, uint32_t v)
 
 uint64_t mpl_order_walk_after(const mpl_order_walk *walk, uint32_t v)
 {
-    const mpl_order_model *model = walk->m;
+    const mpl_order_model *model = walk->model;
     uint64_t live = walk->live;
 
     for (uint32_t i = model->makes.begin[v]; i < model->makes.begin[v + 1]; i++)
@@ -383,7 +383,7 @@ uint64_t mpl_order_walk_after(const mpl_order_walk *walk, uint32_t v)
 
 void mpl_order_walk_run(mpl_order_walk *walk, uint32_t v)
 {
-    const mpl_order_model *model = walk->m;
+    const mpl_order_model *model = walk->model;
 
     mpl_assert(walk->waits[v] == 0 && !walk->done[v]);
     walk->done[v] = 1;
@@ -401,7 +401,7 @@ void mpl_order_walk_run(mpl_order_walk *walk, uint32_t v)
 
 void mpl_order_walk_undo(mpl_order_walk *walk, uint32_t v, uint64_t live, uint32_t n_ready)
 {
-    const mpl_order_model *model = walk->m;
+    const mpl_order_model *model = walk->model;
 
     walk->done[v] = 0;
     walk->n_done--;
@@ -420,7 +420,7 @@ uint64_t mpl_order_model_peak(mpl_order_walk *walk, const uint32_t *order)
     uint64_t peak = 0;
 
     mpl_order_walk_reset(walk);
-    for (uint32_t i = 0; i < walk->m->n; i++) {
+    for (uint32_t i = 0; i < walk->model->n; i++) {
         peak = mpl_max_u64(peak, mpl_order_walk_cost(walk, order[i]));
         mpl_order_walk_run(walk, order[i]);
     }

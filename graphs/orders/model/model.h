@@ -61,7 +61,7 @@ void mpl_order_model_free(mpl_ctx *ctx, mpl_order_model *model);
 /* ---- running operations in sequence ---- */
 
 typedef struct mpl_order_walk {
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     uint64_t live; /* [byte] */
     uint32_t n_done;
     uint32_t n_ready; /* entries of ready, some of which may be done */

@@ -21,10 +21,10 @@ enum { ON_ENTRY = 1, WITHIN = 2 }; /* how an operation reads a value: its blocks
 
 typedef struct maker {
     mpl_ctx *ctx;
-    const mpl_block_models *f;
+    const mpl_block_models *models;
     const mpl_graph *g;
     uint32_t block;
-    mpl_order_model *m;
+    mpl_order_model *model;
     uint32_t *id;     /* [n_values] buffer of a root; MPL_NONE: none */
     uint8_t *how;     /* [n_values] READ, KEPT */
     uint8_t *touched; /* [n_values] by the operation at hand */
@@ -268,7 +268,7 @@ void mpl_block_models_free(mpl_block_models *models)
 
 static void touch(maker *self, mpl_value v, uint8_t how)
 {
-    mpl_value root = lies(self->f, v);
+    mpl_value root = lies(self->models, v);
 
     if (root == MPL_NONE)
         return;
@@ -291,7 +291,8 @@ static void touch_operands(maker *self, mpl_op op, uint8_t on_entry)
         if (loop && i >= 2 && i < 2 + carried) {
             out = mpl_op_output(g, op, i - 2);
             param = mpl_param(g, mpl_op_first_body(g, op), i - 1);
-            if (lies(self->f, param) != param && (out == MPL_NONE || !self->f->facts.out_live[out]))
+            if (lies(self->models, param) != param &&
+                (out == MPL_NONE || !self->models->facts.out_live[out]))
                 continue;
         }
         touch(self, in, loop && i >= 2 + carried ? WITHIN : on_entry);
@@ -313,7 +314,7 @@ static void touch_within(maker *self, mpl_op owner)
     for (uint32_t b = first;
          b < g->n_blocks && g->block_op_begin[b] <= owner && g->block_owner[b] <= owner; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
-            if (self->f->facts.result_read[g->block_result_begin[b] + i])
+            if (self->models->facts.result_read[g->block_result_begin[b] + i])
                 touch(self, mpl_result(g, b, i), WITHIN);
 }
 
@@ -338,7 +339,7 @@ static void list_reads(maker *self, mpl_op op)
         for (uint32_t i = 0; i < mpl_n_carried(g, owner); i++) {
             mpl_value out = mpl_op_output(g, owner, i);
 
-            if (out != MPL_NONE && self->f->facts.out_live[out])
+            if (out != MPL_NONE && self->models->facts.out_live[out])
                 touch(self, mpl_param(g, self->block, 1 + i), ON_ENTRY);
         }
     }
@@ -365,12 +366,12 @@ static bool may_end(const maker *self, mpl_value v)
     const mpl_graph *g = self->g;
     uint32_t b = self->block;
 
-    if (g->value_role[v] == MPL_PARAMETER && !param_counts(self->f, v))
+    if (g->value_role[v] == MPL_PARAMETER && !param_counts(self->models, v))
         return false;
 
     while (b != g->value_block[v] && !is_body(g, b) && b != 0)
         b = g->block_parent[b];
-    return b == g->value_block[v] && has_storage(self->f, v);
+    return b == g->value_block[v] && has_storage(self->models, v);
 }
 
 /* Marks the values that the block's operations read and those that its results keep. */
@@ -386,19 +387,20 @@ static void mark_values(maker *self)
                 self->how[self->touch[i]] |= READ;
         }
     for (uint32_t i = 0; i < n; i++) {
-        mpl_value v = lies(self->f, b == 0 ? g->output[i] : mpl_result(g, b, i));
+        mpl_value v = lies(self->models, b == 0 ? g->output[i] : mpl_result(g, b, i));
 
-        if (v != MPL_NONE && (b == 0 || self->f->facts.result_read[g->block_result_begin[b] + i]))
+        if (v != MPL_NONE &&
+            (b == 0 || self->models->facts.result_read[g->block_result_begin[b] + i]))
             self->how[v] |= KEPT;
     }
 }
 
 static void add_buffer(maker *self, mpl_value v, bool from_start)
 {
-    mpl_order_model *model = self->m;
+    mpl_order_model *model = self->model;
 
     self->id[v] = model->n_buffers;
-    model->bytes[model->n_buffers] = slots(self->f, self->g->value_bytes[v]);
+    model->bytes[model->n_buffers] = slots(self->models, self->g->value_bytes[v]);
     model->kept[model->n_buffers] = (self->how[v] & KEPT) != 0;
     model->from_start[model->n_buffers++] = from_start;
 }
@@ -414,17 +416,17 @@ static void add_params(maker *self)
         mpl_value p = mpl_param(g, b, i), source = p;
         uint32_t age = 0, other;
 
-        if (lies(self->f, p) != p || self->how[p] == 0)
+        if (lies(self->models, p) != p || self->how[p] == 0)
             continue;
         if (i > 0 && i <= n)
-            source = source_of(self->f, b, i - 1, &age);
+            source = source_of(self->models, b, i - 1, &age);
         if (source == MPL_NONE)
             continue;
         for (uint32_t k = 1; k < i && age > 0; k++)
             if (self->id[mpl_param(g, b, k)] != MPL_NONE &&
-                source_of(self->f, b, k - 1, &other) == source && other == age) {
+                source_of(self->models, b, k - 1, &other) == source && other == age) {
                 self->id[p] = self->id[mpl_param(g, b, k)];
-                self->m->kept[self->id[p]] |= (self->how[p] & KEPT) != 0;
+                self->model->kept[self->id[p]] |= (self->how[p] & KEPT) != 0;
                 break;
             }
         if (self->id[p] == MPL_NONE)
@@ -442,16 +444,17 @@ static void add_buffers(maker *self)
     for (mpl_value v = 0; v < g->n_values; v++) {
         mpl_op op = g->value_op[v];
 
-        if (lies(self->f, v) != v || (g->value_role[v] == MPL_PARAMETER && g->value_block[v] == b))
+        if (lies(self->models, v) != v ||
+            (g->value_role[v] == MPL_PARAMETER && g->value_block[v] == b))
             continue;
         if (g->value_role[v] == MPL_WEIGHT)
-            self->m->base += b == 0 ? slots(self->f, g->value_bytes[v]) : 0;
+            self->model->base += b == 0 ? slots(self->models, g->value_bytes[v]) : 0;
         else if (self->how[v] != 0 && g->value_block[v] != b)
             may_end(self, v) ? add_buffer(self, v, true) : (void)0;
         else if (self->how[v] != 0 && op == MPL_NONE && b == 0)
             add_buffer(self, v, true);
         else if (self->how[v] != 0 && op != MPL_NONE && g->op_block[op] == b &&
-                 has_storage(self->f, v))
+                 has_storage(self->models, v))
             add_buffer(self, v, false);
     }
 }
@@ -463,21 +466,21 @@ static void add_buffers(maker *self)
 static mpl_status add_outputs(maker *self, mpl_op op, uint32_t mine, uint64_t *carried)
 {
     const mpl_graph *g = self->g;
-    const uint64_t *extra = self->f->options.op_workspace_bytes;
+    const uint64_t *extra = self->models->options.op_workspace_bytes;
 
-    if (self->f->options.plan_workspaces && extra != NULL && !owns(g, op))
-        self->m->extra[mine] = slots(self->f, extra[op]);
+    if (self->models->options.plan_workspaces && extra != NULL && !owns(g, op))
+        self->model->extra[mine] = slots(self->models, extra[op]);
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++) {
         mpl_value v = g->op_out[i];
 
-        if (v == MPL_NONE || lies(self->f, v) != v)
+        if (v == MPL_NONE || lies(self->models, v) != v)
             continue;
         if (self->id[v] != MPL_NONE)
             MPL_PASS(mpl_order_add(self->ctx, &self->arcs.makers, self->id[v], mine));
         if (self->id[v] != MPL_NONE && mpl_is_chosen(g, v))
-            *carried += slots(self->f, g->value_bytes[v]);
+            *carried += slots(self->models, g->value_bytes[v]);
         else if (self->how[v] == 0 && !mpl_is_chosen(g, v))
-            self->m->extra[mine] += slots(self->f, g->value_bytes[v]);
+            self->model->extra[mine] += slots(self->models, g->value_bytes[v]);
     }
     return MPL_OK;
 }
@@ -515,18 +518,18 @@ static mpl_status add_ways(maker *self, mpl_op op, uint32_t mine)
     const mpl_graph *g = self->g;
     mpl_value out = mpl_op_n_out(g, op) > 0 ? mpl_op_output(g, op, 0) : MPL_NONE;
 
-    if (!self->f->options.in_place || lies(self->f, out) != out || out == MPL_NONE)
+    if (!self->models->options.in_place || lies(self->models, out) != out || out == MPL_NONE)
         return MPL_OK;
-    self->m->saves[mine] = slots(self->f, g->value_bytes[out]);
+    self->model->saves[mine] = slots(self->models, g->value_bytes[out]);
     for (uint32_t i = 0; i < mpl_n_read(g, op); i++) {
-        mpl_value in = lies(self->f, mpl_op_input(g, op, i));
+        mpl_value in = lies(self->models, mpl_op_input(g, op, i));
 
-        if (in == MPL_NONE || self->id[in] == MPL_NONE || self->m->kept[self->id[in]] ||
-            !may_pair(self->f, self->block, in, out) ||
-            !mpl_in_place_operand(g, self->f->alias.root, NULL, op, i))
+        if (in == MPL_NONE || self->id[in] == MPL_NONE || self->model->kept[self->id[in]] ||
+            !may_pair(self->models, self->block, in, out) ||
+            !mpl_in_place_operand(g, self->models->alias.root, NULL, op, i))
             continue;
-        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.under, self->m->n_ways, self->id[in]));
-        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.ways, mine, self->m->n_ways++));
+        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.under, self->model->n_ways, self->id[in]));
+        MPL_PASS(mpl_order_add(self->ctx, &self->arcs.ways, mine, self->model->n_ways++));
     }
     return MPL_OK;
 }
@@ -538,27 +541,27 @@ static mpl_status add_need(maker *self, mpl_op op, uint32_t mine, uint64_t carri
 {
     const mpl_graph *g = self->g;
     uint64_t need = 0, within = 0;
-    uint32_t way = self->m->n_ways;
+    uint32_t way = self->model->n_ways;
     bool at_end;
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        need = mpl_max_u64(need, self->f->need[g->op_body[k]]);
+        need = mpl_max_u64(need, self->models->need[g->op_body[k]]);
     for (uint32_t i = 0; i < self->n_touch && g->op_kind[op] != MPL_OP_while; i++)
         if ((self->touched[self->touch[i]] & WITHIN) != 0 && self->id[self->touch[i]] != MPL_NONE)
-            within += self->m->bytes[self->id[self->touch[i]]];
+            within += self->model->bytes[self->id[self->touch[i]]];
     at_end = need < within + carried;
-    self->m->extra[mine] += at_end ? 0 : need - within - carried;
+    self->model->extra[mine] += at_end ? 0 : need - within - carried;
     for (uint32_t i = 0; i < self->n_touch; i++) {
         uint32_t b = self->id[self->touch[i]];
 
-        if (b == MPL_NONE || self->m->kept[b] ||
+        if (b == MPL_NONE || self->model->kept[b] ||
             (self->touched[self->touch[i]] != ON_ENTRY && !at_end))
             continue;
         MPL_PASS(mpl_order_add(self->ctx, &self->arcs.under, way, b));
-        self->m->saves[mine] += self->m->bytes[b];
-        self->m->n_ways = way + 1;
+        self->model->saves[mine] += self->model->bytes[b];
+        self->model->n_ways = way + 1;
     }
-    if (self->m->n_ways > way)
+    if (self->model->n_ways > way)
         MPL_PASS(mpl_order_add(self->ctx, &self->arcs.ways, mine, way));
     return MPL_OK;
 }
@@ -567,7 +570,7 @@ static mpl_status add_op(maker *self, mpl_op op, uint32_t mine, const uint32_t *
 {
     uint64_t carried = 0;
 
-    self->m->op[mine] = op;
+    self->model->op[mine] = op;
     list_reads(self, op);
     MPL_PASS(add_all_before(self, op, mine, local));
     MPL_PASS(add_outputs(self, op, mine, &carried));
@@ -587,14 +590,14 @@ static mpl_status fill(maker *self)
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         if (g->op_block[op] == b)
             local[op] = n++;
-    MPL_TRY(mpl_order_model_alloc(self->ctx, n, g->n_values, &self->m));
-    self->m->n_buffers = 0;
+    MPL_TRY(mpl_order_model_alloc(self->ctx, n, g->n_values, &self->model));
+    self->model->n_buffers = 0;
     mark_values(self);
     add_buffers(self);
     for (mpl_op op = g->block_op_begin[b]; op < g->block_op_end[b]; op++)
         if (g->op_block[op] == b)
             MPL_TRY(add_op(self, op, local[op], local));
-    MPL_TRY(mpl_order_model_finish(self->ctx, self->m, &self->arcs));
+    MPL_TRY(mpl_order_model_finish(self->ctx, self->model, &self->arcs));
 out:
     mpl_free(self->ctx, local);
     return st;
@@ -603,14 +606,14 @@ out:
 mpl_status mpl_block_model_new(const mpl_block_models *models, uint32_t b, mpl_order_model **out)
 {
     mpl_status st = MPL_OK;
-    maker x = {.ctx = models->ctx, .f = models, .g = models->g, .block = b};
+    maker x = {.ctx = models->ctx, .models = models, .g = models->g, .block = b};
 
     MPL_TRY(mpl_new_each(x.ctx, x.g->n_values, x.id, x.how, x.touched, x.touch));
     memset(x.id, 0xff, x.g->n_values * sizeof *x.id);
     MPL_TRY(fill(&x));
-    *out = x.m, x.m = NULL;
+    *out = x.model, x.model = NULL;
 out:
-    mpl_order_model_free(x.ctx, x.m);
+    mpl_order_model_free(x.ctx, x.model);
     mpl_order_arcs_fini(x.ctx, &x.arcs);
     mpl_free_each(x.ctx, x.id, x.how, x.touched, x.touch);
     return st;

@@ -28,14 +28,14 @@ typedef struct chain {
 
 /* The operations that every path to an operation passes, and every path from it. */
 typedef struct trees {
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     mpl_dominators entries, exits;
 } trees;
 
 /* A model, and its parts that have an order so far. */
 typedef struct frame {
     mpl_ctx *ctx;
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     trees trees;
     uint32_t *chain_of;      /* [n] or MPL_NONE */
     uint32_t *birth, *death; /* [n_buffers] chain in which it becomes live, ceases; or MPL_NONE */
@@ -59,7 +59,7 @@ typedef struct range {
 
 /* A local model: nodes are operations of a frame, or legs. */
 typedef struct local {
-    mpl_order_model *m;
+    mpl_order_model *model;
     uint32_t *op;  /* [m->n] an operation of the frame; of a leg, MPL_NONE */
     uint32_t *leg; /* [m->n] into frame->legs */
     uint32_t *way; /* [m->n] the way in which a leg replaces the level before it, or MPL_NONE */
@@ -68,7 +68,7 @@ typedef struct local {
 
 static mpl_status trees_init(mpl_ctx *ctx, const mpl_order_model *model, trees *t)
 {
-    t->m = model;
+    t->model = model;
     MPL_PASS(mpl_dominators_new(ctx, model, false, &t->entries));
     return mpl_dominators_new(ctx, model, true, &t->exits);
 }
@@ -98,7 +98,7 @@ static mpl_status filled(mpl_ctx *ctx, uint32_t n, uint32_t **out)
 
 static mpl_status frame_init(mpl_ctx *ctx, const mpl_order_model *model, frame *f)
 {
-    *f = (frame){.ctx = ctx, .m = model};
+    *f = (frame){.ctx = ctx, .model = model};
     MPL_PASS(trees_init(ctx, model, &f->trees));
     MPL_PASS(filled(ctx, model->n, &f->chain_of));
     MPL_PASS(filled(ctx, model->n_buffers, &f->birth));
@@ -111,14 +111,15 @@ static mpl_status frame_init(mpl_ctx *ctx, const mpl_order_model *model, frame *
 
 static bool before_range(const trees *self, range r, uint32_t u)
 {
-    return r.entry != self->m->n && (u == r.entry || mpl_dominates(&self->entries, u, r.entry) ||
-                                     mpl_dominates(&self->exits, r.entry, u));
+    return r.entry != self->model->n &&
+           (u == r.entry || mpl_dominates(&self->entries, u, r.entry) ||
+            mpl_dominates(&self->exits, r.entry, u));
 }
 
 static bool after_range(const trees *self, range r, uint32_t u)
 {
-    return r.exit != self->m->n && (u == r.exit || mpl_dominates(&self->exits, u, r.exit) ||
-                                    mpl_dominates(&self->entries, r.exit, u));
+    return r.exit != self->model->n && (u == r.exit || mpl_dominates(&self->exits, u, r.exit) ||
+                                        mpl_dominates(&self->entries, r.exit, u));
 }
 
 /* How operations outside a range use buffer b, which operations inside it touch. */
@@ -132,7 +133,7 @@ typedef struct shared {
 static shared shared_outside(const trees *self, range r, uint32_t b, const uint32_t *of,
                              uint32_t inside, bool equal)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
     uint32_t n_makers = model->makers.begin[b + 1] - model->makers.begin[b];
     shared s = {.first = model->from_start[b], .kept = model->kept[b]};
     bool made_inside = false;
@@ -164,7 +165,7 @@ static shared shared_outside(const trees *self, range r, uint32_t b, const uint3
 
 static void local_fini(mpl_ctx *ctx, local *l)
 {
-    mpl_order_model_free(ctx, l->m);
+    mpl_order_model_free(ctx, l->model);
     mpl_order_arcs_fini(ctx, &l->arcs);
     mpl_free_each(ctx, l->op, l->leg, l->way);
     memset(l, 0, sizeof *l);
@@ -180,8 +181,8 @@ static mpl_status number_nodes(frame *self, const uint32_t *ops, uint32_t n, loc
         uint32_t v = ops[i], c = self->chain_of[v];
         const chain *x = c != MPL_NONE ? &self->chains[c] : NULL;
 
-        n_buffers += self->m->makes.begin[v + 1] - self->m->makes.begin[v] +
-                     self->m->reads.begin[v + 1] - self->m->reads.begin[v];
+        n_buffers += self->model->makes.begin[v + 1] - self->model->makes.begin[v] +
+                     self->model->reads.begin[v + 1] - self->model->reads.begin[v];
         if (x == NULL) {
             l->op[n_nodes] = v;
             self->node[v] = n_nodes++;
@@ -198,28 +199,28 @@ static mpl_status number_nodes(frame *self, const uint32_t *ops, uint32_t n, loc
         self->node[v] = self->opened[x->head] + x->n - 1;
     }
     MPL_PASS(filled(self->ctx, n_nodes, &l->way));
-    MPL_PASS(mpl_order_model_alloc(self->ctx, n_nodes, n_buffers + n_nodes, &l->m));
-    l->m->n_buffers = 0;
-    l->m->base = self->m->base;
+    MPL_PASS(mpl_order_model_alloc(self->ctx, n_nodes, n_buffers + n_nodes, &l->model));
+    l->model->n_buffers = 0;
+    l->model->base = self->model->base;
     return MPL_OK;
 }
 
 /* Adds buffer b, if the range makes or frees it. */
 static mpl_status add_buffer(frame *self, range r, local *l, uint32_t b)
 {
-    const mpl_order_model *model = self->m;
-    uint32_t born = self->birth[b], dies = self->death[b], id = l->m->n_buffers;
+    const mpl_order_model *model = self->model;
+    uint32_t born = self->birth[b], dies = self->death[b], id = l->model->n_buffers;
     shared s = shared_outside(&self->trees, r, b, self->node, MPL_NONE, false);
 
     if (s.first && s.kept)
-        l->m->base += model->bytes[b];
+        l->model->base += model->bytes[b];
     if ((s.first && s.kept) || (born != MPL_NONE && born == dies))
         return MPL_OK;
     self->id[b] = id;
-    l->m->bytes[id] = model->bytes[b];
-    l->m->from_start[id] = s.first;
-    l->m->kept[id] = s.kept;
-    l->m->n_buffers++;
+    l->model->bytes[id] = model->bytes[b];
+    l->model->from_start[id] = s.first;
+    l->model->kept[id] = s.kept;
+    l->model->n_buffers++;
     for (uint32_t i = model->makers.begin[b]; !s.first && i < model->makers.begin[b + 1]; i++) {
         uint32_t u = model->makers.item[i];
 
@@ -244,7 +245,7 @@ static mpl_status add_buffer(frame *self, range r, local *l, uint32_t b)
 
 static mpl_status add_buffers(frame *self, const uint32_t *ops, uint32_t n, range r, local *l)
 {
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
 
     for (uint32_t i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) {
@@ -265,8 +266,8 @@ static mpl_status add_buffers(frame *self, const uint32_t *ops, uint32_t n, rang
 /* Adds a way to write in place, as far as its buffers end at single operations. */
 static mpl_status add_way(frame *self, local *l, uint32_t node, uint32_t way)
 {
-    const mpl_order_model *model = self->m;
-    uint32_t mine = l->m->n_ways;
+    const mpl_order_model *model = self->model;
+    uint32_t mine = l->model->n_ways;
 
     for (uint32_t i = model->under.begin[way]; i < model->under.begin[way + 1]; i++) {
         uint32_t b = model->under.item[i];
@@ -274,19 +275,19 @@ static mpl_status add_way(frame *self, local *l, uint32_t node, uint32_t way)
         if (self->id[b] >= MPL_NONE - 1 || self->death[b] != MPL_NONE)
             continue;
         MPL_PASS(mpl_order_add(self->ctx, &l->arcs.under, mine, self->id[b]));
-        l->m->n_ways = mine + 1;
+        l->model->n_ways = mine + 1;
     }
-    if (l->m->n_ways > mine)
+    if (l->model->n_ways > mine)
         MPL_PASS(mpl_order_add(self->ctx, &l->arcs.ways, node, mine));
     return MPL_OK;
 }
 
 static mpl_status add_before(frame *self, local *l, uint32_t node, uint32_t v)
 {
-    for (uint32_t i = self->m->before.begin[v]; i < self->m->before.begin[v + 1]; i++)
-        if (self->node[self->m->before.item[i]] != MPL_NONE)
+    for (uint32_t i = self->model->before.begin[v]; i < self->model->before.begin[v + 1]; i++)
+        if (self->node[self->model->before.item[i]] != MPL_NONE)
             MPL_PASS(mpl_order_add(self->ctx, &l->arcs.before, node,
-                                   self->node[self->m->before.item[i]]));
+                                   self->node[self->model->before.item[i]]));
     return MPL_OK;
 }
 
@@ -306,10 +307,10 @@ static mpl_status add_chain(frame *self, local *l, const chain *c)
             MPL_PASS(mpl_order_add(self->ctx, &l->arcs.before, first + k, first + k - 1));
             MPL_PASS(mpl_order_add(self->ctx, &l->arcs.users, last_buffer, first + k));
         }
-        l->m->extra[first + k] = leg->hill > both ? leg->hill - both : 0;
-        l->m->saves[first + k] = leg->hill < both ? both - leg->hill : 0;
+        l->model->extra[first + k] = leg->hill > both ? leg->hill - both : 0;
+        l->model->saves[first + k] = leg->hill < both ? both - leg->hill : 0;
         if (leg->hill < both) {
-            l->way[first + k] = l->m->n_ways++;
+            l->way[first + k] = l->model->n_ways++;
             MPL_PASS(mpl_order_add(self->ctx, &l->arcs.ways, first + k, l->way[first + k]));
             if (k > 0)
                 MPL_PASS(mpl_order_add(self->ctx, &l->arcs.under, l->way[first + k], last_buffer));
@@ -317,8 +318,8 @@ static mpl_status add_chain(frame *self, local *l, const chain *c)
         before = leg->level;
         if (k + 1 == c->n)
             break;
-        last_buffer = l->m->n_buffers++;
-        l->m->bytes[last_buffer] = leg->level;
+        last_buffer = l->model->n_buffers++;
+        l->model->bytes[last_buffer] = leg->level;
         MPL_PASS(mpl_order_add(self->ctx, &l->arcs.makers, last_buffer, first + k));
     }
     return MPL_OK;
@@ -328,7 +329,7 @@ static mpl_status add_chain(frame *self, local *l, const chain *c)
 static mpl_status local_new(frame *self, const uint32_t *ops, uint32_t n, range r, local *l)
 {
     mpl_status st = MPL_OK;
-    const mpl_order_model *model = self->m;
+    const mpl_order_model *model = self->model;
 
     MPL_TRY(number_nodes(self, ops, n, l));
     for (uint32_t i = 0; i < n; i++)
@@ -341,13 +342,13 @@ static mpl_status local_new(frame *self, const uint32_t *ops, uint32_t n, range 
 
         if (self->chain_of[v] != MPL_NONE)
             continue;
-        l->m->extra[node] = model->extra[v];
-        l->m->saves[node] = model->saves[v];
+        l->model->extra[node] = model->extra[v];
+        l->model->saves[node] = model->saves[v];
         MPL_TRY(add_before(self, l, node, v));
         for (uint32_t k = model->ways.begin[v]; k < model->ways.begin[v + 1]; k++)
             MPL_TRY(add_way(self, l, node, model->ways.item[k]));
     }
-    MPL_TRY(mpl_order_model_finish(self->ctx, l->m, &l->arcs));
+    MPL_TRY(mpl_order_model_finish(self->ctx, l->model, &l->arcs));
 out:
     for (uint32_t i = 0; i < n; i++) {
         self->node[ops[i]] = self->opened[ops[i]] = MPL_NONE;
@@ -388,7 +389,7 @@ static bool stands_alone(const trees *self, const uint32_t *ops, uint32_t n, ran
 {
     for (uint32_t i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) {
-            const mpl_lists *lists = touched(self->m, k);
+            const mpl_lists *lists = touched(self->model, k);
 
             for (uint32_t j = lists->begin[ops[i]]; j < lists->begin[ops[i] + 1]; j++)
                 if (shared_outside(self, r, lists->item[j], of, inside, true).beside)
@@ -412,7 +413,7 @@ static mpl_status add_chain_of(frame *self, const uint32_t *ops, uint32_t n, ran
         self->chain_of[ops[i]] = id;
     for (uint32_t i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) {
-            const mpl_lists *lists = touched(self->m, k);
+            const mpl_lists *lists = touched(self->model, k);
 
             for (uint32_t j = lists->begin[ops[i]]; j < lists->begin[ops[i] + 1]; j++) {
                 uint32_t b = lists->item[j];
@@ -437,8 +438,8 @@ static mpl_status order_local(frame *self, const local *l, const mpl_sets *sets,
     uint32_t *nodes = NULL, n_legs;
     size_t from = self->n_ops;
 
-    MPL_TRY(mpl_new_each(self->ctx, l->m->n, legs, nodes));
-    MPL_TRY(mpl_valleys(self->ctx, sets, l->m->n, legs, nodes, &n_legs, exact));
+    MPL_TRY(mpl_new_each(self->ctx, l->model->n, legs, nodes));
+    MPL_TRY(mpl_valleys(self->ctx, sets, l->model->n, legs, nodes, &n_legs, exact));
     if (!*exact)
         goto out;
     MPL_TRY(mpl_reserve(self->ctx, self->ops, self->op_cap, self->n_ops + n));
@@ -503,7 +504,7 @@ static mpl_status order_run(frame *self, const local *of, const uint32_t *run, u
         return MPL_OK;
     qsort(scratch, n_ops, sizeof *scratch, by_id);
     MPL_TRY(local_new(self, scratch, n_ops, r, &l));
-    MPL_TRY(mpl_sets_along(self->ctx, l.m, &sets));
+    MPL_TRY(mpl_sets_along(self->ctx, l.model, &sets));
     MPL_TRY(order_local(self, &l, &sets, scratch, n_ops, r, &exact));
 out:
     local_fini(self->ctx, &l);
@@ -516,7 +517,7 @@ static uint32_t follower(const trees *self, uint32_t v)
 {
     uint32_t w = self->exits.parent[v];
 
-    return w != self->m->n && self->entries.parent[w] == v &&
+    return w != self->model->n && self->entries.parent[w] == v &&
                    self->entries.size[v] == self->entries.size[w] + 1
                ? w
                : MPL_NONE;
@@ -555,11 +556,11 @@ static mpl_status order_runs(frame *self, const local *l, uint32_t n_ops)
     uint32_t *run = NULL, *scratch = NULL, *all = NULL;
     uint8_t *seen = NULL, *alone = NULL;
 
-    MPL_TRY(trees_init(self->ctx, l->m, &t));
-    MPL_TRY(mpl_new(self->ctx, run, l->m->n));
+    MPL_TRY(trees_init(self->ctx, l->model, &t));
+    MPL_TRY(mpl_new(self->ctx, run, l->model->n));
     MPL_TRY(mpl_new_each(self->ctx, n_ops, scratch, all));
-    MPL_TRY(mpl_new_each(self->ctx, l->m->n, seen, alone));
-    for (uint32_t v = 0; v < l->m->n; v++) {
+    MPL_TRY(mpl_new_each(self->ctx, l->model->n, seen, alone));
+    for (uint32_t v = 0; v < l->model->n; v++) {
         uint32_t n = 0;
 
         for (uint32_t at = v; at != MPL_NONE && !seen[at]; at = follower(&t, at)) {
@@ -603,9 +604,9 @@ static mpl_status order_region(frame *self, const uint32_t *ops, uint32_t n, ran
 
     MPL_TRY(fold(self, ops, n, r, &l));
     *ticks += n;
-    *small = l.m->n <= MOST_NODES;
+    *small = l.model->n <= MOST_NODES;
     if (*small)
-        MPL_TRY(mpl_sets_of(self->ctx, l.m, MOST_SETS, ticks, &sets, small));
+        MPL_TRY(mpl_sets_of(self->ctx, l.model, MOST_SETS, ticks, &sets, small));
     if (*small)
         MPL_TRY(order_local(self, &l, &sets, ops, n, r, &exact));
 out:
@@ -631,7 +632,7 @@ static int by_size(const void *a, const void *b)
 
 static uint32_t find_regions(const trees *self, region *out)
 {
-    uint32_t n = self->m->n, n_regions = 0;
+    uint32_t n = self->model->n, n_regions = 0;
 
     for (uint32_t exit = 0; exit < n; exit++) {
         uint32_t entry = self->entries.parent[exit],
@@ -669,8 +670,8 @@ static mpl_status order_regions(frame *self, uint64_t *ticks)
     uint32_t *ops = NULL, *of = NULL, n;
     uint8_t *large = NULL;
 
-    MPL_TRY(mpl_new_each(self->ctx, self->m->n, regions, ops, large));
-    MPL_TRY(filled(self->ctx, self->m->n, &of));
+    MPL_TRY(mpl_new_each(self->ctx, self->model->n, regions, ops, large));
+    MPL_TRY(filled(self->ctx, self->model->n, &of));
     n = find_regions(&self->trees, regions);
     for (uint32_t i = 0; i < n; i++) {
         range r = {regions[i].entry, regions[i].exit};
@@ -709,16 +710,16 @@ mpl_status mpl_order_reduce(mpl_ctx *ctx, const mpl_order_model *model, uint64_t
         all[v] = v;
     MPL_TRY(order_region(&f, all, model->n, (range){model->n, model->n}, ticks, &small));
     MPL_TRY(local_new(&f, all, model->n, (range){model->n, model->n}, &l));
-    MPL_TRY(mpl_new(ctx, x.begin, (size_t)l.m->n + 1));
+    MPL_TRY(mpl_new(ctx, x.begin, (size_t)l.model->n + 1));
     MPL_TRY(mpl_new(ctx, x.item, model->n));
-    for (uint32_t i = 0; i < l.m->n; i++)
+    for (uint32_t i = 0; i < l.model->n; i++)
         x.begin[i + 1] = x.begin[i] + unfold(&f, &l, i, x.item + x.begin[i]);
-    mpl_assert(x.begin[l.m->n] == model->n);
+    mpl_assert(x.begin[l.model->n] == model->n);
     for (uint32_t b = 0; b < model->n_buffers; b++) /* buffers that no operation touches */
         if (model->from_start[b] && model->users.begin[b + 1] == model->users.begin[b] &&
             model->makers.begin[b + 1] == model->makers.begin[b])
-            l.m->base += model->bytes[b];
-    x.model = l.m, l.m = NULL;
+            l.model->base += model->bytes[b];
+    x.model = l.model, l.model = NULL;
     *out = x, x = (mpl_order_reduced){0};
 out:
     mpl_order_reduced_fini(ctx, &x);

@@ -56,7 +56,7 @@ out:
 /* A table of sets under construction. */
 typedef struct table {
     mpl_ctx *ctx;
-    const mpl_order_model *m;
+    const mpl_order_model *model;
     uint32_t n_words, size; /* size: of slot, a power of two */
     uint64_t *words;        /* [s->n * n_words] */
     size_t word_cap;
@@ -89,7 +89,7 @@ static uint32_t *find(const table *self, uint32_t last)
 /* Adds the moves that leave set `from`. The walk has run exactly its operations. */
 static mpl_status expand(table *self, mpl_sets *sets, uint32_t from, const mpl_order_walk *walk)
 {
-    for (uint32_t v = 0; v < self->m->n; v++) {
+    for (uint32_t v = 0; v < self->model->n; v++) {
         uint32_t *slot;
 
         if (walk->done[v] || walk->waits[v] > 0)
@@ -103,7 +103,7 @@ static mpl_status expand(table *self, mpl_sets *sets, uint32_t from, const mpl_o
             *slot = sets->n++;
         MPL_PASS(
             add_move(self->ctx, sets,
-                     (mpl_move){from, *slot, v, mpl_order_walk_cost(walk, v) - self->m->base}));
+                     (mpl_move){from, *slot, v, mpl_order_walk_cost(walk, v) - self->model->base}));
     }
     return MPL_OK;
 }
@@ -112,7 +112,7 @@ mpl_status mpl_sets_of(mpl_ctx *ctx, const mpl_order_model *model, uint32_t most
                        mpl_sets *sets, bool *whole)
 {
     mpl_status st = MPL_OK;
-    table t = {.ctx = ctx, .m = model, .n_words = (model->n + 63) / 64, .size = 64};
+    table t = {.ctx = ctx, .model = model, .n_words = (model->n + 63) / 64, .size = 64};
     mpl_order_walk walk = {0};
     uint32_t from = 0;
 

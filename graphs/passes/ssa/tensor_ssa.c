@@ -68,7 +68,7 @@ static mpl_status add_assign(mpl_ssa *ssa, uint32_t to, uint32_t what, const mpl
 
 /* Contents of the program's values at the current operation. */
 typedef struct rewriter {
-    mpl_ssa *s;
+    mpl_ssa *ssa;
     mpl_ssa_level level;
     uint32_t *now; /* [n_values] contents; MPL_NONE: not made yet */
     uint8_t *path; /* [n_values] 1: the written value or an ancestor of it */
@@ -77,12 +77,12 @@ typedef struct rewriter {
 /* The value that the program reads as v. */
 static mpl_status read_value(rewriter *self, mpl_value v, uint32_t *out)
 {
-    const mpl_views *views = self->s->views;
+    const mpl_views *views = self->ssa->views;
 
     if (self->now[v] == MPL_NONE) {
         uint32_t made;
 
-        MPL_PASS(add_access(self->s, self->now[views->root[v]], &views->of_root[v], v, &made));
+        MPL_PASS(add_access(self->ssa, self->now[views->root[v]], &views->of_root[v], v, &made));
         if (self->level == MPL_SSA_COPY)
             return *out = made, MPL_OK;
         self->now[v] = made;
@@ -96,8 +96,8 @@ static mpl_status make_view(rewriter *self, mpl_value v)
     uint32_t made;
 
     if (is_full(self->level)) {
-        MPL_PASS(add_access(self->s, self->now[self->s->views->parent[v]],
-                            &self->s->views->of_parent[v], v, &made));
+        MPL_PASS(add_access(self->ssa, self->now[self->ssa->views->parent[v]],
+                            &self->ssa->views->of_parent[v], v, &made));
         self->now[v] = made;
     }
     return MPL_OK;
@@ -117,22 +117,22 @@ static bool stands_once(const mpl_views *views, mpl_value v)
  * accessed anew. */
 static mpl_status pass_up_and_down(rewriter *self, mpl_op op, mpl_value v, uint32_t made)
 {
-    const mpl_graph *g = self->s->g;
-    const mpl_views *views = self->s->views;
+    const mpl_graph *g = self->ssa->g;
+    const mpl_views *views = self->ssa->views;
     mpl_value root = views->root[v];
 
     memset(self->path, 0, g->n_values);
     self->now[v] = made;
     self->path[v] = 1;
     if (!stands_once(views, v)) {
-        MPL_PASS(
-            add_assign(self->s, self->now[root], made, &views->of_root[v], root, &self->now[root]));
+        MPL_PASS(add_assign(self->ssa, self->now[root], made, &views->of_root[v], root,
+                            &self->now[root]));
         self->path[root] = 1;
     }
     for (mpl_value child = v, parent; !self->path[root]; child = parent) {
         parent = views->parent[child];
-        MPL_PASS(add_assign(self->s, self->now[parent], self->now[child], &views->of_parent[child],
-                            parent, &made));
+        MPL_PASS(add_assign(self->ssa, self->now[parent], self->now[child],
+                            &views->of_parent[child], parent, &made));
         self->now[parent] = made;
         self->path[parent] = 1;
     }
@@ -146,12 +146,12 @@ static mpl_status pass_up_and_down(rewriter *self, mpl_op op, mpl_value v, uint3
 /* The same where views are read from the root: all values but the root must be copied anew. */
 static mpl_status write_root(rewriter *self, mpl_value v, uint32_t made)
 {
-    const mpl_views *views = self->s->views;
+    const mpl_views *views = self->ssa->views;
     mpl_value root = views->root[v];
 
     if (v != root)
-        MPL_PASS(add_assign(self->s, self->now[root], made, &views->of_root[v], root, &made));
-    for (mpl_value other = 0; other < self->s->g->n_values; other++)
+        MPL_PASS(add_assign(self->ssa, self->now[root], made, &views->of_root[v], root, &made));
+    for (mpl_value other = 0; other < self->ssa->g->n_values; other++)
         if (views->root[other] == root)
             self->now[other] = MPL_NONE;
     self->now[root] = made;
@@ -175,7 +175,7 @@ static mpl_op_kind kind_written(mpl_op_kind into)
 
 static mpl_status rewrite_write(rewriter *self, mpl_op op)
 {
-    const mpl_graph *g = self->s->g;
+    const mpl_graph *g = self->ssa->g;
     mpl_value v = g->op_in[g->op_in_begin[op]];
     mpl_strided all = mpl_strided_all(&g->value_shape[v]);
     mpl_op_kind kind = (mpl_op_kind)g->op_kind[op];
@@ -184,9 +184,9 @@ static mpl_status rewrite_write(rewriter *self, mpl_op op)
     for (uint32_t i = n_in; i-- > 0;)
         MPL_PASS(read_value(self, g->op_in[g->op_in_begin[op] + i], &in[i]));
     if (kind == MPL_OP_copy_into)
-        MPL_PASS(add_assign(self->s, in[0], in[1], &all, v, &made));
+        MPL_PASS(add_assign(self->ssa, in[0], in[1], &all, v, &made));
     else
-        MPL_PASS(add_node(self->s, kind_written(kind), n_in, in, NULL, v, &all.shape, &made));
+        MPL_PASS(add_node(self->ssa, kind_written(kind), n_in, in, NULL, v, &all.shape, &made));
     return is_full(self->level) ? pass_up_and_down(self, op, v, made) : write_root(self, v, made);
 }
 
@@ -194,7 +194,7 @@ static mpl_status rewrite_write(rewriter *self, mpl_op op)
 static mpl_status rewrite_other(rewriter *self, mpl_op op)
 {
     mpl_status st = MPL_OK;
-    mpl_ssa *ssa = self->s;
+    mpl_ssa *ssa = self->ssa;
     const mpl_graph *g = ssa->g;
     uint32_t n_in = g->op_in_begin[op + 1] - g->op_in_begin[op], node, made;
     uint32_t n_out = g->op_out_begin[op + 1] - g->op_out_begin[op], *in = NULL;
@@ -249,7 +249,7 @@ static mpl_status rewrite(mpl_ssa *ssa, mpl_ssa_level level)
 {
     mpl_status st = MPL_OK;
     const mpl_graph *g = ssa->g;
-    rewriter r = {.s = ssa, .level = level};
+    rewriter r = {.ssa = ssa, .level = level};
 
     MPL_TRY(mpl_new_each(ssa->ctx, g->n_values, r.now, r.path));
     for (mpl_value v = 0; v < g->n_values; v++) {
@@ -282,7 +282,7 @@ out:
 /* ---- the graph of the nodes ---- */
 
 typedef struct emitter {
-    mpl_ssa *s;
+    mpl_ssa *ssa;
     mpl_graph *to;
     mpl_value *map;     /* [s->n_values] */
     uint32_t *versions; /* [g->n_values] names taken so far */
@@ -292,7 +292,7 @@ typedef struct emitter {
 /* A free name: the source's, or the source's with a number. */
 static const char *fresh_name(emitter *self, mpl_value source)
 {
-    const char *name = self->s->g->value_name[source];
+    const char *name = self->ssa->g->value_name[source];
 
     if (self->versions[source] == 0) {
         self->versions[source] = 1;
@@ -301,22 +301,22 @@ static const char *fresh_name(emitter *self, mpl_value source)
     do
         sprintf(self->name, "%s.%" PRIu32, name, self->versions[source]++);
     while (mpl_graph_find(self->to, self->name) != MPL_NONE ||
-           mpl_graph_find(self->s->g, self->name) != MPL_NONE);
+           mpl_graph_find(self->ssa->g, self->name) != MPL_NONE);
     return self->name;
 }
 
 static mpl_status emit_given(emitter *self, uint32_t v)
 {
-    mpl_ctx *ctx = self->s->ctx;
-    const mpl_graph *g = self->s->g;
-    mpl_value from = self->s->value[v].source;
+    mpl_ctx *ctx = self->ssa->ctx;
+    const mpl_graph *g = self->ssa->g;
+    mpl_value from = self->ssa->value[v].source;
     const char *name = g->value_name[from];
     mpl_type type = (mpl_type)g->value_type[from];
     const mpl_shape *shape = &g->value_shape[from];
     bool bound = mpl_is_bound(g, from);
 
     self->versions[from]++;
-    if (g->value_role[from] == MPL_WEIGHT && !bound && self->s->value[v].n_uses == 0)
+    if (g->value_role[from] == MPL_WEIGHT && !bound && self->ssa->value[v].n_uses == 0)
         return MPL_OK;
     if (g->value_data[from] != NULL && !bound)
         return mpl_graph_add_const(ctx, self->to, name, type, shape, g->value_data[from],
@@ -333,17 +333,17 @@ static mpl_status emit_given(emitter *self, uint32_t v)
 static mpl_status emit_one(emitter *self, const mpl_ssa_node *node, mpl_op_kind kind,
                            const mpl_value *in, uint32_t n_attr, const mpl_attr *attr)
 {
-    uint32_t v = mpl_ssa_out(self->s, node);
-    const char *name = fresh_name(self, self->s->value[v].source);
+    uint32_t v = mpl_ssa_out(self->ssa, node);
+    const char *name = fresh_name(self, self->ssa->value[v].source);
 
-    return mpl_graph_add_op(self->s->ctx, self->to, kind, name, node->n_in, in, n_attr, attr, 1,
+    return mpl_graph_add_op(self->ssa->ctx, self->to, kind, name, node->n_in, in, n_attr, attr, 1,
                             &name, &self->map[v]);
 }
 
 static mpl_status emit_box(emitter *self, const mpl_ssa_node *node, const mpl_value *in)
 {
     const mpl_strided *box = &node->box;
-    const mpl_shape *from = &self->s->value[mpl_ssa_in(self->s, node, 0)].shape;
+    const mpl_shape *from = &self->ssa->value[mpl_ssa_in(self->ssa, node, 0)].shape;
     bool whole = mpl_strided_whole(box, (uint64_t)mpl_count(from));
     mpl_attr shape = MPL_INTS(shape, box->shape.rank, box->shape.dim);
     mpl_attr attr[] = {MPL_INTS(dims, box->shape.rank, box->shape.dim),
@@ -385,7 +385,7 @@ static mpl_status emit_fused(emitter *self, const mpl_ssa_node *node, const mpl_
 static mpl_status emit_copy(emitter *self, const mpl_ssa_node *node, const mpl_value *in)
 {
     mpl_status st = MPL_OK;
-    mpl_ssa *ssa = self->s;
+    mpl_ssa *ssa = self->ssa;
     const mpl_graph *g = ssa->g;
     uint32_t n_attr;
     mpl_attr *attr = NULL;
@@ -421,9 +421,9 @@ static mpl_status emit_node(emitter *self, const mpl_ssa_node *node)
     mpl_status st = MPL_OK;
     mpl_value *in = NULL;
 
-    MPL_TRY(mpl_new(self->s->ctx, in, node->n_in));
+    MPL_TRY(mpl_new(self->ssa->ctx, in, node->n_in));
     for (uint32_t i = 0; i < node->n_in; i++) {
-        uint32_t v = mpl_ssa_in(self->s, node, i);
+        uint32_t v = mpl_ssa_in(self->ssa, node, i);
 
         in[i] = v == MPL_NONE ? MPL_NONE : self->map[v];
     }
@@ -434,14 +434,14 @@ static mpl_status emit_node(emitter *self, const mpl_ssa_node *node)
     else
         MPL_TRY(emit_copy(self, node, in));
 out:
-    mpl_free(self->s->ctx, in);
+    mpl_free(self->ssa->ctx, in);
     return st;
 }
 
 static mpl_status emit(mpl_ssa *ssa, mpl_graph **out)
 {
     mpl_status st = MPL_OK;
-    emitter e = {.s = ssa};
+    emitter e = {.ssa = ssa};
     size_t longest = 0;
 
     for (mpl_value v = 0; v < ssa->g->n_values; v++)

@@ -7,7 +7,7 @@
 #include "graphs/passes/ssa/tensor_ssa_priv.h"
 
 typedef struct fuser {
-    mpl_ssa *s;
+    mpl_ssa *ssa;
     bool across;
 } fuser;
 
@@ -112,7 +112,7 @@ static bool place_loads(mpl_ssa *ssa, mpl_fused *fused, uint32_t at)
 static const mpl_fused *producer(const fuser *fu, uint32_t v, const mpl_strided *from,
                                  mpl_fused *room)
 {
-    const mpl_ssa *ssa = fu->s;
+    const mpl_ssa *ssa = fu->ssa;
     const mpl_ssa_node *access = mpl_ssa_maker(ssa, v, MPL_OP_access), *node;
     uint64_t had, made;
 
@@ -161,7 +161,7 @@ static mpl_status set_inputs(mpl_ssa *ssa, uint32_t at, uint32_t base)
 /* Merges producers into node `at` until none fits. */
 static mpl_status grow(fuser *fu, uint32_t at)
 {
-    mpl_ssa *ssa = fu->s;
+    mpl_ssa *ssa = fu->ssa;
     mpl_ssa_node *node = &ssa->node[at];
 
     for (uint32_t k = 0; k < node->fused->n_loads;) {
@@ -194,7 +194,7 @@ static bool base_is_safe(mpl_ssa *ssa, const mpl_fused *fused, uint32_t base)
 /* Merges the chain or box that makes an assign's operand into the assign. */
 static mpl_status take_store(fuser *fu, uint32_t at)
 {
-    mpl_ssa *ssa = fu->s;
+    mpl_ssa *ssa = fu->ssa;
     mpl_ssa_node *node = &ssa->node[at];
     uint32_t base = mpl_ssa_in(ssa, node, 0), what = mpl_ssa_in(ssa, node, 1);
     mpl_strided all = mpl_strided_all(&ssa->value[what].shape);

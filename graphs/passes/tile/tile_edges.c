@@ -9,7 +9,7 @@ enum { MOST_STEPS = 60000, MOST_SIZES = 12, MOST_FACTOR = 3 };
 typedef struct maker {
     mpl_ctx *ctx;
     const mpl_graph *g;
-    tile_edges *e;
+    tile_edges *edges;
     tile_rule *rule;
     tile_program program;
     mpl_value *root;  /* [n_values] through views */
@@ -100,8 +100,8 @@ static void find_costs(maker *self)
 
 static mpl_status add_edge(maker *self, const tile_edge *edge)
 {
-    MPL_PASS(mpl_reserve(self->ctx, self->e->edge, self->e->cap, self->e->n + 1));
-    self->e->edge[self->e->n++] = *edge;
+    MPL_PASS(mpl_reserve(self->ctx, self->edges->edge, self->edges->cap, self->edges->n + 1));
+    self->edges->edge[self->edges->n++] = *edge;
     return MPL_OK;
 }
 
@@ -152,7 +152,7 @@ static mpl_status try_patch(maker *self, const candidate *c, const mpl_tile_regi
     edge.peak += c->base;
     edge.work = self->program.work;
     edge.n_patches = self->program.n_patches;
-    if (self->program.n_steps > 0 && edge.peak < self->e->plain_peak)
+    if (self->program.n_steps > 0 && edge.peak < self->edges->plain_peak)
         MPL_PASS(add_edge(self, &edge));
     return MPL_OK;
 }
@@ -161,13 +161,13 @@ static mpl_status try_patch(maker *self, const candidate *c, const mpl_tile_regi
  * work. */
 static void keep_best(maker *self, size_t first)
 {
-    tile_edge *edge = self->e->edge;
+    tile_edge *edge = self->edges->edge;
     size_t kept = first;
 
-    for (size_t i = first; i < self->e->n; i++) {
+    for (size_t i = first; i < self->edges->n; i++) {
         bool beaten = false;
 
-        for (size_t k = first; k < self->e->n && !beaten; k++) {
+        for (size_t k = first; k < self->edges->n && !beaten; k++) {
             bool same = edge[k].peak == edge[i].peak && edge[k].work == edge[i].work;
 
             beaten = k != i && tile_from(&edge[k]) == tile_from(&edge[i]) &&
@@ -178,10 +178,10 @@ static void keep_best(maker *self, size_t first)
         }
         edge[i].r.patch.columns *= beaten ? -1 : 1; /* marked; removed below */
     }
-    for (size_t i = first; i < self->e->n; i++)
+    for (size_t i = first; i < self->edges->n; i++)
         if (edge[i].r.patch.columns > 0)
             edge[kept++] = edge[i];
-    self->e->n = kept;
+    self->edges->n = kept;
 }
 
 /* The least number of channels whose parts of all operands begin where a view may. */
@@ -250,7 +250,7 @@ static mpl_status try_patches(maker *self, const candidate *c)
     int64_t rows[2][MOST_SIZES], columns[MOST_SIZES], parts = (int64_t)self->patches;
     uint32_t n_columns = sizes(shape->dim[3], columns),
              n_rows[2] = {sizes(shape->dim[2], rows[0]), 0};
-    size_t first = self->e->n;
+    size_t first = self->edges->n;
 
     for (int64_t n = 1; n <= 4 && n <= shape->dim[2]; n *= 2)
         rows[1][n_rows[1]++] = n;
@@ -290,7 +290,7 @@ static mpl_status try_bands(maker *self, const candidate *c)
         {.keep = MPL_KEEP_ALL, .shift = true},
         {.keep = MPL_KEEP_NARROW}};
     const mpl_shape *shape = &self->g->value_shape[mpl_tile_result(self->g, &c->r)];
-    size_t first = self->e->n;
+    size_t first = self->edges->n;
 
     for (uint32_t form = 1; form < TILE_FORMS; form++)
         for (uint32_t way = 0; way < sizeof ways / sizeof *ways; way++) {
@@ -419,15 +419,15 @@ static mpl_status try_region(maker *self, mpl_op begin, mpl_op end)
     bool in = tile_reads_bands(self->g, self->rule, begin, end);
     bool out = end < self->g->n_ops && tile_reads_bands(self->g, self->rule, end, last + 1);
     mpl_tile_region r = {.begin = begin, .end = end};
-    size_t first = self->e->n;
+    size_t first = self->edges->n;
 
     bound = mpl_max_u64(self->bound[begin], region_bound(self, &r));
     self->bound[end] = mpl_min_u64(self->bound[end], bound);
     for (mpl_op op = begin; op < end; op++)
         highest = mpl_max_u64(highest, self->cost[op]);
     MPL_PASS(try_form(self, r, highest));
-    for (size_t i = first; i < self->e->n; i++)
-        least = mpl_min_u64(least, self->e->edge[i].peak);
+    for (size_t i = first; i < self->edges->n; i++)
+        least = mpl_min_u64(least, self->edges->edge[i].peak);
     for (uint32_t form = 0; form < (in ? TILE_FORMS : 1) && self->patches == 0; form++)
         for (int banded = form == 0; banded < (out ? 2 : 1); banded++) {
             r.band = tile_form_rows[form], r.banded = banded != 0;
@@ -454,10 +454,10 @@ static mpl_status fill(maker *self)
 
     memset(self->bound + 1, 0xff, g->n_ops * sizeof *self->bound);
     for (mpl_op op = 0; op < g->n_ops; op++) {
-        self->e->plain_peak = mpl_max_u64(self->e->plain_peak, self->cost[op]);
-        self->e->plain_work += tile_products(g, op);
+        self->edges->plain_peak = mpl_max_u64(self->edges->plain_peak, self->cost[op]);
+        self->edges->plain_work += tile_products(g, op);
     }
-    self->program.most_work = MOST_FACTOR * self->e->plain_work;
+    self->program.most_work = MOST_FACTOR * self->edges->plain_work;
     for (mpl_op begin = 0; begin < g->n_ops; begin++) {
         MPL_PASS(add_edge(self, &(tile_edge){.r = {.begin = begin, .end = begin + 1},
                                              .peak = self->cost[begin],
@@ -469,14 +469,14 @@ static mpl_status fill(maker *self)
                 tile_is_region(g, self->rule, begin, end))
                 MPL_PASS(try_region(self, begin, end));
     }
-    self->e->bound = self->bound[g->n_ops] - mpl_min_u64(self->bound[g->n_ops], slack(self));
+    self->edges->bound = self->bound[g->n_ops] - mpl_min_u64(self->bound[g->n_ops], slack(self));
     return MPL_OK;
 }
 
 mpl_status tile_edges_new(mpl_ctx *ctx, const mpl_graph *g, uint64_t patches, tile_edges *out)
 {
     mpl_status st = MPL_OK;
-    maker m = {.ctx = ctx, .g = g, .e = out, .patches = patches};
+    maker m = {.ctx = ctx, .g = g, .edges = out, .patches = patches};
 
     *out = (tile_edges){.g = g};
     MPL_TRY(tile_rules_new(ctx, g, &m.rule));

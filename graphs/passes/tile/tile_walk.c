@@ -11,8 +11,8 @@
 typedef struct walk {
     mpl_ctx *ctx;
     const mpl_graph *g;
-    tile_program *p;
-    const mpl_tile_region *r;
+    tile_program *program;
+    const mpl_tile_region *region;
     uint32_t down, side;                            /* axes: of patches in a strip, of strips */
     int64_t step_down, step_side;                   /* sizes of a patch */
     mpl_value in;                                   /* what comes in bands; MPL_NONE: nothing */
@@ -39,7 +39,7 @@ typedef struct walk {
 
 static mpl_value made_by(const walk *self, uint32_t i)
 {
-    return self->g->op_out[self->g->op_out_begin[self->r->begin + i]];
+    return self->g->op_out[self->g->op_out_begin[self->region->begin + i]];
 }
 
 /* The operation of the region that makes v; MPL_NONE: none. */
@@ -47,18 +47,19 @@ static uint32_t maker(const walk *self, mpl_value v)
 {
     mpl_op op = self->g->value_op[v];
 
-    return op != MPL_NONE && op >= self->r->begin && op < self->r->end ? op - self->r->begin
-                                                                       : MPL_NONE;
+    return op != MPL_NONE && op >= self->region->begin && op < self->region->end
+               ? op - self->region->begin
+               : MPL_NONE;
 }
 
 /* Whether the rows of operation i's result are kept. */
 static bool is_kept(const walk *self, uint32_t i)
 {
-    mpl_op op = self->r->begin + i;
+    mpl_op op = self->region->begin + i;
 
-    if (i + 1 == self->n || self->r->patch.keep == MPL_KEEP_NONE)
+    if (i + 1 == self->n || self->region->patch.keep == MPL_KEEP_NONE)
         return false;
-    return self->r->patch.keep == MPL_KEEP_ALL || !self->wider[op - self->r->begin];
+    return self->region->patch.keep == MPL_KEEP_ALL || !self->wider[op - self->region->begin];
 }
 
 /* Marks what has more channels than the operands that it is made of, and what changes only its
@@ -66,8 +67,8 @@ static bool is_kept(const walk *self, uint32_t i)
 static void find_wider(walk *self)
 {
     for (uint32_t i = 0; i < self->n; i++) {
-        mpl_op op = self->r->begin + i;
-        const tile_rule *rule = &self->p->rule[op];
+        mpl_op op = self->region->begin + i;
+        const tile_rule *rule = &self->program->rule[op];
         int64_t channels = self->g->value_shape[made_by(self, i)].dim[1], most = 0;
 
         for (uint32_t k = 0; k < mpl_op_n_in(self->g, op); k++) {
@@ -91,8 +92,8 @@ static void look_back(const walk *self, uint32_t axis, tile_span result, const i
     memset(need, 0, self->n * sizeof *need);
     need[self->n - 1] = result;
     for (uint32_t i = self->n; i-- > 0;) {
-        mpl_op op = self->r->begin + i;
-        const tile_rule *rule = &self->p->rule[op];
+        mpl_op op = self->region->begin + i;
+        const tile_rule *rule = &self->program->rule[op];
 
         made[i] = need[i];
         if (have != NULL && is_kept(self, i) && !tile_empty(need[i]) && made[i].low < have[i])
@@ -235,11 +236,11 @@ static tile_box box_of(const walk *self, tile_span channels, tile_span down, til
 /* A box of what comes in bands. */
 static mpl_status gather(walk *self, const tile_box *box, uint32_t *out)
 {
-    tile_program *program = self->p;
+    tile_program *program = self->program;
     tile_span rows = box->at[TILE_ROWS];
 
     *out = MPL_NONE;
-    for (int64_t i = rows.low / self->r->band; i * self->r->band < rows.high; i++) {
+    for (int64_t i = rows.low / self->region->band; i * self->region->band < rows.high; i++) {
         uint32_t from = program->local[self->in] + (uint32_t)i, piece;
         tile_span band = program->value[from].box.at[TILE_ROWS];
         tile_box some = *box;
@@ -255,22 +256,23 @@ static mpl_status gather(walk *self, const tile_box *box, uint32_t *out)
 /* The operand's value for a box of the result of operation i. */
 static mpl_status operand(walk *self, uint32_t i, uint32_t k, const tile_box *out, uint32_t *in)
 {
-    mpl_op op = self->r->begin + i;
+    mpl_op op = self->region->begin + i;
     mpl_value v = mpl_op_input(self->g, op, k);
     uint32_t from = maker(self, v);
     tile_box box;
 
     for (uint32_t a = 0; a < TILE_AXES; a++)
-        box.at[a] = tile_back(self->g, op, &self->p->rule[op], k, a, out->at[a]);
+        box.at[a] = tile_back(self->g, op, &self->program->rule[op], k, a, out->at[a]);
     if (v == self->in)
         return gather(self, &box, in);
-    return cut(self->p, from != MPL_NONE ? self->now[from] : self->p->local[v], &box, in);
+    return cut(self->program, from != MPL_NONE ? self->now[from] : self->program->local[v], &box,
+               in);
 }
 
 static mpl_status compute(walk *self, uint32_t i, const tile_box *box, uint32_t *out)
 {
-    tile_program *program = self->p;
-    mpl_op op = self->r->begin + i;
+    tile_program *program = self->program;
+    mpl_op op = self->region->begin + i;
     const tile_rule *rule = &program->rule[op];
     uint32_t n_in = mpl_op_n_in(self->g, op);
 
@@ -290,21 +292,21 @@ static mpl_status leave_tail(walk *self, uint32_t i, int64_t later)
 
     if (self->now[i] == MPL_NONE)
         return MPL_OK;
-    box = self->p->value[self->now[i]].box;
+    box = self->program->value[self->now[i]].box;
     if (later >= box.at[self->down].high)
         return self->now[i] = MPL_NONE, MPL_OK;
-    if (self->r->patch.shift)
+    if (self->region->patch.shift)
         return MPL_OK;
     if (later > box.at[self->down].low)
         box.at[self->down].low = later;
-    return cut(self->p, self->now[i], &box, &self->now[i]);
+    return cut(self->program, self->now[i], &box, &self->now[i]);
 }
 
 /* Moves the rows that stay, [box.low, its old end), to the top of what is kept of operation i; what
  * is then called `box` has its last rows still to come. */
 static mpl_status move_up(walk *self, uint32_t i, const tile_box *box)
 {
-    tile_program *program = self->p;
+    tile_program *program = self->program;
     tile_value old = program->value[self->now[i]];
     tile_span stays = {box->at[self->down].low, old.box.at[self->down].high};
     int64_t up = stays.low - old.box.at[self->down].low, low = stays.low;
@@ -328,10 +330,10 @@ static mpl_status move_up(walk *self, uint32_t i, const tile_box *box)
 /* Makes room in what is kept of operation i for rows that are made next; `all` receives the box. */
 static mpl_status grow(walk *self, uint32_t k, uint32_t i, tile_span rows, tile_box *all)
 {
-    tile_box old = self->p->value[self->now[i]].box;
+    tile_box old = self->program->value[self->now[i]].box;
     tile_span stays = old.at[self->down];
 
-    if (self->r->patch.shift && stays.low < self->later[(size_t)(k - 1) * self->n + i])
+    if (self->region->patch.shift && stays.low < self->later[(size_t)(k - 1) * self->n + i])
         stays.low = self->later[(size_t)(k - 1) * self->n + i];
     all->at[self->down] = tile_join(stays, rows);
     if (stays.low > old.at[self->down].low) {
@@ -339,9 +341,9 @@ static mpl_status grow(walk *self, uint32_t k, uint32_t i, tile_span rows, tile_
             old.at[self->down].high - old.at[self->down].low)
             return move_up(self, i, all);
         old.at[self->down] = stays;
-        MPL_PASS(cut(self->p, self->now[i], &old, &self->now[i]));
+        MPL_PASS(cut(self->program, self->now[i], &old, &self->now[i]));
     }
-    return put(self->p, &self->now[i], MPL_NONE, all);
+    return put(self->program, &self->now[i], MPL_NONE, all);
 }
 
 /* Makes what patch k needs of operation i. What is kept of it grows first: its operands are mostly
@@ -357,7 +359,7 @@ static mpl_status make(walk *self, uint32_t k, uint32_t i)
     if (self->now[i] != MPL_NONE)
         MPL_PASS(grow(self, k, i, rows, &all));
     MPL_PASS(compute(self, i, &box, &piece));
-    return put(self->p, &self->now[i], piece, &all);
+    return put(self->program, &self->now[i], piece, &all);
 }
 
 /* The result, or the band of it that the patch is in. */
@@ -365,7 +367,7 @@ static tile_box whole_of(const walk *self, const tile_box *result)
 {
     tile_box all = all_of(self->g, made_by(self, self->n - 1));
 
-    if (self->r->banded)
+    if (self->region->banded)
         all.at[TILE_ROWS] = result->at[TILE_ROWS];
     return all;
 }
@@ -373,9 +375,9 @@ static tile_box whole_of(const walk *self, const tile_box *result)
 /* What is whole when the patch is done. */
 static mpl_status hand_over(walk *self, const tile_box *result)
 {
-    tile_program *program = self->p;
+    tile_program *program = self->program;
 
-    if (!self->r->banded || result->at[TILE_COLUMNS].high < self->dims->dim[3])
+    if (!self->region->banded || result->at[TILE_COLUMNS].high < self->dims->dim[3])
         return MPL_OK;
     MPL_PASS(
         mpl_reserve(program->ctx, program->result, program->cap_result, program->n_result + 1));
@@ -394,9 +396,9 @@ static mpl_status patch(walk *self, uint32_t k, const tile_box *result)
         for (uint32_t j = self->done[i]; j != MPL_NONE; j = self->next[j])
             MPL_PASS(leave_tail(self, j, self->later[(size_t)k * self->n + j]));
     }
-    MPL_PASS(cut(self->p, self->now[self->n - 1], result, &piece));
+    MPL_PASS(cut(self->program, self->now[self->n - 1], result, &piece));
     self->now[self->n - 1] = MPL_NONE;
-    MPL_PASS(put(self->p, &self->whole, piece, &all));
+    MPL_PASS(put(self->program, &self->whole, piece, &all));
     return hand_over(self, result);
 }
 
@@ -417,8 +419,8 @@ static bool as_before(const walk *self, uint32_t axis, const tile_span *need, co
     bool same = true;
 
     for (uint32_t i = 0; i < self->n; i++) {
-        mpl_op op = self->r->begin + i;
-        const tile_rule *rule = &self->p->rule[op];
+        mpl_op op = self->region->begin + i;
+        const tile_rule *rule = &self->program->rule[op];
         int64_t read = 0;
 
         for (uint32_t k = 0; k < mpl_op_n_in(self->g, op) && !tile_empty(made[i]); k++) {
@@ -440,13 +442,14 @@ static bool as_before(const walk *self, uint32_t axis, const tile_span *need, co
 static void count_work(walk *self)
 {
     for (uint32_t i = 0; i < self->n; i++) {
-        uint64_t n = (uint64_t)self->dims->dim[0] * self->p->rule[self->r->begin + i].products;
+        uint64_t n =
+            (uint64_t)self->dims->dim[0] * self->program->rule[self->region->begin + i].products;
 
-        self->p->work += n * self->rows[i] *
-                         (uint64_t)(self->deep_made[i].high - self->deep_made[i].low) *
-                         (uint64_t)(self->wide_made[i].high - self->wide_made[i].low);
+        self->program->work += n * self->rows[i] *
+                               (uint64_t)(self->deep_made[i].high - self->deep_made[i].low) *
+                               (uint64_t)(self->wide_made[i].high - self->wide_made[i].low);
     }
-    self->p->n_patches += self->n_down;
+    self->program->n_patches += self->n_down;
 }
 
 static void look_across(walk *self, tile_span channels, tile_span side)
@@ -464,26 +467,27 @@ static mpl_status leave_out(walk *self, const tile_span *rows, const tile_box *r
     tile_box box = whole_of(self, result);
     uint32_t n = 0, out;
 
-    if (!self->r->banded && self->in == MPL_NONE)
+    if (!self->region->banded && self->in == MPL_NONE)
         return MPL_OK;
     for (uint32_t i = 0; i < self->n && self->in != MPL_NONE; i++)
-        for (uint32_t k = 0; k < mpl_op_n_in(self->g, self->r->begin + i); k++) {
-            mpl_op op = self->r->begin + i;
+        for (uint32_t k = 0; k < mpl_op_n_in(self->g, self->region->begin + i); k++) {
+            mpl_op op = self->region->begin + i;
             tile_span back;
 
             if (mpl_op_input(self->g, op, k) != self->in || tile_empty(rows[i]))
                 continue;
-            back = tile_back(self->g, op, &self->p->rule[op], k, TILE_ROWS, rows[i]);
-            for (int64_t b = back.low / self->r->band; b * self->r->band < back.high; b++) {
+            back = tile_back(self->g, op, &self->program->rule[op], k, TILE_ROWS, rows[i]);
+            for (int64_t b = back.low / self->region->band; b * self->region->band < back.high;
+                 b++) {
                 MPL_PASS(mpl_reserve(self->ctx, self->operand, self->cap_operand, n + 1));
-                self->operand[n++] = self->p->local[self->in] + (uint32_t)b;
+                self->operand[n++] = self->program->local[self->in] + (uint32_t)b;
             }
         }
     MPL_PASS(mpl_reserve(self->ctx, self->operand, self->cap_operand, n + 1));
-    MPL_PASS(add_step(self->p, TILE_SLICE, MPL_NONE, n, self->operand, made_by(self, self->n - 1),
-                      &box, &out));
-    if (!self->r->banded)
-        return self->p->value[out].bytes = 0, MPL_OK;
+    MPL_PASS(add_step(self->program, TILE_SLICE, MPL_NONE, n, self->operand,
+                      made_by(self, self->n - 1), &box, &out));
+    if (!self->region->banded)
+        return self->program->value[out].bytes = 0, MPL_OK;
     self->whole = out;
     return hand_over(self, &box);
 }
@@ -511,7 +515,7 @@ static void move_on(walk *self, uint32_t k)
         int64_t on = self->made[is].high - self->made[is - self->n].high;
 
         if (self->now[i] != MPL_NONE) {
-            tile_span *span = &self->p->value[self->now[i]].box.at[self->down];
+            tile_span *span = &self->program->value[self->now[i]].box.at[self->down];
 
             span->low += on, span->high += on;
         }
@@ -522,14 +526,15 @@ static mpl_status strip(walk *self, tile_span channels, tile_span side)
 {
     enum { SETTLED = 3 }; /* patches until what is kept is as long as it stays */
     int64_t left = self->dims->dim[1 + self->side] - side.high;
-    bool like, bands = self->r->banded || self->in != MPL_NONE;
+    bool like, bands = self->region->banded || self->in != MPL_NONE;
 
     look_across(self, channels, side);
     for (uint32_t i = 0; i < self->n; i++)
         self->now[i] = MPL_NONE;
     like = as_before(self, self->side, self->wide, self->wide_made, self->widths);
     self->n_like = 0;
-    if (like && self->p->sample && left > (bands ? self->step_side : 0) && channels.low == 0) {
+    if (like && self->program->sample && left > (bands ? self->step_side : 0) &&
+        channels.low == 0) {
         tile_box result = box_of(self, channels, (tile_span){0, 1}, side);
 
         return self->down == TILE_COLUMNS ? leave_out(self, self->wide_made, &result) : MPL_OK;
@@ -542,9 +547,10 @@ static mpl_status strip(walk *self, tile_span channels, tile_span side)
         like =
             as_before(self, self->down, self->need + at, self->made + at, self->heights) && k > 0;
         self->n_like = like ? self->n_like + 1 : 0;
-        if (self->p->sample && k + 2 < self->n_down &&
-            (self->r->patch.keep == MPL_KEEP_NONE ? like && !bands
-                                                  : self->n_like > SETTLED && is_steady(self, k))) {
+        if (self->program->sample && k + 2 < self->n_down &&
+            (self->region->patch.keep == MPL_KEEP_NONE
+                 ? like && !bands
+                 : self->n_like > SETTLED && is_steady(self, k))) {
             move_on(self, k);
             if (self->down == TILE_ROWS)
                 MPL_PASS(leave_out(self, self->made + at, &result));
@@ -559,13 +565,13 @@ static mpl_status read_bands(walk *self, const tile_box *all)
 {
     int64_t rows = all->at[TILE_ROWS].high;
 
-    for (int64_t i = 0; i * self->r->band < rows; i++) {
+    for (int64_t i = 0; i * self->region->band < rows; i++) {
         tile_box box = *all;
         uint32_t band;
 
-        box.at[TILE_ROWS] = part(i, self->r->band, rows);
-        MPL_PASS(add_value(self->p, self->in, &box, &band));
-        self->p->local[self->in] = i == 0 ? band : self->p->local[self->in];
+        box.at[TILE_ROWS] = part(i, self->region->band, rows);
+        MPL_PASS(add_value(self->program, self->in, &box, &band));
+        self->program->local[self->in] = i == 0 ? band : self->program->local[self->in];
     }
     return MPL_OK;
 }
@@ -574,25 +580,26 @@ static mpl_status read_bands(walk *self, const tile_box *all)
 static mpl_status read_outside(walk *self)
 {
     for (uint32_t i = 0; i < self->n; i++) {
-        mpl_op op = self->r->begin + i;
+        mpl_op op = self->region->begin + i;
 
         self->last[i] = i;
         for (uint32_t k = 0; k < mpl_op_n_in(self->g, op); k++) {
             mpl_value v = mpl_op_input(self->g, op, k);
             tile_box all;
 
-            if (!tile_is_image(&self->p->rule[op], k))
+            if (!tile_is_image(&self->program->rule[op], k))
                 continue;
             if (maker(self, v) != MPL_NONE) {
                 self->last[maker(self, v)] = i;
-            } else if (self->p->local[v] == MPL_NONE) {
+            } else if (self->program->local[v] == MPL_NONE) {
                 all = all_of(self->g, v);
-                MPL_PASS(v == self->in ? read_bands(self, &all)
-                                       : add_value(self->p, v, &all, &self->p->local[v]));
+                MPL_PASS(v == self->in
+                             ? read_bands(self, &all)
+                             : add_value(self->program, v, &all, &self->program->local[v]));
             }
         }
     }
-    self->p->n_outside = (uint32_t)self->p->n_values;
+    self->program->n_outside = (uint32_t)self->program->n_values;
     return MPL_OK;
 }
 
@@ -608,10 +615,10 @@ static void list_done(walk *self)
 
 static mpl_status walk_patches(walk *self)
 {
-    const mpl_patch *patch = &self->r->patch;
+    const mpl_patch *patch = &self->region->patch;
     const int64_t deep = self->dims->dim[1], wide = self->dims->dim[1 + self->side],
                   size = self->step_side;
-    tile_program *program = self->p;
+    tile_program *program = self->program;
 
     look_down(self);
     for (int64_t c = 0; c * patch->channels < deep; c++)
@@ -622,7 +629,7 @@ static mpl_status walk_patches(walk *self)
     for (int64_t c = 0; c * patch->channels < deep && program->work <= program->most_work; c++)
         for (int64_t x = 0; x * size < wide; x++)
             MPL_PASS(strip(self, part(c, patch->channels, deep), part(x, size, wide)));
-    if (self->r->banded)
+    if (self->region->banded)
         return MPL_OK;
     MPL_PASS(mpl_reserve(program->ctx, program->result, program->cap_result, 1));
     program->result[0] = self->whole, program->n_result = 1;
@@ -632,17 +639,18 @@ static mpl_status walk_patches(walk *self)
 /* Which axis is which, how many patches there are. */
 static void set_axes(walk *self)
 {
-    const mpl_patch *patch = &self->r->patch;
+    const mpl_patch *patch = &self->region->patch;
 
     self->down = patch->across ? TILE_COLUMNS : TILE_ROWS;
     self->side = patch->across ? TILE_ROWS : TILE_COLUMNS;
     self->step_down = patch->across ? patch->columns : patch->rows;
     self->step_side = patch->across ? patch->rows : patch->columns;
-    self->dims = &self->g->value_shape[mpl_tile_result(self->g, self->r)];
+    self->dims = &self->g->value_shape[mpl_tile_result(self->g, self->region)];
     self->n_down =
         (uint32_t)((self->dims->dim[1 + self->down] + self->step_down - 1) / self->step_down);
-    self->in =
-        self->r->band > 0 ? self->g->op_out[self->g->op_out_begin[self->r->begin - 1]] : MPL_NONE;
+    self->in = self->region->band > 0
+                   ? self->g->op_out[self->g->op_out_begin[self->region->begin - 1]]
+                   : MPL_NONE;
 }
 
 mpl_status tile_walk(tile_program *program, const mpl_tile_region *region)
@@ -650,8 +658,8 @@ mpl_status tile_walk(tile_program *program, const mpl_tile_region *region)
     mpl_status st = MPL_OK;
     walk w = {.ctx = program->ctx,
               .g = program->g,
-              .p = program,
-              .r = region,
+              .program = program,
+              .region = region,
               .n = region->end - region->begin,
               .whole = MPL_NONE};
     size_t cells;

@@ -254,7 +254,7 @@ out:
 }
 
 typedef struct finisher {
-    mpl_store *s;
+    mpl_store *store;
     mpl_storage *out;
     uint32_t *number;     /* [n_items] cell number of a representative */
     uint32_t *item_place; /* [n_items] MPL_NONE: not made yet */
@@ -266,7 +266,7 @@ static mpl_status push_place(finisher *self, mpl_place place, uint32_t *id)
 {
     mpl_places *places = self->out->places;
 
-    MPL_PASS(mpl_reserve(self->s->ctx, places->place, self->place_cap, (size_t)places->n + 1));
+    MPL_PASS(mpl_reserve(self->store->ctx, places->place, self->place_cap, (size_t)places->n + 1));
     places->place[places->n] = place;
     *id = places->n++;
     return MPL_OK;
@@ -282,26 +282,26 @@ static mpl_status push_list(finisher *self, mpl_place place, uint32_t n, const u
     mpl_places *places = self->out->places;
     uint32_t *made = NULL;
 
-    MPL_TRY(mpl_new(self->s->ctx, made, n));
+    MPL_TRY(mpl_new(self->store->ctx, made, n));
     for (uint32_t i = 0; i < n; i++)
         MPL_TRY(place_of(self, item[i], &made[i]));
-    MPL_TRY(mpl_reserve(self->s->ctx, places->item, self->item_cap, (size_t)self->n_refs + n));
+    MPL_TRY(mpl_reserve(self->store->ctx, places->item, self->item_cap, (size_t)self->n_refs + n));
     place.begin = self->n_refs;
     place.n = n;
     for (uint32_t i = 0; i < n; i++)
         places->item[self->n_refs++] = made[i];
     MPL_TRY(push_place(self, place, id));
 out:
-    mpl_free(self->s->ctx, made);
+    mpl_free(self->store->ctx, made);
     return st;
 }
 
 static mpl_status place_slice(finisher *self, mpl_value v, uint32_t *id)
 {
-    const mpl_graph *g = self->s->g;
-    mpl_op op = self->s->of[v];
+    const mpl_graph *g = self->store->g;
+    mpl_op op = self->store->of[v];
     bool scan = g->value_op[v] == MPL_NONE;
-    uint32_t at = self->s->at[v], n_carried = mpl_n_carried(g, op), n_flags, whole;
+    uint32_t at = self->store->at[v], n_carried = mpl_n_carried(g, op), n_flags, whole;
     uint32_t n_scans = mpl_op_n_in(g, op) - 2 - n_carried;
     const int64_t *flags = mpl_attr_ints(g, op, MPL_ATTR_scan_reverse, &n_flags);
     uint32_t flag = scan ? at - 2 - n_carried : n_scans + at - n_carried;
@@ -310,14 +310,14 @@ static mpl_status place_slice(finisher *self, mpl_value v, uint32_t *id)
                        .bytes = g->value_bytes[v],
                        .reversed = n_flags > 0 && flags[flag] != 0};
 
-    whole = self->s->spec->root[scan ? mpl_op_input(g, op, at) : mpl_op_output(g, op, at)];
+    whole = self->store->spec->root[scan ? mpl_op_input(g, op, at) : mpl_op_output(g, op, at)];
     return push_list(self, place, 1, &whole, id);
 }
 
 static mpl_status place_branch(finisher *self, mpl_value v, uint32_t *id)
 {
     mpl_status st = MPL_OK;
-    mpl_store *store = self->s;
+    mpl_store *store = self->store;
     const mpl_graph *g = store->g;
     mpl_op op = store->of[v];
     uint32_t n = g->op_body_begin[op + 1] - g->op_body_begin[op], at = store->at[v], *item = NULL;
@@ -342,7 +342,7 @@ out:
 
 static mpl_status place_cell(finisher *self, uint32_t item, uint32_t *id)
 {
-    mpl_store *store = self->s;
+    mpl_store *store = self->store;
     uint32_t cell = mpl_cell(store, item);
     const mpl_turn *turn = store->turn[cell] != MPL_NONE ? &store->turns[store->turn[cell]] : NULL;
 
@@ -360,7 +360,7 @@ static mpl_status place_cell(finisher *self, uint32_t item, uint32_t *id)
  * of cells in enclosing blocks; recursion is at most as deep as the nesting. */
 static mpl_status place_of(finisher *self, uint32_t item, uint32_t *id)
 {
-    mpl_store *store = self->s;
+    mpl_store *store = self->store;
     mpl_how how = item < store->g->n_values ? (mpl_how)store->how[item] : MPL_HOW_CELL;
 
     mpl_assert(how != MPL_HOW_NOWHERE);
@@ -397,7 +397,7 @@ static bool is_buffer(mpl_store *store, uint32_t item)
 
 static mpl_status number_cells(finisher *self)
 {
-    mpl_store *store = self->s;
+    mpl_store *store = self->store;
     mpl_storage *out = self->out;
 
     for (uint32_t item = 0; item < store->n_items; item++)
@@ -443,7 +443,7 @@ static uint32_t settled_cell(mpl_store *store, uint32_t item)
 
 static mpl_status finish_values(finisher *self)
 {
-    mpl_store *store = self->s;
+    mpl_store *store = self->store;
     mpl_storage *out = self->out;
     uint32_t n = store->g->n_values;
 
@@ -470,7 +470,7 @@ mpl_status mpl_storage_new(mpl_ctx *ctx, const mpl_storage_spec *spec, mpl_stora
 {
     mpl_status st = MPL_OK;
     mpl_store s = {.ctx = ctx, .spec = spec, .g = spec->g, .program = spec->program};
-    finisher f = {.s = &s};
+    finisher f = {.store = &s};
 
     MPL_TRY(allocate(&s));
     mpl_store_wanted(&s);

@@ -4,14 +4,14 @@
 
 bool mpl_loop_hold_at(mpl_loop *loop, mpl_value v, uint32_t step)
 {
-    memset(loop->other, 0, loop->s->words * sizeof *loop->other);
-    mpl_row_set(loop->s, loop->other, step);
-    return mpl_hold(loop->s, v, loop->other);
+    memset(loop->other, 0, loop->store->words * sizeof *loop->other);
+    mpl_row_set(loop->store, loop->other, step);
+    return mpl_hold(loop->store, v, loop->other);
 }
 
 mpl_status mpl_loop_place_copied(mpl_loop *loop, uint32_t i)
 {
-    mpl_store *store = loop->s;
+    mpl_store *store = loop->store;
     mpl_pair *pair = &loop->pair[i];
 
     if (!pair->wanted && pair->out == MPL_NONE)
@@ -40,8 +40,8 @@ static bool waits_for(const mpl_loop *loop, uint32_t i, uint32_t k)
     const mpl_pair *from = &loop->pair[k];
 
     for (uint32_t n = 0; i != k && n < from->n_deps; n++)
-        if (mpl_cell(loop->s, loop->s->deps[from->dep + n]) ==
-            mpl_cell(loop->s, loop->pair[i].param))
+        if (mpl_cell(loop->store, loop->store->deps[from->dep + n]) ==
+            mpl_cell(loop->store, loop->pair[i].param))
             return true;
     return false;
 }
@@ -88,7 +88,7 @@ static uint64_t staged_bytes(const mpl_loop *loop, uint8_t *left)
 mpl_status mpl_loop_add_staging(mpl_loop *loop)
 {
     mpl_status st = MPL_OK;
-    mpl_store *store = loop->s;
+    mpl_store *store = loop->store;
     uint32_t n_deps = store->n_deps;
     uint64_t bytes;
     uint8_t *left = NULL;

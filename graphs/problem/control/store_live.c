@@ -17,7 +17,7 @@ typedef struct pairs {
 enum { SUCC, USE, DEF, SKIP, LATE, N_LISTS };
 
 typedef struct builder {
-    mpl_store *s;
+    mpl_store *store;
     pairs list[N_LISTS];
     uint32_t n_nodes;
 } builder;
@@ -26,8 +26,8 @@ static mpl_status add(builder *self, int which, uint32_t node, uint32_t item)
 {
     pairs *list = &self->list[which];
 
-    MPL_PASS(mpl_reserve(self->s->ctx, list->node, list->node_cap, list->n + 1));
-    MPL_PASS(mpl_reserve(self->s->ctx, list->item, list->item_cap, list->n + 1));
+    MPL_PASS(mpl_reserve(self->store->ctx, list->node, list->node_cap, list->n + 1));
+    MPL_PASS(mpl_reserve(self->store->ctx, list->item, list->item_cap, list->n + 1));
     list->node[list->n] = node;
     list->item[list->n++] = item;
     return MPL_OK;
@@ -36,14 +36,14 @@ static mpl_status add(builder *self, int which, uint32_t node, uint32_t item)
 /* Skips pinned values, which need no liveness. */
 static mpl_status add_use(builder *self, uint32_t node, mpl_value v)
 {
-    if (v == MPL_NONE || self->s->how[self->s->hold[v]] == MPL_HOW_PINNED)
+    if (v == MPL_NONE || self->store->how[self->store->hold[v]] == MPL_HOW_PINNED)
         return MPL_OK;
-    return add(self, USE, node, self->s->hold[v]);
+    return add(self, USE, node, self->store->hold[v]);
 }
 
 static mpl_status add_def(builder *self, uint32_t node, mpl_value v)
 {
-    if (v == MPL_NONE || self->s->hold[v] != v || self->s->how[v] == MPL_HOW_PINNED)
+    if (v == MPL_NONE || self->store->hold[v] != v || self->store->how[v] == MPL_HOW_PINNED)
         return MPL_OK;
     return add(self, DEF, node, v);
 }
@@ -52,7 +52,8 @@ static mpl_status add_def(builder *self, uint32_t node, mpl_value v)
  * read. */
 static bool is_given(const builder *self, mpl_value v)
 {
-    uint8_t role = v != MPL_NONE ? self->s->g->value_role[self->s->spec->root[v]] : MPL_TEMPORARY;
+    uint8_t role =
+        v != MPL_NONE ? self->store->g->value_role[self->store->spec->root[v]] : MPL_TEMPORARY;
 
     return role == MPL_INPUT || role == MPL_WEIGHT;
 }
@@ -66,24 +67,24 @@ static bool is_body(const mpl_graph *g, uint32_t b)
 
 static mpl_status add_loop_entry(builder *self, mpl_op op, uint32_t enter)
 {
-    const mpl_graph *g = self->s->g;
+    const mpl_graph *g = self->store->g;
     const mpl_value *in = g->op_in + g->op_in_begin[op];
     uint32_t body = mpl_op_first_body(g, op), first = enter + 1, skip = enter + 2;
     uint32_t n_carried = mpl_n_carried(g, op);
 
     MPL_PASS(add(self, SUCC, enter, first));
     MPL_PASS(add(self, SUCC, enter, skip));
-    MPL_PASS(add(self, SUCC, first, self->s->program->begin_step[body]));
-    MPL_PASS(add(self, SUCC, skip, self->s->program->op_step[op]));
+    MPL_PASS(add(self, SUCC, first, self->store->program->begin_step[body]));
+    MPL_PASS(add(self, SUCC, skip, self->store->program->op_step[op]));
     MPL_PASS(add(self, SKIP, skip, body));
     MPL_PASS(add_use(self, enter, in[0]));
     MPL_PASS(add_use(self, enter, in[1]));
     for (uint32_t i = 0; i < n_carried; i++) {
         mpl_value out = mpl_op_output(g, op, i);
 
-        if (self->s->wanted[mpl_param(g, body, 1 + i)] || is_given(self, in[2 + i]))
+        if (self->store->wanted[mpl_param(g, body, 1 + i)] || is_given(self, in[2 + i]))
             MPL_PASS(add_use(self, first, in[2 + i]));
-        if (out != MPL_NONE && self->s->out_live[out])
+        if (out != MPL_NONE && self->store->out_live[out])
             MPL_PASS(add_use(self, skip, in[2 + i]));
     }
     for (uint32_t i = g->op_out_begin[op] + n_carried; i < g->op_out_begin[op + 1]; i++)
@@ -93,18 +94,20 @@ static mpl_status add_loop_entry(builder *self, mpl_op op, uint32_t enter)
 
 static mpl_status add_dispatch(builder *self, mpl_op op, uint32_t dispatch)
 {
-    const mpl_graph *g = self->s->g;
+    const mpl_graph *g = self->store->g;
     uint32_t bypass = dispatch + 1;
 
     for (uint32_t k = g->op_body_begin[op]; k < g->op_body_begin[op + 1]; k++)
-        MPL_PASS(add(self, SUCC, dispatch, self->s->program->begin_step[g->op_body[k]]));
+        MPL_PASS(add(self, SUCC, dispatch, self->store->program->begin_step[g->op_body[k]]));
     MPL_PASS(add(self, SUCC, dispatch, bypass)); /* needs of later steps hold in branches, too */
     MPL_PASS(add_use(self, dispatch, mpl_op_input(g, op, 0)));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
         MPL_PASS(add_use(self, bypass, g->op_in[i]));
     for (uint32_t i = g->op_in_begin[op] + 1; i < g->op_in_begin[op + 1]; i++)
-        if (g->op_in[i] != MPL_NONE && self->s->how[self->s->hold[g->op_in[i]]] != MPL_HOW_PINNED)
-            MPL_PASS(add(self, LATE, self->s->program->op_step[op], self->s->hold[g->op_in[i]]));
+        if (g->op_in[i] != MPL_NONE &&
+            self->store->how[self->store->hold[g->op_in[i]]] != MPL_HOW_PINNED)
+            MPL_PASS(
+                add(self, LATE, self->store->program->op_step[op], self->store->hold[g->op_in[i]]));
     return MPL_OK;
 }
 
@@ -112,16 +115,16 @@ static mpl_status add_dispatch(builder *self, mpl_op op, uint32_t dispatch)
  * start. */
 static mpl_status add_next(builder *self, uint32_t node, uint32_t next)
 {
-    const mpl_program *program = self->s->program;
+    const mpl_program *program = self->store->program;
     uint32_t to = next;
 
     if (next < program->n_steps && program->kind[next] == MPL_STEP_BEGIN) {
-        mpl_op op = self->s->g->block_owner[program->of[next]];
+        mpl_op op = self->store->g->block_owner[program->of[next]];
 
         to = self->n_nodes;
-        self->n_nodes += is_body(self->s->g, program->of[next]) ? 3 : 2;
-        MPL_PASS(is_body(self->s->g, program->of[next]) ? add_loop_entry(self, op, to)
-                                                        : add_dispatch(self, op, to));
+        self->n_nodes += is_body(self->store->g, program->of[next]) ? 3 : 2;
+        MPL_PASS(is_body(self->store->g, program->of[next]) ? add_loop_entry(self, op, to)
+                                                            : add_dispatch(self, op, to));
     }
     if (node != MPL_NONE)
         MPL_PASS(add(self, SUCC, node, to));
@@ -132,11 +135,11 @@ static mpl_status add_next(builder *self, uint32_t node, uint32_t next)
 
 static mpl_status add_begin(builder *self, uint32_t step, uint32_t block)
 {
-    const mpl_graph *g = self->s->g;
+    const mpl_graph *g = self->store->g;
 
     MPL_PASS(add_next(self, step, step + 1));
     for (uint32_t i = 0; i < g->block_n_params[block]; i++)
-        if (self->s->wanted[mpl_param(g, block, i)])
+        if (self->store->wanted[mpl_param(g, block, i)])
             MPL_PASS(add_def(self, step, mpl_param(g, block, i)));
     return MPL_OK;
 }
@@ -157,16 +160,16 @@ bool mpl_result_read(const mpl_store *store, uint32_t block, uint32_t i)
 
 static mpl_status add_end(builder *self, uint32_t step, uint32_t block)
 {
-    const mpl_graph *g = self->s->g;
+    const mpl_graph *g = self->store->g;
     mpl_op op = g->block_owner[block];
 
-    MPL_PASS(add(self, SUCC, step, self->s->program->op_step[op]));
+    MPL_PASS(add(self, SUCC, step, self->store->program->op_step[op]));
     for (uint32_t i = 0; i < g->block_n_results[block]; i++)
-        if (mpl_result_read(self->s, block, i) || is_given(self, mpl_result(g, block, i)))
+        if (mpl_result_read(self->store, block, i) || is_given(self, mpl_result(g, block, i)))
             MPL_PASS(add_use(self, step, mpl_result(g, block, i)));
     if (!is_body(g, block))
         return MPL_OK;
-    MPL_PASS(add(self, SUCC, step, self->s->program->begin_step[block]));
+    MPL_PASS(add(self, SUCC, step, self->store->program->begin_step[block]));
     for (uint32_t i = g->op_out_begin[op] + mpl_n_carried(g, op); i < g->op_out_begin[op + 1]; i++)
         MPL_PASS(add_use(self, step, g->op_out[i])); /* rows written so far must stay */
     for (uint32_t i = g->op_in_begin[op] + 2 + mpl_n_carried(g, op); i < g->op_in_begin[op + 1];
@@ -177,16 +180,16 @@ static mpl_status add_end(builder *self, uint32_t step, uint32_t block)
 
 static mpl_status add_exit(builder *self, uint32_t step, mpl_op test)
 {
-    const mpl_graph *g = self->s->g;
+    const mpl_graph *g = self->store->g;
     uint32_t body = g->op_block[test], exit = self->n_nodes++;
     mpl_op op = g->block_owner[body];
 
     MPL_PASS(add(self, SUCC, step, exit));
-    MPL_PASS(add(self, SUCC, exit, self->s->program->op_step[op]));
+    MPL_PASS(add(self, SUCC, exit, self->store->program->op_step[op]));
     for (uint32_t i = 0; i < mpl_n_carried(g, op); i++) {
         mpl_value out = mpl_op_output(g, op, i);
 
-        if (out != MPL_NONE && self->s->out_live[out])
+        if (out != MPL_NONE && self->store->out_live[out])
             MPL_PASS(add_use(self, exit, mpl_param(g, body, 1 + i)));
     }
     return MPL_OK;
@@ -194,7 +197,7 @@ static mpl_status add_exit(builder *self, uint32_t step, mpl_op test)
 
 static mpl_status add_op(builder *self, uint32_t step, mpl_op op)
 {
-    const mpl_graph *g = self->s->g;
+    const mpl_graph *g = self->store->g;
     bool owner = g->op_body_begin[op] < g->op_body_begin[op + 1];
 
     MPL_PASS(add_next(self, step, step + 1));
@@ -213,7 +216,7 @@ static mpl_status add_op(builder *self, uint32_t step, mpl_op op)
 
 static mpl_status add_steps(builder *self)
 {
-    const mpl_program *program = self->s->program;
+    const mpl_program *program = self->store->program;
 
     self->n_nodes = program->n_steps + 1; /* the last is the end, which reads kept values */
     MPL_PASS(add_next(self, MPL_NONE, 0));
@@ -221,8 +224,8 @@ static mpl_status add_steps(builder *self)
         MPL_PASS(program->kind[step] == MPL_STEP_BEGIN ? add_begin(self, step, program->of[step])
                  : program->kind[step] == MPL_STEP_END ? add_end(self, step, program->of[step])
                                                        : add_op(self, step, program->of[step]));
-    for (mpl_value v = 0; v < self->s->g->n_values; v++)
-        if (self->s->spec->root[v] == v && self->s->spec->kept[v])
+    for (mpl_value v = 0; v < self->store->g->n_values; v++)
+        if (self->store->spec->root[v] == v && self->store->spec->kept[v])
             MPL_PASS(add_use(self, program->n_steps, v));
     return MPL_OK;
 }
@@ -286,7 +289,7 @@ static void mark_exits(mpl_store *store)
 static mpl_status solve(builder *self)
 {
     mpl_status st = MPL_OK;
-    mpl_store *store = self->s;
+    mpl_store *store = self->store;
     uint32_t *lists[6] = {NULL};
     const pairs *skip = &self->list[SKIP], *late = &self->list[LATE];
     uint64_t *in = NULL, *out = NULL;
@@ -332,7 +335,7 @@ void mpl_store_wanted(mpl_store *store)
 mpl_status mpl_store_live(mpl_store *store)
 {
     mpl_status st = MPL_OK;
-    builder b = {.s = store};
+    builder b = {.store = store};
 
     MPL_TRY(add_steps(&b));
     MPL_TRY(solve(&b));

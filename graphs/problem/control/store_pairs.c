@@ -53,7 +53,7 @@ static mpl_value source_of(mpl_store *store, mpl_value result)
 
 void mpl_loop_find_pairs(mpl_loop *loop)
 {
-    mpl_store *store = loop->s;
+    mpl_store *store = loop->store;
     const mpl_graph *g = loop->g;
 
     for (uint32_t i = 0; i < loop->n; i++) {
@@ -85,7 +85,7 @@ static bool is_given_anew(const mpl_loop *loop, mpl_value v)
 
 bool mpl_loop_is_made_here(const mpl_loop *loop, mpl_value v)
 {
-    return loop->s->how[v] == MPL_HOW_CELL && loop->g->value_block[v] == loop->body &&
+    return loop->store->how[v] == MPL_HOW_CELL && loop->g->value_block[v] == loop->body &&
            (loop->g->value_op[v] != MPL_NONE || is_given_anew(loop, v));
 }
 
@@ -151,7 +151,7 @@ static bool lists_meet(mpl_store *store, const uint32_t *a, uint32_t n_a, const 
 mpl_status mpl_loop_find_shared(mpl_loop *loop)
 {
     mpl_status st = MPL_OK;
-    mpl_store *store = loop->s;
+    mpl_store *store = loop->store;
     uint32_t n_deps = store->n_deps;
 
     for (uint32_t i = 0; i < loop->n; i++) {

@@ -55,8 +55,8 @@ void mpl_row_set(const mpl_store *store, uint64_t *row, uint32_t step)
 /* ---- rows for every order ---- */
 
 typedef struct widener {
-    mpl_store *s;
-    const mpl_units *u;
+    mpl_store *store;
+    const mpl_units *units;
     uint64_t *users;  /* [n_values * units->words] units that read a value */
     uint64_t *behind; /* [units->words] scratch: units that run only after all of those */
     uint64_t *old;    /* [half] scratch: the previous row */
@@ -65,20 +65,20 @@ typedef struct widener {
 static void add_user(widener *self, mpl_value v, uint32_t unit)
 {
     if (v != MPL_NONE)
-        mpl_bit_add(self->users + (size_t)self->s->hold[v] * self->u->words, unit);
+        mpl_bit_add(self->users + (size_t)self->store->hold[v] * self->units->words, unit);
 }
 
 static void list_users(widener *self)
 {
-    const mpl_graph *g = self->s->g;
+    const mpl_graph *g = self->store->g;
 
     for (mpl_op op = 0; op < g->n_ops; op++)
         for (uint32_t i = g->op_in_begin[op]; i < g->op_in_begin[op] + mpl_n_read(g, op); i++)
-            add_user(self, g->op_in[i], mpl_unit_of(self->u, self->s->program, op));
+            add_user(self, g->op_in[i], mpl_unit_of(self->units, self->store->program, op));
     for (uint32_t b = 1; b < g->n_blocks; b++)
         for (uint32_t i = 0; i < g->block_n_results[b]; i++)
             add_user(self, mpl_result(g, b, i),
-                     mpl_unit_of(self->u, self->s->program, g->block_owner[b]));
+                     mpl_unit_of(self->units, self->store->program, g->block_owner[b]));
 }
 
 /* Adds the points of one unit to the row of a value of block 0. `all`: the value may still be read
@@ -86,8 +86,8 @@ static void list_users(widener *self)
 static void widen_unit(const widener *self, uint64_t *row, uint32_t unit, bool makes, bool reads,
                        bool all)
 {
-    const mpl_units *units = self->u;
-    uint64_t *wide = row + self->s->half;
+    const mpl_units *units = self->units;
+    uint64_t *wide = row + self->store->half;
 
     if (reads) {
         mpl_bit_add(row, mpl_point_entry(units, unit));
@@ -106,8 +106,8 @@ static void widen_unit(const widener *self, uint64_t *row, uint32_t unit, bool m
 /* Whether `unit`, one of `users`, runs only after all others of them. */
 static bool is_last(const widener *self, const uint64_t *users, uint32_t unit)
 {
-    for (uint32_t k = 0; k < self->u->words; k++)
-        if ((users[k] & ~self->u->earlier[(size_t)unit * self->u->words + k] &
+    for (uint32_t k = 0; k < self->units->words; k++)
+        if ((users[k] & ~self->units->earlier[(size_t)unit * self->units->words + k] &
              ~(k == unit / 64 ? UINT64_C(1) << (unit % 64) : 0)) != 0)
             return false;
     return true;
@@ -117,7 +117,7 @@ static bool is_last(const widener *self, const uint64_t *users, uint32_t unit)
  * of the first unit, which any unit without an earlier one may be. */
 static void widen_unread(const widener *self, uint64_t *row)
 {
-    const mpl_units *units = self->u;
+    const mpl_units *units = self->units;
 
     for (uint32_t unit = 0; unit < units->n; unit++) {
         bool first = true;
@@ -126,14 +126,14 @@ static void widen_unread(const widener *self, uint64_t *row)
             first = first && units->earlier[(size_t)unit * units->words + k] == 0;
         if (first)
             mpl_bit_add(row, units->first[unit]),
-                mpl_bit_add(row + self->s->half, units->first[unit]);
+                mpl_bit_add(row + self->store->half, units->first[unit]);
     }
 }
 
 static void widen_outer(const widener *self, mpl_value v)
 {
-    const mpl_units *units = self->u;
-    const mpl_store *store = self->s;
+    const mpl_units *units = self->units;
+    const mpl_store *store = self->store;
     uint64_t *row = mpl_row(store, v), *users = self->users + (size_t)v * units->words;
     uint32_t maker = store->g->value_op[v] != MPL_NONE
                          ? mpl_unit_of(units, store->program, store->g->value_op[v])
@@ -173,24 +173,24 @@ static void widen_outer(const widener *self, mpl_value v)
  * units. */
 static void widen_inner(const widener *self, mpl_value v)
 {
-    const mpl_store *store = self->s;
+    const mpl_store *store = self->store;
     uint32_t b = store->g->value_block[v];
 
     memcpy(mpl_row(store, v), self->old, store->half * sizeof *self->old);
     memcpy(mpl_row(store, v) + store->half, self->old, store->half * sizeof *self->old);
     add_beside(store, mpl_row(store, v),
-               mpl_unit_of(self->u, store->program, store->g->block_owner[b]));
+               mpl_unit_of(self->units, store->program, store->g->block_owner[b]));
 }
 
 mpl_status mpl_store_widen(mpl_store *store)
 {
     mpl_status st = MPL_OK;
-    widener w = {.s = store, .u = store->units};
+    widener w = {.store = store, .units = store->units};
 
     if (store->units == NULL)
         return MPL_OK;
-    MPL_TRY(mpl_new(store->ctx, w.users, (size_t)store->g->n_values * w.u->words));
-    MPL_TRY(mpl_new(store->ctx, w.behind, w.u->words));
+    MPL_TRY(mpl_new(store->ctx, w.users, (size_t)store->g->n_values * w.units->words));
+    MPL_TRY(mpl_new(store->ctx, w.behind, w.units->words));
     MPL_TRY(mpl_new(store->ctx, w.old, store->half));
     list_users(&w);
     for (mpl_value v = 0; v < store->g->n_values; v++) {

@@ -34,13 +34,13 @@ static void cell_row(mpl_store *s, uint32_t item, uint64_t *to)
 /* Steps at which instances of that age are needed. */
 static void age_row(mpl_loop *loop, uint32_t head, uint32_t age, uint64_t *to)
 {
-    memset(to, 0, loop->s->words * sizeof *to);
+    memset(to, 0, loop->store->words * sizeof *to);
     if (age == 0)
-        cell_row(loop->s, loop->pair[head].source, to);
+        cell_row(loop->store, loop->pair[head].source, to);
     for (uint32_t i = 0; i < loop->n && age > 0; i++)
         if (loop->pair[i].chain == head && loop->pair[i].age == age && loop->pair[i].wanted &&
             !loop->pair[i].copied)
-            cell_row(loop->s, loop->pair[i].param, to);
+            cell_row(loop->store, loop->pair[i].param, to);
 }
 
 /* ---- number of cells of a chain ---- */
@@ -54,7 +54,7 @@ static bool is_single(const mpl_store *s, uint32_t item)
  * both. */
 static bool may_overwrite(const mpl_loop *loop, uint32_t head, uint32_t age)
 {
-    const mpl_store *s = loop->s;
+    const mpl_store *s = loop->store;
     mpl_value source = loop->pair[head].source, param = MPL_NONE;
     mpl_op op = loop->g->value_op[source];
     uint32_t step;
@@ -88,7 +88,7 @@ static bool cells_suffice(mpl_loop *loop, uint32_t head, uint32_t oldest, uint32
         for (uint32_t b = a + n; b <= oldest; b += n) {
             age_row(loop, head, a, loop->row);
             age_row(loop, head, b, loop->other);
-            if (mpl_rows_meet(loop->s, loop->row, loop->other) &&
+            if (mpl_rows_meet(loop->store, loop->row, loop->other) &&
                 (a > 0 || !may_overwrite(loop, head, b)))
                 return false;
         }
@@ -99,18 +99,18 @@ static bool cells_suffice(mpl_loop *loop, uint32_t head, uint32_t oldest, uint32
  * modulo n. */
 static bool ages_agree(mpl_loop *loop, uint32_t head, uint32_t n)
 {
-    uint32_t source = mpl_cell(loop->s, loop->pair[head].source);
+    uint32_t source = mpl_cell(loop->store, loop->pair[head].source);
 
     for (uint32_t i = 0; i < loop->n; i++) {
         const mpl_pair *pair = &loop->pair[i];
 
         if (pair->chain != head || !pair->wanted || pair->copied)
             continue;
-        if (mpl_cell(loop->s, pair->param) == source && pair->age % n != 0)
+        if (mpl_cell(loop->store, pair->param) == source && pair->age % n != 0)
             return false;
         for (uint32_t k = 0; k < i; k++)
             if (loop->pair[k].chain == head && loop->pair[k].wanted && !loop->pair[k].copied &&
-                mpl_cell(loop->s, loop->pair[k].param) == mpl_cell(loop->s, pair->param) &&
+                mpl_cell(loop->store, loop->pair[k].param) == mpl_cell(loop->store, pair->param) &&
                 loop->pair[k].age % n != pair->age % n)
                 return false;
     }
@@ -149,13 +149,13 @@ static bool make_cells(mpl_loop *loop, uint32_t at)
     if (!ages_agree(loop, at, n))
         return false;
     head->n_cells = n;
-    head->cell = loop->s->n_items;
+    head->cell = loop->store->n_items;
     for (uint32_t k = 0; k < n; k++)
-        mpl_item_new(loop->s, head->source, loop->g->value_bytes[head->source], k);
+        mpl_item_new(loop->store, head->source, loop->g->value_bytes[head->source], k);
     for (uint32_t age = 0; age <= oldest; age++) {
         age_row(loop, at, age, loop->row);
         for (uint32_t k = 0; k < n; k++)
-            row_or(loop->s, mpl_row(loop->s, head->cell + k), loop->row);
+            row_or(loop->store, mpl_row(loop->store, head->cell + k), loop->row);
     }
     return true;
 }
@@ -182,8 +182,8 @@ static bool turns_equal(const mpl_store *s, const mpl_turn *a, const mpl_turn *b
 static bool holds_copied(const mpl_loop *loop, uint32_t item)
 {
     for (uint32_t i = 0; i < loop->n; i++)
-        if (loop->pair[i].copied && loop->s->how[loop->pair[i].param] == MPL_HOW_CELL &&
-            mpl_cell(loop->s, loop->pair[i].param) == mpl_cell(loop->s, item))
+        if (loop->pair[i].copied && loop->store->how[loop->pair[i].param] == MPL_HOW_CELL &&
+            mpl_cell(loop->store, loop->pair[i].param) == mpl_cell(loop->store, item))
             return true;
     return false;
 }
@@ -193,7 +193,7 @@ static bool holds_copied(const mpl_loop *loop, uint32_t item)
 static mpl_status push_turn(mpl_loop *loop, uint32_t item, uint32_t begin, uint32_t n_first,
                             bool *good)
 {
-    mpl_store *s = loop->s;
+    mpl_store *s = loop->store;
     uint32_t cell = mpl_cell(s, item);
     mpl_turn t = {.block = loop->body,
                   .begin = begin,
@@ -234,8 +234,8 @@ static void settle_firsts(mpl_loop *loop)
             (!pair->wanted && pair->out == MPL_NONE))
             continue;
         cell = cell_of(head, -(int64_t)pair->age);
-        if (!pair->shared && loop->s->how[pair->init] == MPL_HOW_CELL &&
-            mpl_cells_join(loop->s, pair->init, cell))
+        if (!pair->shared && loop->store->how[pair->init] == MPL_HOW_CELL &&
+            mpl_cells_join(loop->store, pair->init, cell))
             pair->first = cell;
     }
 }
@@ -257,7 +257,7 @@ static uint32_t hops_to(const mpl_loop *loop, uint32_t x, uint32_t i)
  * is alone in its cell, so nothing else is written there. */
 static void first_row(mpl_loop *loop, uint32_t i, uint64_t *row, bool *fits)
 {
-    memset(row, 0, loop->s->words * sizeof *row);
+    memset(row, 0, loop->store->words * sizeof *row);
     *fits = true;
     for (uint32_t x = 0; x < loop->n; x++) {
         uint32_t hops =
@@ -265,8 +265,9 @@ static void first_row(mpl_loop *loop, uint32_t i, uint64_t *row, bool *fits)
 
         if (hops == MPL_NONE)
             continue;
-        *fits = *fits && is_single(loop->s, loop->pair[x].param);
-        cell_row(loop->s, loop->pair[x].param, row); /* all steps of a round that passes it on */
+        *fits = *fits && is_single(loop->store, loop->pair[x].param);
+        cell_row(loop->store, loop->pair[x].param, row); /* all steps of a round that passes it on
+                                                          */
     }
 }
 
@@ -280,18 +281,18 @@ static bool place_first(mpl_loop *loop, uint32_t i)
     if (pair->first != pair->init)
         return true;
     first_row(loop, i, loop->row, &fits);
-    if (fits && mpl_hold(loop->s, pair->init, loop->row))
+    if (fits && mpl_hold(loop->store, pair->init, loop->row))
         return true;
     if (!mpl_loop_hold_at(loop, pair->init, loop->begin))
         return false;
-    loop->s->in_copied[pair->in] = 1;
+    loop->store->in_copied[pair->in] = 1;
     if (!pair->ring && head->n_cells > 0 && !same_age(loop, i)) {
         pair->first = cell_of(head, -(int64_t)pair->age);
         return true;
     }
-    pair->first = mpl_item_new(loop->s, pair->param, loop->g->value_bytes[pair->param], 0);
-    memcpy(mpl_row(loop->s, pair->first), loop->row, loop->s->words * sizeof *loop->row);
-    mpl_row_set(loop->s, mpl_row(loop->s, pair->first), loop->begin);
+    pair->first = mpl_item_new(loop->store, pair->param, loop->g->value_bytes[pair->param], 0);
+    memcpy(mpl_row(loop->store, pair->first), loop->row, loop->store->words * sizeof *loop->row);
+    mpl_row_set(loop->store, mpl_row(loop->store, pair->first), loop->begin);
     return true;
 }
 
@@ -311,7 +312,7 @@ static bool in_ring(const mpl_loop *loop, uint32_t i)
  * instance still reads it. */
 static bool hides_instance(mpl_loop *loop, uint32_t i)
 {
-    mpl_store *s = loop->s;
+    mpl_store *s = loop->store;
     const mpl_pair *pair = &loop->pair[i];
 
     for (uint32_t k = 0; k < loop->n; k++) {
@@ -335,7 +336,7 @@ static bool turn_is_safe(mpl_loop *loop, uint32_t i)
 {
     const mpl_pair *pair = &loop->pair[i], *head = &loop->pair[pair->chain];
 
-    if (is_single(loop->s, pair->param))
+    if (is_single(loop->store, pair->param))
         return true;
     if (pair->ring || head->n_cells == 0 || hides_instance(loop, i))
         return false;
@@ -344,7 +345,7 @@ static bool turn_is_safe(mpl_loop *loop, uint32_t i)
         bool own = first >= head->cell && first < head->cell + head->n_cells;
 
         if (!own && (first < loop->g->n_values ||
-                     mpl_cell(loop->s, pair->param) == mpl_cell(loop->s, head->source)))
+                     mpl_cell(loop->store, pair->param) == mpl_cell(loop->store, head->source)))
             return false;
     }
     return true;
@@ -355,7 +356,7 @@ static bool turn_is_safe(mpl_loop *loop, uint32_t i)
 /* Sets the address of a parameter in each round. */
 static mpl_status turn_param(mpl_loop *loop, uint32_t i, bool *good)
 {
-    mpl_store *s = loop->s;
+    mpl_store *s = loop->store;
     const mpl_pair *pair = &loop->pair[i], *head = &loop->pair[pair->chain];
     uint32_t begin = s->n_refs, at = i, n_first = pair->age;
 
@@ -382,10 +383,10 @@ static mpl_status turn_param(mpl_loop *loop, uint32_t i, bool *good)
 /* Sets the address of the source: its cells in turn. */
 static mpl_status turn_source(mpl_loop *loop, const mpl_pair *head, bool *good)
 {
-    uint32_t begin = loop->s->n_refs;
+    uint32_t begin = loop->store->n_refs;
 
     for (uint32_t k = 0; k < head->n_cells; k++)
-        MPL_PASS(push_ref(loop->s, head->cell + k));
+        MPL_PASS(push_ref(loop->store, head->cell + k));
     return push_turn(loop, head->source, begin, 0, good);
 }
 
@@ -408,7 +409,7 @@ static uint32_t last_cell(const mpl_loop *loop, const mpl_pair *pair)
 /* Places the output of a pair that is not copied. False when it cannot be kept. */
 static mpl_status place_out(mpl_loop *loop, uint32_t i, bool *good)
 {
-    mpl_store *s = loop->s;
+    mpl_store *s = loop->store;
     const mpl_pair *pair = &loop->pair[i];
     uint32_t cell = last_cell(loop, pair), first_dep = s->n_deps;
 
@@ -558,7 +559,7 @@ mpl_status mpl_store_while(mpl_store *s, mpl_op op)
     mpl_status st = MPL_OK;
     const mpl_graph *g = s->g;
     uint32_t body = mpl_op_first_body(g, op), bad;
-    mpl_loop l = {.s = s, .g = g, .op = op, .body = body, .n = mpl_n_carried(g, op)};
+    mpl_loop l = {.store = s, .g = g, .op = op, .body = body, .n = mpl_n_carried(g, op)};
     snapshot snap = {{NULL}, 0, 0, 0, 0};
     bool *copied = NULL;
 

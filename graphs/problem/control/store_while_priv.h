@@ -18,7 +18,7 @@ typedef struct mpl_pair {
 } mpl_pair;
 
 typedef struct mpl_loop {
-    mpl_store *s;
+    mpl_store *store;
     const mpl_graph *g;
     mpl_op op;
     uint32_t body, n;

@@ -325,13 +325,13 @@ void mpl_chain_free(mpl_ctx *ctx, mpl_chain *chain)
 
 /* Progress of a walk over a joined view. */
 typedef struct cursor {
-    const mpl_strided *v;
+    const mpl_strided *view;
     int64_t index[MPL_MAX_RANK], offset; /* of the next element */
 } cursor;
 
 static void cursor_set(cursor *self, const mpl_strided *view, int64_t at)
 {
-    self->v = view;
+    self->view = view;
     self->offset = view->offset;
     for (uint32_t i = view->shape.rank; i-- > 0; at /= view->shape.dim[i]) {
         self->index[i] = at % view->shape.dim[i];
@@ -342,7 +342,7 @@ static void cursor_set(cursor *self, const mpl_strided *view, int64_t at)
 /* Advances n steps along dim i, at most to its end. */
 static void cursor_pass(cursor *self, uint32_t i, int64_t n)
 {
-    const mpl_strided *view = self->v;
+    const mpl_strided *view = self->view;
 
     self->index[i] += n;
     self->offset += n * view->stride[i];
@@ -356,9 +356,9 @@ static void cursor_pass(cursor *self, uint32_t i, int64_t n)
 /* Whether the next n elements are contiguous. */
 static bool in_a_row(const cursor *self, int64_t n)
 {
-    uint32_t last = self->v->shape.rank - 1;
+    uint32_t last = self->view->shape.rank - 1;
 
-    return self->v->stride[last] == 1 && self->v->shape.dim[last] - self->index[last] >= n;
+    return self->view->stride[last] == 1 && self->view->shape.dim[last] - self->index[last] >= n;
 }
 
 /* One element after another; `into` is the piece. */
@@ -423,7 +423,7 @@ INLINE void move(float *restrict piece, float *restrict memory, int64_t row, int
 /* Moves the next n elements between a piece and memory, whole rows together. */
 INLINE void move_run(cursor *self, float *piece, float *data, int64_t n, bool out)
 {
-    const mpl_strided *view = self->v;
+    const mpl_strided *view = self->view;
     uint32_t last = view->shape.rank - 1;
 
     while (n > 0) {
@@ -457,7 +457,7 @@ static void scatter(cursor *self, float *piece, float *data, int64_t n)
 /* ---- running ---- */
 
 typedef struct job {
-    const mpl_chain *c;
+    const mpl_chain *chain;
     const mpl_op_call *call;
     bool reads_result; /* a load reads the memory that the result goes to */
 } job;
@@ -472,7 +472,7 @@ typedef struct desk {
 /* The next n elements. */
 static void do_piece(const job *self, desk *d, int64_t n)
 {
-    const mpl_chain *chain = self->c;
+    const mpl_chain *chain = self->chain;
     float *own[MPL_FUSED_DEPTH + 1], *out = self->call->out[0].data, *straight = NULL;
     const float *stack[MPL_FUSED_DEPTH] = {NULL};
     uint32_t depth = 0;
@@ -492,7 +492,7 @@ static void do_piece(const job *self, desk *d, int64_t n)
                 stack[depth] = d->constant[load];
             } else if (in_a_row(&d->load[load], n)) {
                 stack[depth] = data + d->load[load].offset;
-                cursor_pass(&d->load[load], d->load[load].v->shape.rank - 1, n);
+                cursor_pass(&d->load[load], d->load[load].view->shape.rank - 1, n);
             } else {
                 gather(&d->load[load], own[depth], data, n);
                 stack[depth] = own[depth];
@@ -511,14 +511,14 @@ static void do_piece(const job *self, desk *d, int64_t n)
     if (straight == NULL || stack[0] != straight)
         scatter(&d->to, (float *)stack[0], out, n);
     else
-        cursor_pass(&d->to, d->to.v->shape.rank - 1, n);
+        cursor_pass(&d->to, d->to.view->shape.rank - 1, n);
 }
 
 /* Elements [from, to). */
 static void do_range(const void *arg, int64_t from, int64_t to)
 {
     const job *j = arg;
-    const mpl_chain *chain = j->c;
+    const mpl_chain *chain = j->chain;
     desk d;
 
     for (uint32_t i = 0; i < chain->f.n_loads; i++) {
@@ -539,7 +539,7 @@ static void do_range(const void *arg, int64_t from, int64_t to)
 
 void mpl_chain_run(const mpl_chain *chain, const mpl_op_call *call, uint32_t n_threads)
 {
-    job j = {.c = chain, .call = call};
+    job j = {.chain = chain, .call = call};
     const mpl_tensor *out = &call->out[0];
 
     if (chain->has_base && call->in[0].data != out->data && !chain->overwrites_all)

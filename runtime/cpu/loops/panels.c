@@ -160,7 +160,7 @@ static void pack(mpl_panels *panels, const float *b)
 /* ---- running ---- */
 
 typedef struct job {
-    const mpl_panels *p;
+    const mpl_panels *panels;
     const float *a, *c, *sum; /* c: a row, or all, or NULL; sum: all, or NULL */
     bool whole;               /* c has all elements */
     float *y;
@@ -235,7 +235,7 @@ static add_rows *const add[ROWS + 1] = {EACH(ENTER)};
 static origin origin_of(const job *self, int64_t i, int64_t k, int64_t j)
 {
     static const float zeros[PANEL];
-    int64_t columns = self->p->columns, apart = self->whole ? columns : 0;
+    int64_t columns = self->panels->columns, apart = self->whole ? columns : 0;
     const float *c = self->c != NULL ? self->c + i * apart + j : NULL;
 
     if (k > 0)
@@ -258,7 +258,7 @@ static origin narrow(const origin *from, int64_t rows, int64_t n, float part[ROW
 /* Rows [from, to), n terms from k on, by the panel of columns j and after. */
 static void add_block(const job *self, int64_t from, int64_t to, int64_t k, int64_t n, int64_t j)
 {
-    const mpl_panels *panels = self->p;
+    const mpl_panels *panels = self->panels;
     const float *b = panels->packed + block_at(panels, k, n, j);
     int64_t wide = least(panels->columns - j, PANEL);
     float part[ROWS][PANEL] = {{0}};
@@ -283,10 +283,10 @@ static void add_block(const job *self, int64_t from, int64_t to, int64_t k, int6
 /* Keeps NaNs. */
 static void activate(const job *self, int64_t from, int64_t to, int64_t j, int64_t n)
 {
-    float most = self->p->activation == MPL_ACT_RELU6 ? 6 : INFINITY;
+    float most = self->panels->activation == MPL_ACT_RELU6 ? 6 : INFINITY;
 
     for (int64_t i = from; i < to; i++)
-        for (float *y = self->y + i * self->p->columns + j, *end = y + n; y < end; y++)
+        for (float *y = self->y + i * self->panels->columns + j, *end = y + n; y < end; y++)
             *y = *y < 0 ? 0 : *y > most ? most : *y;
 }
 
@@ -294,7 +294,7 @@ static void activate(const job *self, int64_t from, int64_t to, int64_t j, int64
 static void compute(const void *arg, int64_t from, int64_t to)
 {
     const job *w = arg;
-    const mpl_panels *panels = w->p;
+    const mpl_panels *panels = w->panels;
     int64_t first = from * PANEL, end = least(to * PANEL, panels->columns);
 
     int64_t n_blocks = (panels->rows + BLOCK - 1) / BLOCK;
@@ -318,7 +318,7 @@ static void compute(const void *arg, int64_t from, int64_t to)
 
 void mpl_panels_run(mpl_panels *p, const mpl_op_call *call, uint32_t n_threads)
 {
-    job w = {.p = p, .a = call->in[p->first].data, .y = call->out[0].data};
+    job w = {.panels = p, .a = call->in[p->first].data, .y = call->out[0].data};
     const mpl_tensor *tensor = call->n_in > p->first + 2 ? &call->in[p->first + 2] : NULL;
     int64_t panels = n_panels(p);
 

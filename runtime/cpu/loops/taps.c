@@ -328,7 +328,7 @@ typedef struct run {
 } run;
 
 typedef struct block {
-    const mpl_image_part *t;
+    const mpl_image_part *part;
     grouping g;
     int64_t from, n, n_runs; /* pixels of the result */
     int64_t begin, end;      /* the first tap that is summed, and what is behind the last */
@@ -338,7 +338,7 @@ typedef struct block {
 
 static void find_runs(block *self)
 {
-    const mpl_image_window *window = self->t->window;
+    const mpl_image_window *window = self->part->window;
     int64_t n;
 
     self->n_runs = 0;
@@ -347,7 +347,7 @@ static void find_runs(block *self)
 
         n = least(window->out_wide - column, self->from + self->n - pixel);
         self->run[self->n_runs++] =
-            (run){self->t->x + row / window->out_high * window->x_image,
+            (run){self->part->x + row / window->out_high * window->x_image,
                   row % window->out_high * window->stride[0] - window->pad[0],
                   column * window->stride[1] - window->pad[1], n};
     }
@@ -357,7 +357,7 @@ static void find_runs(block *self)
 static const float **list_run(const block *self, const run *r, int64_t row, int64_t column,
                               const float **x)
 {
-    const mpl_image_window *window = self->t->window;
+    const mpl_image_window *window = self->part->window;
     int64_t step = window->stride[1], first = column < 0 ? (step - 1 - column) / step : 0;
     int64_t end = column < window->wide ? least(r->n, (window->wide - 1 - column) / step + 1) : 0,
             i = 0;
@@ -366,18 +366,18 @@ static const float **list_run(const block *self, const run *r, int64_t row, int6
     if (row < 0 || row >= window->high)
         end = 0;
     for (; i < least(first, end); i++)
-        x[i] = self->t->nothing;
+        x[i] = self->part->nothing;
     for (; i < end; i++)
         x[i] = r->image + at + i * step * window->x_pitch;
     for (; i < r->n; i++)
-        x[i] = self->t->nothing;
+        x[i] = self->part->nothing;
     return x + r->n;
 }
 
 /* Lists the pixels of x that taps [from, to) read. */
 static void list_pixels(block *self, int64_t from, int64_t to)
 {
-    const mpl_image_window *window = self->t->window;
+    const mpl_image_window *window = self->part->window;
 
     for (int64_t tap = from; tap < to; tap++) {
         const float **x = self->x + (tap - from) * BLOCK;
@@ -399,7 +399,7 @@ FMA void mpl_taps_prefetch(const float *panel, int64_t n)
 /* Adds the slice to the channels of a panel: n from `channel` on. Returns the filters behind. */
 static const float *add_panel(const block *self, mpl_tap_part *p, int64_t channel, int64_t n)
 {
-    const mpl_image_part *part = self->t;
+    const mpl_image_part *part = self->part;
     const mpl_image_window *window = part->window;
     thinness tile =
         self->g.thin == THICK && self->g.n == 1 && self->g.terms == 3 ? THREE : self->g.thin;
@@ -427,7 +427,7 @@ static const float *add_panel(const block *self, mpl_tap_part *p, int64_t channe
 /* Adds a slice to all channels. Returns the filters behind. */
 static const float *add_slice(const block *self, const slice *s, const float *filter)
 {
-    const mpl_image_part *part = self->t;
+    const mpl_image_part *part = self->part;
     const grouping *g = &self->g;
     mpl_tap_part p = {.filter = filter,
                       .taps = s->to - s->from,
@@ -451,7 +451,7 @@ static const float *add_slice(const block *self, const slice *s, const float *fi
 /* Whether a tap of the slice reads a pixel of x: of wide dilations, most lie in pads. */
 static bool reads(const block *self, const slice *s)
 {
-    const mpl_image_window *window = self->t->window;
+    const mpl_image_window *window = self->part->window;
 
     for (int64_t tap = s->from; tap < s->to; tap++)
         for (const run *r = self->run; r < self->run + self->n_runs; r++) {
@@ -471,7 +471,7 @@ static void find_ends(block *self)
 {
     bool any = false;
 
-    for (slice s = {0}; next_slice(self->t->window, &self->g, &s);) {
+    for (slice s = {0}; next_slice(self->part->window, &self->g, &s);) {
         bool read = s.first == 0 && reads(self, &s);
 
         if (read || !any)
@@ -484,7 +484,7 @@ static void find_ends(block *self)
 
 static void compute(const mpl_image_part *part)
 {
-    block b = {.t = part, .g = grouping_of(part->window)};
+    block b = {.part = part, .g = grouping_of(part->window)};
     int64_t n = part->to - part->from, n_blocks = (n + BLOCK - 1) / BLOCK;
 
     for (int64_t i = 0; i < n_blocks; i++) {
