@@ -110,6 +110,36 @@ static void put_layout(const mpl_options *options, const mpl_job *job, bool orde
     mpl_record_int(row, MPL_FIELD_tuned_ns, job->tuned_ns);
 }
 
+static void put_order(const mpl_options *options, const mpl_job *job, bool ordered, mpl_record *row)
+{
+    mpl_record_text(row, MPL_FIELD_order, ordered ? options->order : NULL);
+    if (job->order_found.ns == 0)
+        return;
+    mpl_record_int(row, MPL_FIELD_order_live_bytes, job->order_found.live_bytes);
+    mpl_record_int(row, MPL_FIELD_order_bound_bytes, job->order_found.bound_bytes);
+    mpl_record_text(row, MPL_FIELD_order_proof, job->order_found.method);
+    mpl_record_text(row, MPL_FIELD_order_scope, job->order_found.scope);
+    if (job->source.graph != NULL)
+        mpl_record_int(row, MPL_FIELD_order_ops, job->source.graph->n_ops);
+    mpl_record_int(row, MPL_FIELD_order_ticks, job->order_found.ticks);
+    mpl_record_int(row, MPL_FIELD_order_ns, (uint64_t)job->order_found.ns);
+}
+
+/* The sizes that the options set, and the inputs that they bound. g may be NULL. */
+static void put_dims(const mpl_options *options, const mpl_graph *g, mpl_record *row)
+{
+    char name[200];
+
+    for (uint32_t i = 0; i < options->dim.n; i++) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(options->dim.item[i], "="),
+                 options->dim.item[i]);
+        mpl_record_member_int(row, MPL_FIELD_dims, name,
+                              strtoull(strchr(options->dim.item[i], '=') + 1, NULL, 10));
+    }
+    for (uint32_t i = 0; g != NULL && i < g->n_bound; i++)
+        mpl_record_member_text(row, MPL_FIELD_dims, g->bound_input[i], "bound");
+}
+
 /* Writes the options of the problem. */
 static void put_options(const mpl_options *options, const mpl_job *job, mpl_record *row)
 {
@@ -122,17 +152,7 @@ static void put_options(const mpl_options *options, const mpl_job *job, mpl_reco
         mpl_record_int(row, MPL_FIELD_simulated_ns, job->simulated_ns);
         mpl_record_text(row, MPL_FIELD_simulated_by, "work");
     }
-    mpl_record_text(row, MPL_FIELD_order, ordered ? options->order : NULL);
-    if (job->order_found.ns > 0) {
-        mpl_record_int(row, MPL_FIELD_order_live_bytes, job->order_found.live_bytes);
-        mpl_record_int(row, MPL_FIELD_order_bound_bytes, job->order_found.bound_bytes);
-        mpl_record_text(row, MPL_FIELD_order_proof, job->order_found.method);
-        mpl_record_text(row, MPL_FIELD_order_scope, job->order_found.scope);
-        if (g != NULL)
-            mpl_record_int(row, MPL_FIELD_order_ops, g->n_ops);
-        mpl_record_int(row, MPL_FIELD_order_ticks, job->order_found.ticks);
-        mpl_record_int(row, MPL_FIELD_order_ns, (uint64_t)job->order_found.ns);
-    }
+    put_order(options, job, ordered, row);
     mpl_record_bool(row, MPL_FIELD_in_place, options->in_place);
     mpl_record_bool(row, MPL_FIELD_views, options->views);
     mpl_record_text(row, MPL_FIELD_concat,
@@ -156,14 +176,7 @@ static void put_options(const mpl_options *options, const mpl_job *job, mpl_reco
     put_recomputed(options, job, row);
     mpl_tile_fields(options->tile, &job->tiled, row);
     put_layout(options, job, ordered, row);
-    for (uint32_t i = 0; i < options->dim.n; i++) {
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(options->dim.item[i], "="),
-                 options->dim.item[i]);
-        mpl_record_member_int(row, MPL_FIELD_dims, name,
-                              strtoull(strchr(options->dim.item[i], '=') + 1, NULL, 10));
-    }
-    for (uint32_t i = 0; g != NULL && i < g->n_bound; i++)
-        mpl_record_member_text(row, MPL_FIELD_dims, g->bound_input[i], "bound");
+    put_dims(options, g, row);
     if (options->given[MPL_OPT_capacity])
         mpl_record_int(row, MPL_FIELD_capacity, options->capacity);
     put_constraints(options, row);
