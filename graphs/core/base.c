@@ -117,6 +117,16 @@ char *mpl_strdup(mpl_ctx *ctx, const char *text)
     return copy;
 }
 
+/* Under the address sanitizer, small arrays move whenever they grow. */
+#ifdef __has_feature
+#define MPL_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define MPL_ADDRESS_SANITIZER 1
+#else
+#define MPL_ADDRESS_SANITIZER 0
+#endif
+#define MPL_MOVES (MPL_CHECK >= 2 && MPL_ADDRESS_SANITIZER ? 48 : 0)
+
 mpl_status mpl_reserve_bytes(mpl_ctx *ctx, void **p, size_t *cap, size_t n, size_t size)
 {
     mpl_status st;
@@ -124,6 +134,8 @@ mpl_status mpl_reserve_bytes(mpl_ctx *ctx, void **p, size_t *cap, size_t n, size
 
     if (n <= *cap)
         return MPL_OK;
+    if (n <= MPL_MOVES) /* whoever keeps a pointer into the array over an addition is found out */
+        want = n;
     while (want < n) {
         if (want > SIZE_MAX / 2)
             return MPL_ERROR(ctx, MPL_EMEM, "out of memory: %zu items", n);

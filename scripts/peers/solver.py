@@ -4,9 +4,9 @@
   scripts/peers/solver.py --program minimalloc=PATH [LIST.csv ..]
   scripts/peers/solver.py --program idealloc='CMD {in} {out}' [LIST.csv ..]
 
-MiniMalloc fits each list to the capacity in its name, and minimises from a capacity of 1 TiB down, as ours knows none either: what it
-then holds depends on where it starts. Its own way to minimise counts a search that ran out of time as infeasible, so a height of it is
-what it held then, two seconds before it would be stopped. idealloc only minimises. A time is the median of the rounds, of the whole
+MiniMalloc fits each list to the capacity in its name, and minimises from that capacity down, which ours is not told. Its height is the
+lower of the two: its own way to minimise counts a search that ran out of time as infeasible, and may then hold nothing at all, two
+seconds before it would be stopped. idealloc only minimises. A time is the median of the rounds, of the whole
 program for both (memplan bench --peer); a program that used its time up minimising has one round. Heights are verified before they
 stand here. One that does not answer in SECONDS has a dash.
 """
@@ -20,7 +20,7 @@ import tempfile
 
 import common
 
-MINIMISE = "{program} --capacity=1099511627776 --minimize_capacity --timeout={seconds}s --input={{in}} --output={{out}}"
+MINIMISE = "{program} --capacity={capacity} --minimize_capacity --timeout={seconds}s --input={{in}} --output={{out}}"
 SPARE = 2  # of its seconds, in which a program that minimised until then writes what it holds
 
 
@@ -43,17 +43,18 @@ def seconds(row):
     return f"{common.median(row['plan_each_ns']) / 1e9:.3f}" if row["status"] == "ok" else "-"
 
 
-def height(row):
-    return row["planned_bytes"] if row["status"] == "ok" else "-"
+def height(*rows):
+    return min((row["planned_bytes"] for row in rows if row["status"] == "ok"), default="-")
 
 
 def compare(args, name, case, folder):
     capacity = case.rsplit(".", 2)[1]
-    line = [common.case_name(case)]
+    line, fits = [common.case_name(case)], []
     if name == "minimalloc":
         fit = race(args, f"{name}={args.program}", case, capacity, folder, args.rounds)
-        line += [seconds(fit[f"exec:{name}"]), seconds(fit["exact"])]
-        peer = f"{name}=" + MINIMISE.format(program=args.program, seconds=args.seconds - SPARE)
+        fits = [fit[f"exec:{name}"]]
+        line += [seconds(*fits), seconds(fit["exact"])]
+        peer = f"{name}=" + MINIMISE.format(program=args.program, capacity=capacity, seconds=args.seconds - SPARE)
     else:
         line += ["-", "-"]
         peer = f"{name}={args.program}"
@@ -61,7 +62,7 @@ def compare(args, name, case, folder):
     if seconds(least[f"exec:{name}"]) != "-" and float(seconds(least[f"exec:{name}"])) < args.seconds - SPARE:
         least = race(args, peer, case, None, folder, args.rounds)
     theirs, ours = least[f"exec:{name}"], least["exact"]
-    return [*line, height(theirs), height(ours), ours["claim"], seconds(theirs), seconds(ours)]
+    return [*line, height(theirs, *fits), height(ours), ours["claim"], seconds(theirs), seconds(ours)]
 
 
 def main():

@@ -104,9 +104,8 @@ mpl_status onnx_lower_causal_conv(onnx_node *node)
     const mpl_value in[3] = {MPL_NONE, w, onnx_in(node, 2)};
     bool swish =
         onnx_attr_is(node, "activation", "silu") || onnx_attr_is(node, "activation", "swish");
-    const mpl_shape *shape;
     mpl_value conv[3], state;
-    int64_t kept, length;
+    int64_t kept, length, channels;
     uint32_t n_out = node->n_out;
 
     if (x == MPL_NONE || w == MPL_NONE || node->r->g->value_shape[x].rank != 3 ||
@@ -115,8 +114,8 @@ mpl_status onnx_lower_causal_conv(onnx_node *node)
     if (!swish && onnx_attr(node, "activation") != NULL &&
         !onnx_attr_is(node, "activation", "none"))
         return ONNX_REFUSE(node, "its activation is none of none, silu, swish");
-    shape = &node->r->g->value_shape[x];
-    kept = node->r->g->value_shape[w].dim[2] - 1, length = shape->dim[2];
+    channels = node->r->g->value_shape[x].dim[1], length = node->r->g->value_shape[x].dim[2];
+    kept = node->r->g->value_shape[w].dim[2] - 1;
     memcpy(conv, in, sizeof conv);
     if (past != MPL_NONE)
         MPL_PASS(onnx_step(node, MPL_OP_concat, "whole", 2, (mpl_value[]){past, x}, 1,
@@ -131,7 +130,7 @@ mpl_status onnx_lower_causal_conv(onnx_node *node)
                              conv, 3, cut, &state));
     node->n_out = 1;
     node->n_attr = 0;
-    onnx_set(node, MPL_INT(group, shape->dim[1]));
+    onnx_set(node, MPL_INT(group, channels));
     if (swish) {
         MPL_PASS(onnx_step(node, MPL_OP_conv, "conv", conv[2] != MPL_NONE ? 3 : 2, conv,
                            node->n_attr, node->attr, &y));

@@ -374,21 +374,22 @@ mpl_status onnx_lower_unique(onnx_node *node)
 
 mpl_status onnx_shape_of(onnx_node *node, int64_t start, int64_t end, bool *made)
 {
-    const onnx_length *length =
+    const onnx_length *known =
         onnx_in(node, 0) != MPL_NONE ? onnx_length_of(node->r, node->in[0]) : NULL;
-    const mpl_shape *in;
+    onnx_length length;
+    mpl_shape in; /* copies of both: what follows adds values */
     mpl_value *part;
 
-    *made = length != NULL && (int64_t)length->axis >= start && (int64_t)length->axis < end;
+    *made = known != NULL && (int64_t)known->axis >= start && (int64_t)known->axis < end;
     if (!*made)
         return MPL_OK;
-    in = &node->r->g->value_shape[node->in[0]];
-    MPL_PASS(onnx_new(node->r, part, (size_t)in->rank));
+    length = *known, in = node->r->g->value_shape[node->in[0]];
+    MPL_PASS(onnx_new(node->r, part, (size_t)in.rank));
     for (int64_t i = start; i < end; i++) {
-        mpl_value dim = length->length;
+        mpl_value dim = length.length;
 
-        if (i != (int64_t)length->axis)
-            MPL_PASS(onnx_scalar(node, MPL_TYPE_i64, (double)in->dim[i], "dim", &dim));
+        if (i != (int64_t)length.axis)
+            MPL_PASS(onnx_scalar(node, MPL_TYPE_i64, (double)in.dim[i], "dim", &dim));
         MPL_PASS(onnx_step(node, MPL_OP_unsqueeze, "dim", 1, &dim, 1,
                            &MPL_INTS(axes, 1, ((int64_t[]){0})), &part[i - start]));
     }
