@@ -415,6 +415,7 @@ static mpl_status heed_concat(onnx_node *node, uint32_t axis, bool *made)
 mpl_status onnx_heed_lengths(onnx_node *node, bool *made)
 {
     const onnx_length *length[3] = {NULL, NULL, NULL};
+    onnx_length copy[3]; /* more lengths may become known below */
     const mpl_attr *given = onnx_get(node, MPL_ATTR_axis);
     bool some = false;
     uint32_t axis = 0;
@@ -424,8 +425,10 @@ mpl_status onnx_heed_lengths(onnx_node *node, bool *made)
         const onnx_length *found =
             node->in[i] != MPL_NONE ? onnx_length_of(node->r, node->in[i]) : NULL;
 
-        if (i < 3)
-            length[i] = found;
+        if (i < 3 && found != NULL) {
+            copy[i] = *found;
+            length[i] = &copy[i];
+        }
         some = some || found != NULL;
         if (node->rule->kind == MPL_OP_concat && found != NULL && !*made &&
             names_axis(node, 0, node->r->g->value_shape[node->in[i]].rank, found->axis))
@@ -597,21 +600,21 @@ static fate kept_axis(onnx_node *node, uint32_t n_in, const mpl_value *in, uint3
 static mpl_status length_after(onnx_node *node, uint32_t n_in, const mpl_value *in, uint32_t k,
                                const mpl_shape *to, onnx_length *length, fate *f)
 {
-    const mpl_shape *shape = &node->r->g->value_shape[in[k]];
+    const mpl_shape shape = node->r->g->value_shape[in[k]]; /* a copy: lengths are values added */
     uint32_t from = length->axis;
 
     *f = MIXES;
     if (node->proto->domain != NULL && node->proto->domain[0] != '\0')
         return MPL_OK;
     if ((mpl_op_table[node->rule->kind].traits & MPL_ELEMENTWISE) != 0) {
-        length->axis += to->rank - shape->rank;
+        length->axis += to->rank - shape.rank;
         *f = lengths_agree(node, n_in, in, to, length->axis, length->length) ? KEEPS : MIXES;
         return MPL_OK;
     }
     if (is_reduction(node->rule->kind)) {
-        *f = reduces(node, shape->rank, from) ? DROPS : KEEPS;
-        for (uint32_t i = 0; i < from && to->rank < shape->rank; i++)
-            length->axis -= names_axis(node, 0, shape->rank, i);
+        *f = reduces(node, shape.rank, from) ? DROPS : KEEPS;
+        for (uint32_t i = 0; i < from && to->rank < shape.rank; i++)
+            length->axis -= names_axis(node, 0, shape.rank, i);
         return MPL_OK;
     }
     switch (node->rule->kind) {
@@ -619,9 +622,9 @@ static mpl_status length_after(onnx_node *node, uint32_t n_in, const mpl_value *
     case MPL_OP_flatten:
     case MPL_OP_squeeze:
     case MPL_OP_unsqueeze:
-        return reshaped(node, shape, to, length, f);
+        return reshaped(node, &shape, to, length, f);
     case MPL_OP_slice:
-        return sliced(node, shape, n_in > 2 ? in[2] : MPL_NONE, length, f);
+        return sliced(node, &shape, n_in > 2 ? in[2] : MPL_NONE, length, f);
     default:
         *f = kept_axis(node, n_in, in, k, to, length);
         return MPL_OK;
