@@ -125,7 +125,7 @@ char *mpl_strdup(mpl_ctx *ctx, const char *text)
 #else
 #define MPL_ADDRESS_SANITIZER 0
 #endif
-#define MPL_MOVES (MPL_CHECK >= 2 && MPL_ADDRESS_SANITIZER ? 48 : 0)
+#define MPL_MOVES (MPL_CHECK >= 2 && MPL_ADDRESS_SANITIZER ? 24 : 0)
 
 mpl_status mpl_reserve_bytes(mpl_ctx *ctx, void **p, size_t *cap, size_t n, size_t size)
 {
