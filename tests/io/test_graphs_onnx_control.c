@@ -293,7 +293,7 @@ TEST(small_models)
         }
     }
     mpl_free(ctx, text);
-    assert_int_equal(n, 64);
+    assert_int_equal(n, 65);
 }
 
 TESTS(onnx_models, small_models)
