@@ -189,7 +189,11 @@ void mpl_help_man(FILE *to)
         to,
         ".SH ENVIRONMENT\n.TP\n.B OMP_WAIT_POLICY\nactive: threads of the cpu backend spin while "
         "they wait; "
-        "unset, run and bench set it to passive, which a machine with other work needs\n.SH \"SEE "
+        "unset, run and bench set it to passive, which a machine with other work needs\n"
+        ".TP\n.B GOMP_SPINCOUNT\nhow often a thread of the cpu backend looks for work before it "
+        "sleeps "
+        "(0); 10000 makes several threads faster on a machine with nothing else to do, and slower "
+        "on one with other work\n.SH \"SEE "
         "ALSO\"\nmemplan.h and "
         "memplan/plugin.h: the "
         "library, and planners of your own\n");

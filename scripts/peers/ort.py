@@ -9,7 +9,7 @@ for from the second run on, once it has seen what the first allocated. Its convo
 memplan's arena is of values alone, so a column adds its workspaces. Weights that memplan packs once have a column; ONNX Runtime
 packs its own, too, into what it reserved. Resident sets are of
 whole processes, peak, with their libraries, Python and the weights; memplan's ran the network with nothing shared as well, to
-compare outputs. The programs run in turns, a process each; a time is the
+compare outputs. Threads of both spin before they sleep, as ONNX Runtime's do unasked. The programs run in turns, a process each; a time is the
 median of the rounds' medians. Needs onnxruntime and numpy.
 """
 

@@ -50,6 +50,7 @@ TEST(waiting_threads_sleep)
     } table[] =
         ROW({"-u OMP_WAIT_POLICY", "run mlp", "GOMP_SPINCOUNT = '0'"},
             {"-u OMP_WAIT_POLICY", "bench one.suite -o bench.jsonl", "GOMP_SPINCOUNT = '0'"},
+            {"-u OMP_WAIT_POLICY GOMP_SPINCOUNT=10000", "run mlp", "GOMP_SPINCOUNT = '10000'"},
             {"OMP_WAIT_POLICY=active", "run mlp", "GOMP_SPINCOUNT = '30000000000'"});
 
     folder_put_text("one.suite", "--planners greedy_size\nmlp\n");
