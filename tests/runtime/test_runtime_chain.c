@@ -9,6 +9,7 @@
 #include "runtime/cpu/loops/chain_priv.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 /* ---- steps ---- */
 
@@ -356,5 +357,53 @@ TEST(attributes_are_heeded)
     }
 }
 
-TESTS(attributes_are_heeded, powers_are_near_what_they_are, steps_are_near_what_they_compute,
-      gelu_by_tanh_is_near_in_every_width, widths_agree, chains_do_what_plain_loops_do)
+/* ---- sharing out ---- */
+
+static struct {
+    atomic_int n;
+    int64_t from[8], to[8];
+} dealt;
+
+static void note_range(const void *arg, int64_t from, int64_t to)
+{
+    int i = atomic_fetch_add(&dealt.n, 1);
+
+    assert_null(arg);
+    if (i < 8)
+        dealt.from[i] = from, dealt.to[i] = to;
+}
+
+/* No range is longer than a thread's share of the units, rounded up. */
+TEST(ranges_are_nearly_equal)
+{
+    static const struct {
+        int64_t n, unit, most;
+        uint32_t threads;
+        int n_ranges;
+        int64_t longest;
+    } rows[] = ROW({2, 1, 2, 2, 2, 1}, {4, 1, 4, 4, 4, 1}, {3, 1, 3, 2, 2, 2}, {8, 1, 8, 4, 4, 2},
+                   {64, 16, 9, 2, 2, 32}, {65, 16, 9, 2, 2, 48}, {48, 16, 3, 3, 3, 16},
+                   {31, 16, 2, 2, 2, 16}, {100, 16, 1, 4, 1, 100}, {100, 16, 9, 1, 1, 100});
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t covered = 0, longest = 0;
+
+        dealt.n = 0;
+        mpl_deal(rows[i].n, rows[i].unit, rows[i].most, rows[i].threads, note_range, NULL);
+#if !defined(__SANITIZE_THREAD__) /* which has one range alone */
+        assert_int_equal(dealt.n, rows[i].n_ranges);
+#endif
+        for (int r = 0; r < dealt.n; r++) {
+            assert_int_equal(dealt.from[r] % rows[i].unit, 0);
+            covered += dealt.to[r] - dealt.from[r];
+            longest = dealt.to[r] - dealt.from[r] > longest ? dealt.to[r] - dealt.from[r] : longest;
+        }
+        assert_int_equal(covered, rows[i].n);
+        if (dealt.n > 1)
+            assert_int_equal(longest, rows[i].longest);
+    }
+}
+
+TESTS(ranges_are_nearly_equal, attributes_are_heeded, powers_are_near_what_they_are,
+      steps_are_near_what_they_compute, gelu_by_tanh_is_near_in_every_width, widths_agree,
+      chains_do_what_plain_loops_do)

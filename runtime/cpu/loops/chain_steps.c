@@ -339,6 +339,6 @@ void mpl_deal(int64_t n, int64_t unit, int64_t most_shares, uint32_t n_threads, 
         work(arg, 0, n);
         return;
     }
-    d.share = (n / unit / n_shares + 1) * unit;
+    d.share = ((n + unit - 1) / unit + n_shares - 1) / n_shares * unit;
     GOMP_parallel(do_share, &d, (unsigned)n_shares, 0);
 }
