@@ -261,9 +261,9 @@ wired() { # TIMES GRAPH ..: the least-peak order below the program's, proved
 
 # The median over pairs of runs, one behind the other and every other pair the other way round: what slows the machine for a while
 # then slows both of a pair.
-in_turns() { # MOST_RATIO "GRAPH OPTIONS" "GRAPH OPTIONS": time of the second over that of the first
+in_turns() { # MOST_RATIO "GRAPH OPTIONS" "GRAPH OPTIONS": time of the second over that of the first, with one thread unless said
     local i ratio ns=()
-    once() { ns[$1]=$("$memplan" run $2 -b cpu --threads 1 --repeat 1 --json | median_ns); }
+    once() { ns[$1]=$("$memplan" run $2 -b cpu $([[ $2 == *--threads* ]] || echo --threads 1) --repeat ${repeat-1} --json | median_ns); }
     ratio=$(for i in $(seq 15); do
         if [ $((i % 2)) = 1 ]; then once 1 "$2" && once 2 "$3"; else once 2 "$3" && once 1 "$2"; fi
         awk "BEGIN { printf \"%.3f\\n\", ${ns[2]} / ${ns[1]} }"
@@ -510,6 +510,8 @@ claim "arena beside one of glibc's malloc a buffer, its thresholds as they come"
     inception_v1 inception_v3 mobilenet_v1 mobilenet_v2 squeezenet lstm:layers=2,steps=32
 claim 'the same, runs of less than a millisecond' 'at most 1.00 of the time' beside_malloc 1 501 mlp mlp:batch=32 lstm:hidden=32,steps=4
 
+repeat=5 claim 'two threads beside one: inception_v3 in channels last' 'at most 0.75 of the time' in_turns 0.75 \
+    'inception_v3 --optimise all --layout auto' 'inception_v3 --optimise all --layout auto --threads 2'
 claim "XLA's modules" 'each proved or within 0.5 % in 60 s' modules hlo .hlo.gz 0.5
 claim "TensorFlow Lite's models" 'each proved' modules tflite .tflite 0
 claim 'exported networks beside ONNX Runtime: loaded, equal (make peers)' 'at least 60, 95 %' models loaded
