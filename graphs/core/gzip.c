@@ -25,8 +25,6 @@ static mpl_status inflate_more(mpl_ctx *ctx, const char *path, z_stream *stream,
 {
     size_t room;
 
-    if (*n > most)
-        return MPL_REFUSE(ctx, "%s: unpacked it has more than %zu bytes", path, most);
     MPL_PASS(mpl_reserve(ctx, *out, *cap, *n + 65536));
     room = *cap - *n - 1 < UINT32_MAX ? *cap - *n - 1 : UINT32_MAX;
     stream->next_out = (unsigned char *)*out + *n;
@@ -38,6 +36,8 @@ static mpl_status inflate_more(mpl_ctx *ctx, const char *path, z_stream *stream,
     if (*code != Z_OK && *code != Z_STREAM_END)
         return MPL_REFUSE(ctx, "%s: packed by gzip, and damaged or cut off (%s)", path,
                           stream->msg != NULL ? stream->msg : "the data end early");
+    if (*n > most)
+        return MPL_REFUSE(ctx, "%s: unpacked it has more than %zu bytes", path, most);
     return MPL_OK;
 }
 

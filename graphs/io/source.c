@@ -55,17 +55,17 @@ static bool begins_hlo(const char *line, size_t n)
     return at > 0 && at < n && (line[at] == '{' || line[at] == '(');
 }
 
-/* TensorFlow Lite has an identifier; text begins with 'graph ' or 'program '; a buffer list has a
- * header of several columns; ONNX is binary, since its first field is a number below 32. */
-static content content_of(const char *data, size_t size)
+/* TensorFlow Lite has an identifier; text begins with 'graph ' or 'program '; ONNX is binary, since
+ * its first field is a number below 32; what is none of them may be a list. */
+static content content_of(const mpl_list_in *in)
 {
-    size_t n, probe = size < 512 ? size : 512;
-    const char *line = first_line(data, size, &n);
+    size_t n = in->line_size, probe = in->size < 512 ? in->size : 512;
+    const char *line = in->line;
 
-    if (flat_is(data, size, "TFL3"))
+    if (flat_is(in->text, in->size, "TFL3"))
         return TFLITE;
     for (size_t i = 0; i < probe; i++)
-        if ((unsigned char)data[i] < ' ' && !is_blank(data[i]))
+        if ((unsigned char)in->text[i] < ' ' && !is_blank(in->text[i]))
             return ONNX;
     if ((n > 6 && memcmp(line, "graph", 5) == 0 && is_blank(line[5])) ||
         (n > 8 && memcmp(line, "program", 7) == 0 && is_blank(line[7])))
@@ -74,14 +74,7 @@ static content content_of(const char *data, size_t size)
         return JSON;
     if (begins_hlo(line, n))
         return HLO;
-    return n > 0 && memchr(line, ',', n) != NULL ? LIST : UNKNOWN;
-}
-
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t n = strlen(text), m = strlen(ending);
-
-    return n >= m && strcmp(text + n - m, ending) == 0;
+    return mpl_list_is(in) ? LIST : UNKNOWN;
 }
 
 static mpl_status refuse_dims(mpl_ctx *ctx, const char *text, const mpl_read_options *options)
@@ -115,6 +108,8 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
     mpl_status st = MPL_OK;
     char *data = NULL;
     size_t size, packed;
+    mpl_list_in in = {.path = path};
+    content kind;
 
     MPL_TRY(mpl_file_read(ctx, path, &data, &size));
     packed = size;
@@ -125,9 +120,12 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
                  "%s: the file is empty; it should hold ONNX, TensorFlow Lite, HLO, .graph text or "
                  "a buffer list",
                  path);
-    if (content_of(data, size) != ONNX)
+    in.text = data, in.size = size;
+    in.line = first_line(data, size, &in.line_size);
+    kind = content_of(&in);
+    if (kind != ONNX)
         MPL_TRY(refuse_dims(ctx, path, options));
-    switch (content_of(data, size)) {
+    switch (kind) {
     case ONNX:
         MPL_TRY(mpl_onnx_read_memory(ctx, path, data, size, options, &out->graph));
         break;
@@ -146,9 +144,7 @@ static mpl_status open_file(mpl_ctx *ctx, const char *path, const mpl_read_optio
         MPL_TRY(mpl_hlo_read_memory(ctx, path, data, size, &out->graph));
         break;
     case LIST:
-        MPL_TRY(ends_with(path, ".tensors.csv")
-                    ? mpl_nnc_read(ctx, path, &out->problem, NULL)
-                    : mpl_csv_read(ctx, path, &out->problem, &out->offset));
+        MPL_TRY(mpl_list_read(ctx, &in, &out->problem, &out->offset));
         break;
     case JSON:
         MPL_FAIL(ctx, MPL_EINPUT,

@@ -295,6 +295,18 @@ TEST(damaged_onnx)
     }
 }
 
+/* A list that gzip packed is planned; cut off, it is bad input. */
+TEST(packed_lists)
+{
+    owned_memory char *data = NULL;
+    size_t size;
+
+    assert_int_equal(run("plan tests/data/trace.csv.gz -p greedy_size"), 0);
+    assert_ok(ctx, mpl_file_read(ctx, "tests/data/trace.csv.gz", &data, &size));
+    folder_put("cut.csv.gz", data, size - 1);
+    check_damaged("plan @/cut.csv.gz -p greedy_size", true, size - 1);
+}
+
 /* Fault: an index counts only the inputs left after others decided shapes: here the third. */
 TEST(bound_inputs_by_index)
 {
@@ -382,5 +394,5 @@ TEST(lists_name_what_there_is)
 }
 
 TESTS_OF_PROGRAM("cli", wrong_input_is_one_line, dumps_become_lists, limits_are_lifted,
-                 damaged_onnx, bound_inputs_by_index, help_of_everything, documents_are_up_to_date,
-                 lists_name_what_there_is)
+                 damaged_onnx, packed_lists, bound_inputs_by_index, help_of_everything,
+                 documents_are_up_to_date, lists_name_what_there_is)

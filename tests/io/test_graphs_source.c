@@ -1,5 +1,6 @@
 /* What GRAPH may be: files by their content, networks by name, and one error line for anything
  * else. */
+#include "graphs/core/gzip.h"
 #include "graphs/io/lists/lists.h"
 #include "graphs/problem/bounds/bounds.h"
 #include "tests/support/folder.h"
@@ -233,5 +234,43 @@ TEST(test_packed)
     unlink(path);
 }
 
-TESTS(test_by_content, test_packed, test_by_name, test_wrong, test_twins,
+/* Lists and traces too; a bound on what comes of a file is exact. */
+TEST(test_packed_lists)
+{
+    static const char *const of[] = {"tests/data/four.csv", "tests/data/trace.csv"};
+    char path[300], cut[300];
+
+    temporary_file(cut, sizeof cut, "cut");
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        owned_memory char *packed = NULL, *text = NULL;
+        size_t n_packed, n, n_unpacked;
+        mpl_source plain, source;
+
+        snprintf(path, sizeof path, "%s.gz", of[i]);
+        assert_ok(ctx, mpl_source_open(ctx, of[i], &options, &plain));
+        assert_ok(ctx, mpl_source_open(ctx, path, &options, &source));
+        assert_int_equal(mpl_problem_hash(source.problem), mpl_problem_hash(plain.problem));
+        assert_string_equal(source.problem->buffer_name[1], plain.problem->buffer_name[1]);
+        assert_int_equal(source.offset == NULL, plain.offset == NULL);
+        if (plain.offset != NULL)
+            assert_memory_equal(source.offset, plain.offset, plain.problem->n * 8);
+        n = plain.file_bytes;
+        mpl_source_fini(ctx, &source);
+        mpl_source_fini(ctx, &plain);
+        assert_ok(ctx, mpl_file_read(ctx, path, &packed, &n_packed));
+        for (size_t k = 2; k < n_packed; k++) {
+            write_file(cut, packed, k);
+            assert_status(ctx, mpl_source_open(ctx, cut, &options, &source), MPL_EINPUT);
+            assert_non_null(strstr(ctx->message, "cut off"));
+            assert_null(strchr(ctx->message, '\n'));
+        }
+        assert_status(ctx, mpl_gunzip(ctx, path, packed, n_packed, n - 1, &text, &n_unpacked),
+                      MPL_EINPUT);
+        assert_ok(ctx, mpl_gunzip(ctx, path, packed, n_packed, n, &text, &n_unpacked));
+        assert_int_equal(n_unpacked, n);
+    }
+    unlink(cut);
+}
+
+TESTS(test_by_content, test_packed, test_packed_lists, test_by_name, test_wrong, test_twins,
       test_directed_have_no_twin)

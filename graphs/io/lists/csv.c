@@ -12,7 +12,6 @@
 #include "graphs/core/file.h"
 #include "graphs/core/text.h"
 #include "graphs/io/lists/csv_priv.h"
-#include "graphs/io/lists/lists.h"
 
 #include <strings.h>
 
@@ -78,8 +77,6 @@ static mpl_status read_header(mpl_csv_reader *in, bool *is_trace)
     if (!mpl_csv_next_line(in, &line))
         return MPL_REFUSE(in->ctx, "%s:1: empty; a header id,lower,upper,size is needed", in->path);
     *is_trace = names(line, TRACES, COL_EVENT) && !names(line, LISTS, COL_LOWER);
-    for (int c = 0; c < N_COLS; c++)
-        in->where[c] = MPL_NONE;
     for (; mpl_csv_next_field(&line, &name); in->n_fields++) {
         int c = column_of(name, *is_trace ? TRACES : LISTS);
 
@@ -147,13 +144,16 @@ out:
     return st;
 }
 
-static mpl_status make_problem(mpl_csv_reader *in, mpl_problem **out, uint64_t **offset)
+mpl_status mpl_csv_problem(mpl_csv_reader *in, mpl_problem **out, uint64_t **offset)
 {
     mpl_status st = MPL_OK;
     const char *slash = strrchr(in->path, '/');
     mpl_problem *p = NULL;
     uint64_t *copy = NULL;
 
+    if (in->n == 0)
+        MPL_FAIL(in->ctx, MPL_EINPUT, "%s:%u: no buffer stands in the list", in->path, in->line);
+    MPL_TRY(check_ids(in));
     MPL_TRY(mpl_problem_new(in->ctx, slash != NULL ? slash + 1 : in->path, in->n, &p));
     MPL_TRY(mpl_problem_set_times(in->ctx, in->lower, in->upper, p));
     memcpy(p->bytes, in->size, in->n * sizeof *p->bytes);
@@ -175,38 +175,67 @@ out:
     return st;
 }
 
-mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset)
+mpl_status mpl_csv_begin(mpl_csv_reader *in, mpl_ctx *ctx, const mpl_list_in *file)
+{
+    *in = (mpl_csv_reader){
+        .ctx = ctx, .path = file->path, .at = file->text, .end = file->text + file->size};
+    for (int c = 0; c < N_COLS; c++)
+        in->where[c] = MPL_NONE;
+    if (file->size > INT32_MAX)
+        return MPL_REFUSE(ctx, "%s:1: %zu bytes; a buffer list may have 2^31 - 1", file->path,
+                          file->size);
+    if (memchr(file->text, '\0', file->size) != NULL)
+        return MPL_REFUSE(ctx, "%s:1: holds a zero byte; this is no text file", file->path);
+    if (file->size >= 3 && memcmp(file->text, "\xef\xbb\xbf", 3) == 0)
+        return MPL_REFUSE(ctx, "%s:1: begins with a UTF-8 byte-order mark; save it without one",
+                          file->path);
+    return MPL_OK;
+}
+
+void mpl_csv_fini(mpl_csv_reader *in)
+{
+    for (uint32_t b = 0; b < in->n; b++)
+        mpl_free(in->ctx, in->name[b]);
+    mpl_free_each(in->ctx, in->name, in->lower, in->upper, in->size, in->offset, in->align,
+                  in->row_line, in->row);
+}
+
+bool mpl_list_is_csv(const mpl_list_in *in)
+{
+    return in->line_size > 0 && memchr(in->line, ',', in->line_size) != NULL;
+}
+
+mpl_status mpl_list_read_csv(mpl_ctx *ctx, const mpl_list_in *in, mpl_problem **out,
+                             uint64_t **offset)
 {
     mpl_status st = MPL_OK;
-    mpl_csv_reader r = {.ctx = ctx, .path = path};
-    char *text = NULL;
-    size_t size = 0;
+    mpl_csv_reader r;
     mpl_csv_field line;
     bool is_trace = false;
 
-    MPL_TRY(mpl_file_read(ctx, path, &text, &size));
-    if (size > INT32_MAX)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: %zu bytes; a buffer list may have 2^31 - 1", path, size);
-    if (memchr(text, '\0', size) != NULL)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: holds a zero byte; this is no text file", path);
-    if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:1: begins with a UTF-8 byte-order mark; save it without one",
-                 path);
-    r.at = text, r.end = text + size;
+    MPL_TRY(mpl_csv_begin(&r, ctx, in));
     MPL_TRY(read_header(&r, &is_trace));
     if (is_trace)
         MPL_TRY(mpl_csv_trace(&r));
     while (!is_trace && mpl_csv_next_line(&r, &line))
         MPL_TRY(read_row(&r, line));
-    if (r.n == 0)
-        MPL_FAIL(ctx, MPL_EINPUT, "%s:%u: no buffer stands below the header", path, r.line);
-    MPL_TRY(check_ids(&r));
-    MPL_TRY(make_problem(&r, out, offset));
+    MPL_TRY(mpl_csv_problem(&r, out, offset));
 out:
-    for (uint32_t b = 0; b < r.n; b++)
-        mpl_free(ctx, r.name[b]);
-    mpl_free_each(ctx, r.name, r.lower, r.upper, r.size, r.offset, r.align, r.row_line, r.row,
-                  text);
+    mpl_csv_fini(&r);
+    return st;
+}
+
+mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset)
+{
+    mpl_status st = MPL_OK;
+    mpl_list_in in = {.path = path};
+    char *text = NULL;
+
+    MPL_TRY(mpl_file_read(ctx, path, &text, &in.size));
+    in.text = text;
+    MPL_TRY(mpl_list_read_csv(ctx, &in, out, offset));
+out:
+    mpl_free(ctx, text);
     return st;
 }
 

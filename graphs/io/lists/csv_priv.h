@@ -1,8 +1,16 @@
 /* csv_priv.h -- what readers of buffer lists and of allocation traces share: lines, columns,
- * buffers. */
+ * buffers, and the problem made of them. */
 #pragma once
 
-#include "graphs/core/base.h"
+#include "graphs/io/lists/lists.h"
+
+/* `is` looks at the name and the first line; `read` is as mpl_list_read. */
+#define LIST(name)                                                                                 \
+    bool mpl_list_is_##name(const mpl_list_in *in);                                                \
+    mpl_status mpl_list_read_##name(mpl_ctx *ctx, const mpl_list_in *in, mpl_problem **out,        \
+                                    uint64_t **offset);
+#include "graphs/io/lists/lists.def"
+#undef LIST
 
 enum { COL_ID, COL_LOWER, COL_UPPER, COL_SIZE, COL_ALIGN, COL_OFFSET, COL_TIME, COL_EVENT, N_COLS };
 
@@ -29,6 +37,10 @@ typedef struct mpl_csv_reader {
 
 extern const char *const mpl_csv_label[N_COLS]; /* names in messages */
 
+/* Begins to read; no column is there yet. MPL_EINPUT: a zero byte or a byte-order mark, or 2^31
+ * bytes or more. mpl_csv_fini is required in any case. */
+mpl_status mpl_csv_begin(mpl_csv_reader *in, mpl_ctx *ctx, const mpl_list_in *file);
+void mpl_csv_fini(mpl_csv_reader *in);
 /* The next line that is not blank, without its newline; false: end of file. */
 bool mpl_csv_next_line(mpl_csv_reader *in, mpl_csv_field *line);
 /* Splits the next field off a line, without the blanks around it; false: none is left. */
@@ -50,6 +62,10 @@ mpl_status mpl_csv_grow(mpl_csv_reader *in);
 mpl_status mpl_csv_align(mpl_csv_reader *in);
 /* Copies text as the name of buffer b. */
 mpl_status mpl_csv_name(mpl_csv_reader *in, uint32_t b, mpl_csv_field text);
+
+/* Makes the problem of the buffers read, whose names move to it. *offset: as of mpl_csv_read.
+ * MPL_EINPUT: no buffer, or an id that is used twice. */
+mpl_status mpl_csv_problem(mpl_csv_reader *in, mpl_problem **out, uint64_t **offset);
 
 /* trace_csv.c: the rows of an allocation trace, as buffers. */
 mpl_status mpl_csv_trace(mpl_csv_reader *in);

@@ -24,6 +24,8 @@ mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t s
  * A header with a column `event` and no lifetimes is that of an allocation trace (time, event, id,
  * bytes; optional alignment): births and deaths are positions of its rows (trace_csv.c). */
 mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset);
+mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
+                         const uint64_t *offset);
 /* A problem with a partial order, as recorded from libnnc: NAME.tensors.csv
  * (`id,bytes[,buffer,offset]`) and NAME.before.csv (`a,b`, arcs) beside it. record (may be NULL)
  * receives the production plan: each tensor's block and offset in it. Alignment 64. */
@@ -34,5 +36,16 @@ typedef struct mpl_nnc_record {
 } mpl_nnc_record;
 mpl_status mpl_nnc_read(mpl_ctx *ctx, const char *path, mpl_problem **out, mpl_nnc_record *record);
 void mpl_nnc_record_fini(mpl_ctx *ctx, mpl_nnc_record *record);
-mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
-                         const uint64_t *offset);
+
+/* A file in memory, of one of the formats of lists.def or of none. */
+typedef struct mpl_list_in {
+    const char *path; /* for messages; its last part names the problem */
+    const char *text;
+    size_t size;
+    const char *line; /* the first that is neither blank nor a comment, without its newline */
+    size_t line_size;
+} mpl_list_in;
+
+bool mpl_list_is(const mpl_list_in *in);
+/* offset: as of mpl_csv_read. MPL_EINPUT with one line, also where mpl_list_is does not hold. */
+mpl_status mpl_list_read(mpl_ctx *ctx, const mpl_list_in *in, mpl_problem **out, uint64_t **offset);

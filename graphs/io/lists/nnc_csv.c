@@ -2,7 +2,7 @@
  *
  * tensors: header `id,bytes[,buffer,offset]`, ids 0, 1, 2, .. in order; buffer and offset are a
  * block plan. before: header `a,b`; "a is before b", arcs whose closure is the relation. */
-#include "graphs/io/lists/lists.h"
+#include "graphs/io/lists/csv_priv.h"
 
 #include "graphs/problem/before.h"
 
@@ -134,13 +134,21 @@ out:
     return st;
 }
 
+static const char ending[] = ".tensors.csv";
+
+static bool has_ending(const char *path)
+{
+    size_t n = strlen(path), cut = sizeof ending - 1;
+
+    return n >= cut && strcmp(path + n - cut, ending) == 0;
+}
+
 /* "NAME.tensors.csv" to "NAME.before.csv". */
 static mpl_status path_beside(mpl_ctx *ctx, const char *path, char **out)
 {
-    static const char ending[] = ".tensors.csv";
     size_t n = strlen(path), cut = sizeof ending - 1;
 
-    if (n < cut || strcmp(path + n - cut, ending) != 0)
+    if (!has_ending(path))
         return MPL_REFUSE(ctx, "%s: the name should end in %s", path, ending);
     *out = mpl_alloc(ctx, n + 1, 1);
     if (*out == NULL)
@@ -182,4 +190,18 @@ out:
 void mpl_nnc_record_fini(mpl_ctx *ctx, mpl_nnc_record *record)
 {
     mpl_free_each(ctx, record->block, record->offset);
+}
+
+bool mpl_list_is_nnc(const mpl_list_in *in)
+{
+    return has_ending(in->path) && mpl_list_is_csv(in);
+}
+
+/* A record is two files, so it is read by name. It has no offsets in one arena. */
+mpl_status mpl_list_read_nnc(mpl_ctx *ctx, const mpl_list_in *in, mpl_problem **out,
+                             uint64_t **offset)
+{
+    if (offset != NULL)
+        *offset = NULL;
+    return mpl_nnc_read(ctx, in->path, out, NULL);
 }
