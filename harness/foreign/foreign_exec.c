@@ -46,25 +46,11 @@ static mpl_status make_folder(call *self)
 static mpl_status write_list(call *self)
 {
     mpl_status st = MPL_OK;
-    const mpl_problem *p = self->problem;
-    bool aligned = false;
     FILE *f = fopen(self->in, "w");
 
-    for (mpl_buffer b = 0; b < p->n; b++)
-        aligned |= p->pool[b] == self->pool && p->align[b] != 1;
     if (f == NULL)
         MPL_FAIL(self->run->ctx, MPL_EINPUT, "%s: %s", self->in, strerror(errno));
-    fprintf(f, "id,lower,upper,size%s\n", aligned ? ",alignment" : "");
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        if (p->pool[b] != self->pool)
-            continue;
-        fprintf(f, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64, b, p->birth[b], p->death[b],
-                p->bytes[b]);
-        if (aligned)
-            fprintf(f, ",%" PRIu32, p->align[b]);
-        fputc('\n', f);
-        self->n++;
-    }
+    self->n = mpl_csv_write_rows(f, self->problem, self->pool, false, NULL);
     if (ferror(f) || fflush(f) != 0)
         MPL_FAIL(self->run->ctx, MPL_EINPUT, "%s: %s", self->in, strerror(errno));
 out:

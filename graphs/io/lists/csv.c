@@ -15,54 +15,31 @@
 
 #include <strings.h>
 
-enum { LISTS = 1, TRACES = 2 };
+enum { LISTS, TRACES, N_KINDS };
 
-static const struct {
-    const char *name;
-    int col, in;
-} col_names[] = {
-    {"id", COL_ID, LISTS | TRACES},
-    {"buffer", COL_ID, LISTS | TRACES},
-    {"buffer_id", COL_ID, LISTS | TRACES},
-    {"ptr", COL_ID, TRACES},
-    {"pointer", COL_ID, TRACES},
-    {"addr", COL_ID, TRACES},
-    {"address", COL_ID, TRACES},
-    {"handle", COL_ID, TRACES},
-    {"lower", COL_LOWER, LISTS},
-    {"begin", COL_LOWER, LISTS},
-    {"start", COL_LOWER, LISTS},
-    {"upper", COL_UPPER, LISTS},
-    {"end", COL_UPPER, LISTS},
-    {"size", COL_SIZE, LISTS | TRACES},
-    {"bytes", COL_SIZE, TRACES},
-    {"nbytes", COL_SIZE, TRACES},
-    {"alignment", COL_ALIGN, LISTS | TRACES},
-    {"align", COL_ALIGN, TRACES},
-    {"offset", COL_OFFSET, LISTS},
-    {"time", COL_TIME, TRACES},
-    {"timestamp", COL_TIME, TRACES},
-    {"ts", COL_TIME, TRACES},
-    {"t", COL_TIME, TRACES},
-    {"event", COL_EVENT, TRACES},
-    {"action", COL_EVENT, TRACES},
-    {"op", COL_EVENT, TRACES},
-    {"type", COL_EVENT, TRACES},
+static const char *const col_words[N_COLS][N_KINDS] = {
+#define COLUMN(name, lists, traces) {lists, traces},
+#include "graphs/io/lists/columns.def"
 };
+
 /* The field that a column of the header names, in lists or in traces; N_COLS: unknown. */
-static int column_of(mpl_csv_field name, int in)
+static int column_of(mpl_csv_field name, int kind)
 {
-    for (size_t i = 0; i < sizeof col_names / sizeof *col_names; i++)
-        if ((col_names[i].in & in) != 0 && strlen(col_names[i].name) == name.n &&
-            strncasecmp(col_names[i].name, name.text, name.n) == 0)
-            return col_names[i].col;
+    for (int c = 0; c < N_COLS; c++)
+        for (const char *word = col_words[c][kind]; *word != '\0'; word += strspn(word, " ")) {
+            size_t n = strcspn(word, " ");
+
+            if (n == name.n && strncasecmp(word, name.text, n) == 0)
+                return c;
+            word += n;
+        }
     return N_COLS;
 }
 
-static bool names(mpl_csv_field header, int in, int col)
+static bool names(mpl_csv_field header, int kind, int col)
 {
     for (mpl_csv_field name; mpl_csv_next_field(&header, &name);)
-        if (column_of(name, in) == col)
+        if (column_of(name, kind) == col)
             return true;
     return false;
 }
@@ -70,13 +47,13 @@ static bool names(mpl_csv_field header, int in, int col)
 /* A header with events and no lifetimes is that of a trace. */
 static mpl_status read_header(mpl_csv_reader *in, bool *is_trace)
 {
-    static const int needed[2][4] = {{COL_ID, COL_LOWER, COL_UPPER, COL_SIZE},
-                                     {COL_TIME, COL_EVENT, COL_ID, COL_SIZE}};
+    static const int needed[2][4] = {{COL_id, COL_lower, COL_upper, COL_size},
+                                     {COL_time, COL_event, COL_id, COL_size}};
     mpl_csv_field line, name;
 
     if (!mpl_csv_next_line(in, &line))
         return MPL_REFUSE(in->ctx, "%s:1: empty; a header id,lower,upper,size is needed", in->path);
-    *is_trace = names(line, TRACES, COL_EVENT) && !names(line, LISTS, COL_LOWER);
+    *is_trace = names(line, TRACES, COL_event) && !names(line, LISTS, COL_lower);
     for (; mpl_csv_next_field(&line, &name); in->n_fields++) {
         int c = column_of(name, *is_trace ? TRACES : LISTS);
 
@@ -101,11 +78,11 @@ static mpl_status read_row(mpl_csv_reader *in, mpl_csv_field line)
 
     MPL_PASS(mpl_csv_split(in, line));
     MPL_PASS(mpl_csv_grow(in));
-    MPL_PASS(mpl_csv_number(in, COL_LOWER, &in->lower[b]));
-    MPL_PASS(mpl_csv_number(in, COL_UPPER, &in->upper[b]));
-    MPL_PASS(mpl_csv_number(in, COL_SIZE, &in->size[b]));
-    if (in->where[COL_OFFSET] != MPL_NONE)
-        MPL_PASS(mpl_csv_number(in, COL_OFFSET, &in->offset[b]));
+    MPL_PASS(mpl_csv_number(in, COL_lower, &in->lower[b]));
+    MPL_PASS(mpl_csv_number(in, COL_upper, &in->upper[b]));
+    MPL_PASS(mpl_csv_number(in, COL_size, &in->size[b]));
+    if (in->where[COL_offset] != MPL_NONE)
+        MPL_PASS(mpl_csv_number(in, COL_offset, &in->offset[b]));
     if (in->lower[b] >= in->upper[b])
         return MPL_REFUSE(in->ctx,
                           "%s:%u: lower %" PRIu64 " is not below upper %" PRIu64
@@ -115,7 +92,7 @@ static mpl_status read_row(mpl_csv_reader *in, mpl_csv_field line)
         return MPL_REFUSE(in->ctx, "%s:%u: size is 0; at least 1 byte is needed", in->path,
                           in->line);
     MPL_PASS(mpl_csv_align(in));
-    MPL_PASS(mpl_csv_name(in, b, mpl_csv_at(in, COL_ID)));
+    MPL_PASS(mpl_csv_name(in, b, mpl_csv_at(in, COL_id)));
     in->n++;
     return MPL_OK;
 }
@@ -158,7 +135,7 @@ mpl_status mpl_csv_problem(mpl_csv_reader *in, mpl_problem **out, uint64_t **off
     MPL_TRY(mpl_problem_set_times(in->ctx, in->lower, in->upper, p));
     memcpy(p->bytes, in->size, in->n * sizeof *p->bytes);
     memcpy(p->align, in->align, in->n * sizeof *p->align);
-    if (offset != NULL && in->where[COL_OFFSET] != MPL_NONE) {
+    if (offset != NULL && in->where[COL_offset] != MPL_NONE) {
         MPL_TRY(mpl_new(in->ctx, copy, in->n));
         memcpy(copy, in->offset, in->n * sizeof *copy);
     }
@@ -196,8 +173,9 @@ void mpl_csv_fini(mpl_csv_reader *in)
 {
     for (uint32_t b = 0; b < in->n; b++)
         mpl_free(in->ctx, in->name[b]);
-    mpl_free_each(in->ctx, in->name, in->lower, in->upper, in->size, in->offset, in->align,
-                  in->row_line, in->row);
+#define NUMBERS(name, lists, traces) mpl_free(in->ctx, in->name);
+#include "graphs/io/lists/columns.def"
+    mpl_free_each(in->ctx, in->name, in->align, in->row_line, in->row);
 }
 
 bool mpl_list_is_csv(const mpl_list_in *in)
@@ -252,14 +230,18 @@ static bool names_fit(const mpl_problem *p)
     return true;
 }
 
-static void write_rows(FILE *f, const mpl_problem *p, const uint64_t *offset, bool aligned)
+uint32_t mpl_csv_write_rows(FILE *f, const mpl_problem *p, uint32_t pool, bool named,
+                            const uint64_t *offset)
 {
-    bool named = names_fit(p);
+    bool aligned = false;
+    uint32_t n = 0;
 
+    for (mpl_buffer b = 0; b < p->n; b++)
+        aligned |= p->pool[b] == pool && p->align[b] != 1;
     fprintf(f, "id,lower,upper,size%s%s\n", aligned ? ",alignment" : "",
             offset != NULL ? ",offset" : "");
     for (mpl_buffer b = 0; b < p->n; b++) {
-        if (p->pool[b] != 0)
+        if (p->pool[b] != pool)
             continue;
         if (named)
             fputs(p->buffer_name[b], f);
@@ -271,7 +253,9 @@ static void write_rows(FILE *f, const mpl_problem *p, const uint64_t *offset, bo
         if (offset != NULL)
             fprintf(f, ",%" PRIu64, offset[b]);
         fputc('\n', f);
+        n++;
     }
+    return n;
 }
 
 /* Families become single buffers, since the format has no families. */
@@ -301,23 +285,21 @@ mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
 {
     mpl_status st = MPL_OK;
     mpl_new_file file = {0};
-    bool aligned = false, any = false;
+    bool any = false;
 
     if (p->inside != NULL)
         return write_hull(ctx, path, p, offset);
     if (p->before != NULL)
         MPL_FAIL(ctx, MPL_EINPUT, "%s: a problem with a partial order has no lifetimes to write",
                  path);
-    for (mpl_buffer b = 0; b < p->n; b++) {
-        aligned = aligned || p->align[b] != 1;
+    for (mpl_buffer b = 0; b < p->n; b++)
         any = any || p->pool[b] == 0;
-    }
     if (!any) /* an empty list is unreadable */
         MPL_FAIL(ctx, MPL_EINPUT,
                  "%s: there is no buffer to write; inputs and outputs are buffers with --pin none",
                  path);
     MPL_TRY(mpl_file_begin(ctx, path, &file));
-    write_rows(file.stream, p, offset, aligned);
+    mpl_csv_write_rows(file.stream, p, 0, names_fit(p), offset);
     MPL_TRY(mpl_file_commit(ctx, &file));
 out:
     mpl_file_end(ctx, &file);

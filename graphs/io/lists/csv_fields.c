@@ -2,8 +2,10 @@
 #include "graphs/core/text.h"
 #include "graphs/io/lists/csv_priv.h"
 
-const char *const mpl_csv_label[N_COLS] = {"id",        "lower",  "upper", "size",
-                                           "alignment", "offset", "time",  "event"};
+const char *const mpl_csv_label[N_COLS] = {
+#define COLUMN(name, lists, traces) #name,
+#include "graphs/io/lists/columns.def"
+};
 
 static bool is_blank(char c)
 {
@@ -85,10 +87,8 @@ mpl_status mpl_csv_grow(mpl_csv_reader *in)
     if (n >= MPL_NONE / 4)
         return MPL_REFUSE(in->ctx, "%s:%u: more than 2^30 buffers", in->path, in->line);
     MPL_PASS(mpl_reserve(in->ctx, in->name, in->name_cap, n));
-    MPL_PASS(mpl_reserve(in->ctx, in->lower, in->lower_cap, n));
-    MPL_PASS(mpl_reserve(in->ctx, in->upper, in->upper_cap, n));
-    MPL_PASS(mpl_reserve(in->ctx, in->size, in->size_cap, n));
-    MPL_PASS(mpl_reserve(in->ctx, in->offset, in->offset_cap, n));
+#define NUMBERS(name, lists, traces) MPL_PASS(mpl_reserve(in->ctx, in->name, in->name##_cap, n));
+#include "graphs/io/lists/columns.def"
     MPL_PASS(mpl_reserve(in->ctx, in->align, in->align_cap, n));
     return mpl_reserve(in->ctx, in->row_line, in->row_line_cap, n);
 }
@@ -97,8 +97,8 @@ mpl_status mpl_csv_align(mpl_csv_reader *in)
 {
     uint64_t align = 1;
 
-    if (in->where[COL_ALIGN] != MPL_NONE)
-        MPL_PASS(mpl_csv_number(in, COL_ALIGN, &align));
+    if (in->where[COL_alignment] != MPL_NONE)
+        MPL_PASS(mpl_csv_number(in, COL_alignment, &align));
     if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 31)
         return MPL_REFUSE(in->ctx, "%s:%u: alignment %" PRIu64 " is no power of two up to 2^31",
                           in->path, in->line, align);
@@ -125,7 +125,7 @@ mpl_status mpl_csv_split(mpl_csv_reader *in, mpl_csv_field line)
     if (n != in->n_fields)
         return MPL_REFUSE(in->ctx, "%s:%u: %u fields; the header names %u", in->path, in->line, n,
                           in->n_fields);
-    if (in->row[in->where[COL_ID]].n == 0)
+    if (in->row[in->where[COL_id]].n == 0)
         return MPL_REFUSE(in->ctx, "%s:%u: id is missing", in->path, in->line);
     return MPL_OK;
 }

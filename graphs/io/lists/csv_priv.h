@@ -12,7 +12,11 @@
 #include "graphs/io/lists/lists.def"
 #undef LIST
 
-enum { COL_ID, COL_LOWER, COL_UPPER, COL_SIZE, COL_ALIGN, COL_OFFSET, COL_TIME, COL_EVENT, N_COLS };
+enum {
+#define COLUMN(name, lists, traces) COL_##name,
+#include "graphs/io/lists/columns.def"
+    N_COLS
+};
 
 typedef struct mpl_csv_field {
     const char *text;
@@ -30,9 +34,12 @@ typedef struct mpl_csv_reader {
 
     uint32_t n; /* buffers so far; their arrays follow */
     char **name;
-    uint64_t *lower, *upper, *size, *offset;
+#define NUMBERS(name, lists, traces)                                                               \
+    uint64_t *name;                                                                                \
+    size_t name##_cap;
+#include "graphs/io/lists/columns.def"
     uint32_t *align, *row_line;
-    size_t name_cap, lower_cap, upper_cap, size_cap, offset_cap, align_cap, row_line_cap;
+    size_t name_cap, align_cap, row_line_cap;
 } mpl_csv_reader;
 
 extern const char *const mpl_csv_label[N_COLS]; /* names in messages */

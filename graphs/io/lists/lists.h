@@ -15,17 +15,21 @@ mpl_status mpl_problem_synthetic(mpl_ctx *ctx, uint32_t n, uint32_t alive, uint6
 mpl_status mpl_problem_synthetic_guillotine(mpl_ctx *ctx, uint32_t n, uint64_t seed,
                                             mpl_problem **out);
 
-/* MiniMalloc CSV: a header that names columns (id, lower or begin, upper or end, size; optional
- * alignment, offset), one buffer a row, lifetimes half-open. Ids become names. *offset receives an
- * array of the file's offsets, or NULL if it has none; offset may be NULL. Times past 2^22 become
- * their ranks. MPL_EINPUT with one line `FILE:LINE: ..`. Writing covers pool 0: by names if every
- * name fits in a row, else by ids. Each family becomes one buffer (mpl_problem_hull), so offsets of
- * a plan may overlap there in parts that are not needed at once.
- * A header with a column `event` and no lifetimes is that of an allocation trace (time, event, id,
- * bytes; optional alignment): births and deaths are positions of its rows (trace_csv.c). */
+/* MiniMalloc CSV: a header that names columns (columns.def; id, lower, upper and size are needed),
+ * one buffer a row, lifetimes half-open. Ids become names. *offset receives an array of the file's
+ * offsets, or NULL if it has none; offset may be NULL. Times past 2^22 become their ranks.
+ * MPL_EINPUT with one line `FILE:LINE: ..`. Writing covers pool 0: by names if every name fits in a
+ * row, else by ids. Each family becomes one buffer (mpl_problem_hull), so offsets of a plan may
+ * overlap there in parts that are not needed at once.
+ * A header with a column `event` and no lifetimes is that of an allocation trace (time, event, id
+ * and bytes are needed): births and deaths are positions of its rows (trace_csv.c). */
 mpl_status mpl_csv_read(mpl_ctx *ctx, const char *path, mpl_problem **out, uint64_t **offset);
 mpl_status mpl_csv_write(mpl_ctx *ctx, const char *path, const mpl_problem *p,
                          const uint64_t *offset);
+/* The header, and a row for each buffer of the pool, without gaps and families; returns how many.
+ * Ids are names if `named`, else numbers. A failed write shows in ferror(f). */
+uint32_t mpl_csv_write_rows(FILE *f, const mpl_problem *p, uint32_t pool, bool named,
+                            const uint64_t *offset);
 /* A problem with a partial order, as recorded from libnnc: NAME.tensors.csv
  * (`id,bytes[,buffer,offset]`) and NAME.before.csv (`a,b`, arcs) beside it. record (may be NULL)
  * receives the production plan: each tensor's block and offset in it. Alignment 64. */

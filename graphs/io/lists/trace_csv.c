@@ -33,7 +33,7 @@ static const char *const event_names[N_EVENTS][8] = {
 
 static mpl_status read_event(mpl_csv_reader *in, int *event)
 {
-    mpl_csv_field f = mpl_csv_at(in, COL_EVENT);
+    mpl_csv_field f = mpl_csv_at(in, COL_event);
 
     for (*event = 0; *event < N_EVENTS; ++*event)
         for (const char *const *name = event_names[*event]; *name != NULL; name++)
@@ -47,7 +47,7 @@ static mpl_status read_event(mpl_csv_reader *in, int *event)
 static mpl_status read_time(trace *self)
 {
     mpl_csv_reader *in = self->in;
-    mpl_csv_field *field = &in->row[in->where[COL_TIME]], whole = *field;
+    mpl_csv_field *field = &in->row[in->where[COL_time]], whole = *field;
     const char *point = memchr(field->text, '.', field->n);
     uint64_t seconds, parts = 0;
     bool bad = false;
@@ -65,7 +65,7 @@ static mpl_status read_time(trace *self)
     if (bad)
         return MPL_REFUSE(in->ctx, "%s:%u: time is no decimal number: '%.*s'", in->path, in->line,
                           mpl_csv_shown(whole), whole.text);
-    MPL_PASS(mpl_csv_number(in, COL_TIME, &seconds));
+    MPL_PASS(mpl_csv_number(in, COL_time, &seconds));
     if (seconds < self->seconds || (seconds == self->seconds && parts < self->parts))
         return MPL_REFUSE(in->ctx,
                           "%s:%u: time goes back to %.*s; the rows should stand in its order",
@@ -117,7 +117,7 @@ static mpl_status allocate(trace *self, mpl_csv_field id)
         return MPL_REFUSE(in->ctx, "%s:%u: malloc of '%.*s', which is alive since line %u",
                           in->path, in->line, mpl_csv_shown(id), id.text, in->row_line[*slot - 1]);
     MPL_PASS(mpl_csv_grow(in));
-    MPL_PASS(mpl_csv_number(in, COL_SIZE, &in->size[b]));
+    MPL_PASS(mpl_csv_number(in, COL_size, &in->size[b]));
     MPL_PASS(mpl_csv_align(in));
     in->lower[b] = self->n_events;
     in->upper[b] = UINT64_MAX; /* alive */
@@ -153,8 +153,8 @@ static mpl_status read_events(trace *self)
         MPL_PASS(mpl_csv_split(in, line));
         MPL_PASS(read_time(self));
         MPL_PASS(read_event(in, &event));
-        MPL_PASS(event == MALLOC ? allocate(self, mpl_csv_at(in, COL_ID))
-                                 : release(self, mpl_csv_at(in, COL_ID)));
+        MPL_PASS(event == MALLOC ? allocate(self, mpl_csv_at(in, COL_id))
+                                 : release(self, mpl_csv_at(in, COL_id)));
     }
     return MPL_OK;
 }
