@@ -1,5 +1,5 @@
-/* subset.h -- makes a problem from some buffers of another; the only place that copies its
- * fields. */
+/* subset.h -- makes a problem from some buffers of another, with their fields. What else a new
+ * field touches: graphs/problem/README.md. */
 #pragma once
 
 #include "graphs/problem/problem.h"
