@@ -125,7 +125,7 @@ endif
 $(filter $O/graphs/io/% $O/graphs/zoo/% $O/planners/import/% $O/runtime/% $O/harness/%,$(OBJ)): CFLAGS += $(REST)
 
 # The names of operators and attributes, from which graph.h makes their numbers. A list that only grew at its end keeps its time of
-# change: no number changed, so objects stay valid, and only files with a table of all operators (graphs/ir/counts.h) are compiled again.
+# change: no number changed, so objects stay valid, and only files with a table of all operators (graphs/ir/counts.h, each_op.h) are compiled again.
 NAMES := $B/gen/ops_names.def $B/gen/attrs_names.def
 $(NAMES): $B/gen/%_names.def: graphs/ir/%.def Makefile
 	$(Q)mkdir -p $(@D)
@@ -139,6 +139,7 @@ $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)
 vpath %.c $(sort $(dir $(wildcard tests/*/*.c)))
 # Of a test, what it calls is looked at by the sanitizers, and what it is beside: the oracle in the test itself need not be slow.
 $O/tests/test_%.o: FLAGS_asan := -O1 $(DEBUG_INFO) -DMPL_CHECK=3
+$O/tests/test_%.o: FLAGS_release := -O1 -DMPL_CHECK=0
 $O/tests/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)
 	$(COMPILE)
 
