@@ -35,6 +35,9 @@ TEST(test_by_content)
         mpl_source_fini(ctx, &source);
     }
     unlink(path);
+    assert_ok(ctx, mpl_source_open(ctx, "tests/data/tight/parallel_1.tensors.csv", NULL, &source));
+    assert_non_null(source.problem->before);
+    mpl_source_fini(ctx, &source);
 }
 
 TEST(test_by_name)
