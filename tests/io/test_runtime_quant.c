@@ -1,4 +1,4 @@
-/* Quantised models of today's exporters (../shared/data/onnx-2026), with ONNX Runtime's outputs:
+/* Quantised models of today's exporters (onnx-2026, of `make data`), with ONNX Runtime's outputs:
  * run on every backend, each output within 5 % of the largest magnitude. Fault: an operator that is
  * right alone, but read with operands of another. */
 #include "tests/support/folder.h"
