@@ -160,6 +160,31 @@ TEST(write_and_read_back)
     }
 }
 
+/* Rows of one pool alone, with a column of alignments where one of them needs it. */
+TEST(write_rows_of_a_pool)
+{
+    static const char *const want[] = {"id,lower,upper,size,alignment\n0,3,5,7,4\n2,4,9,1,1\n",
+                                       "id,lower,upper,size\n1,4,9,2\n"};
+    owned_problem *p = NULL;
+
+    assert_ok(ctx, mpl_problem_new(ctx, "three", 3, &p));
+    p->n_steps = 9;
+    p->birth[0] = 3, p->death[0] = 5, p->bytes[0] = 7, p->align[0] = 4;
+    p->birth[1] = 4, p->death[1] = 9, p->bytes[1] = 2, p->pool[1] = 1;
+    p->birth[2] = 4, p->death[2] = 9, p->bytes[2] = 1;
+    for (uint32_t pool = 0; pool < 2; pool++) {
+        char *text = NULL;
+        size_t n = 0;
+        FILE *f = open_memstream(&text, &n);
+
+        assert_non_null(f);
+        assert_int_equal(mpl_csv_write_rows(f, p, pool, false, NULL), 2 - pool);
+        fclose(f);
+        assert_string_equal(text, want[pool]);
+        free(text);
+    }
+}
+
 TEST(survive_lost_memory)
 {
     write_file(FILE_NAME, right[5].text, strlen(right[5].text));
@@ -205,4 +230,4 @@ TEST(know_published_peaks)
 }
 
 TESTS(refuse_wrong_files, read_right_files, renumber_sparse_times, write_and_read_back,
-      survive_lost_memory, know_published_peaks)
+      write_rows_of_a_pool, survive_lost_memory, know_published_peaks)
