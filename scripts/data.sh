@@ -9,6 +9,7 @@
 # scripts/data.tsv names the files: path, SHA-256, licence, addresses, of a fixed commit each; `-`: no public address. A file
 # that is there with the right sum is kept. MEMPLAN_MIRROR, a folder or an address (file:, http:, https:) that holds the same
 # paths, is asked first; without it ../shared/data is, where it is there. A file whose sum is wrong is never kept.
+# Of ONNX's own release its node tests are unpacked, into FOLDER/onnx-node/node.
 # Exit status: 0 all are there; 1 some could not be brought, each is named; 2 wrong arguments.
 set -u
 cd "$(dirname "$0")/.."
@@ -80,6 +81,16 @@ while IFS=$'\t' read -r path sum _ addresses; do
     done
     missing+=("$path: $why${why:+${none:+; }}$none")
 done <"$table"
+
+node=$folder/onnx-node
+for archive in "$node"/onnx-*.tar.gz; do # the newest release that has them as files
+    [ -e "$archive" ] && [ ! -d "$node/node" ] || continue
+    rm -rf "$node/part" && mkdir "$node/part" &&
+        tar -xzf "$archive" -C "$node/part" --strip-components 5 --wildcards 'onnx-*/onnx/backend/test/data/node' &&
+        mv "$node/part/node" "$node/node" || missing+=("onnx-node/node: not unpacked from $archive")
+    rm -rf "$node/part"
+done
+
 [ ${#missing[@]} -eq 0 ] || printf 'data: %s\n' "${missing[@]}" >&2
 echo "data: $folder: $there files were there, $brought brought, ${#missing[@]} missing"
 [ ${#missing[@]} -eq 0 ]

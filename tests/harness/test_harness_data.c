@@ -93,6 +93,41 @@ static void a_wrong_file_is_not_kept(void **state)
     assert_int_not_equal(access(in_folder("e/x"), F_OK), 0);
 }
 
+/* Packs what `files` makes in the mirror; the table has this archive alone. */
+static void pack(const char *files)
+{
+    char command[2000];
+
+    snprintf(
+        command, sizeof command,
+        "cd '%s' && rm -rf onnx-9 && mkdir -p onnx-9/onnx/backend/test/data mirror/onnx-node && "
+        "(cd onnx-9/onnx/backend/test/data && %s) && "
+        "tar -czf mirror/onnx-node/onnx-9.tar.gz onnx-9 && "
+        "sum=$(sha256sum <mirror/onnx-node/onnx-9.tar.gz) && "
+        "printf 'onnx-node/onnx-9.tar.gz\\t%%s\\tours\\t-\\n' \"${sum%%%% *}\" "
+        ">project/scripts/data.tsv",
+        folder, files);
+    assert_int_equal(system(command), 0);
+}
+
+/* Fault: the archive kept packed, unpacked at another place or at every call, a silent failure. */
+static void node_tests_are_unpacked(void **state)
+{
+    (void)state;
+    pack("mkdir -p node/test_abs && echo model >node/test_abs/model.onnx");
+    assert_int_equal(data("MEMPLAN_MIRROR=../mirror", "../d"), 0);
+    holds("d/onnx-node/node/test_abs/model.onnx", "model\n");
+    assert_int_not_equal(access(in_folder("d/onnx-node/part"), F_OK), 0);
+    folder_put_text("d/onnx-node/node/test_abs/model.onnx", "kept\n");
+    assert_int_equal(data("MEMPLAN_MIRROR=../mirror", "../d"), 0);
+    holds("d/onnx-node/node/test_abs/model.onnx", "kept\n");
+    pack("mkdir simple");
+    assert_int_equal(data("MEMPLAN_MIRROR=../mirror", "../e"), 1);
+    assert_non_null(strstr(said, "onnx-node/node: not unpacked from ../e/onnx-node/onnx-9.tar.gz"));
+    assert_int_not_equal(access(in_folder("e/onnx-node/node"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("e/onnx-node/part"), F_OK), 0);
+}
+
 /* Fault: the order of the locations, an empty variable taken for a folder. */
 static void where_names_the_folder(void **state)
 {
@@ -160,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_mirror_brings_what_lacks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wrong_file_is_not_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(node_tests_are_unpacked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(where_names_the_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(suites_read_there, set_up, tear_down),
     };
