@@ -330,7 +330,7 @@ TEST(test_memory)
     mpl_pass_set set;
 
     assert_ok(ctx, mpl_pass_set_parse(ctx, "all", &set));
-    for (int64_t k = 0; st == MPL_EMEM; k++) {
+    for (int64_t k = 0; st == MPL_EMEM; k = next_place(k)) {
         owned_graph *g = read_case(ctx, lines);
 
         ctx->fail_after = ctx->n_allocs + k;

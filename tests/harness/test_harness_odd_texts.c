@@ -190,14 +190,14 @@ static void check_argument(size_t which, const char *text)
     free(argument);
 }
 
-/* Calls `take` for each command with every third odd text, under a sanitizer every twelfth, from
+/* Calls `take` for each command with every third odd text, under a sanitizer every 24th, from
  * one further on than the command before; and with two longer than any buffer. MPL_ALL=1: every
  * text.
  */
 static void with_odd_texts(void (*take)(size_t which, const char *text))
 {
     static char path_long[5000], very_long[100000];
-    const size_t stride = getenv("MPL_ALL") != NULL ? 1 : MPL_CHECK >= 3 ? 12 : 3;
+    const size_t stride = getenv("MPL_ALL") != NULL ? 1 : MPL_CHECK >= 3 ? 24 : 3;
 
     memset(path_long, 'x', sizeof path_long - 1);
     memset(very_long, '1', sizeof very_long - 1);
