@@ -41,11 +41,19 @@ trap 'rm -f "$part"' EXIT
 
 right() { [ -r "$1" ] && [ "$(sha256sum <"$1")" = "$2  -" ]; } # FILE SUM
 
+curl_here() { # installed where it is not, tried once
+    command -v curl >/dev/null && return
+    [ -z "${asked-}" ] || return 1
+    asked=1
+    scripts/install-deps.sh --data && command -v curl >/dev/null
+}
+
 unreachable=' ' # hosts that did not answer: not asked again for each of their files
 fetch() { # ADDRESS: into $part
     local host status=0
     case $1 in
     *://*)
+        curl_here || { why="no curl here to read $1"; return 1; }
         host=$(sed 's#^\([a-z]*://[^/]*\).*#\1#' <<<"$1")
         [[ $unreachable != *" $host "* ]] || return 1
         curl -fsSL --connect-timeout 10 --retry 2 -o "$part" "$1" || status=$?
@@ -65,8 +73,9 @@ while IFS=$'\t' read -r path sum _ addresses; do
     why= none=
     [ "$addresses" != - ] || addresses='' none='it has no public address: MEMPLAN_MIRROR names a mirror'
     for address in ${mirror:+"${mirror%/}/$path"} $addresses; do
+        why=
         if ! fetch "$address" 2>/dev/null; then
-            why="not readable: $address"
+            why=${why:-not readable: $address}
         elif ! right "$part" "$sum"; then
             why="another SHA-256: $address"
         elif mkdir -p "$folder/$(dirname "$path")" && chmod 644 "$part" && cp -- "$part" "$folder/$path.new" &&

@@ -3,6 +3,7 @@
 #
 #   scripts/install-deps.sh          what building and running need
 #   scripts/install-deps.sh --test   and what only tests and checks need
+#   scripts/install-deps.sh --data   what scripts/data.sh reads public addresses by, alone
 #
 # Says what it does before it does it. Uses sudo only when not root.
 # Exit status: 0 all there (now); 1 a package could not be installed.
@@ -10,13 +11,15 @@ set -eu
 
 build="gcc make pkg-config libigraph-dev libglpk-dev libhwloc-dev libdnnl-dev libprotobuf-c-dev
        protobuf-c-compiler protobuf-compiler libonnx-dev libjansson-dev zlib1g-dev libsqlite3-dev gnuplot-nox"
-test="libcmocka-dev libonnx-testdata clang libclang-rt-14-dev valgrind curl ca-certificates groff-base nodejs python3-yaml
+data="curl ca-certificates"
+test="libcmocka-dev libonnx-testdata clang libclang-rt-14-dev valgrind $data groff-base nodejs python3-yaml
       slurmctld slurmd slurm-client munge parallel openssh-server openssh-client"
 
 case "${1-}" in
 "") want=$build ;;
 --test) want="$build $test" ;;
-*) echo "install-deps: unknown argument '$1'; usage: scripts/install-deps.sh [--test]" >&2; exit 2 ;;
+--data) want=$data ;;
+*) echo "install-deps: unknown argument '$1'; usage: scripts/install-deps.sh [--test|--data]" >&2; exit 2 ;;
 esac
 
 missing=

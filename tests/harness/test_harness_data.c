@@ -93,6 +93,27 @@ static void a_wrong_file_is_not_kept(void **state)
     assert_int_not_equal(access(in_folder("e/x"), F_OK), 0);
 }
 
+/* Where there is no curl it is asked for, once; a folder is read without it. Fault: an address that
+ * is called unreadable, though nothing was there to read it. */
+static void addresses_need_curl(void **state)
+{
+    static const char make[] =
+        "cd '%s' && mkdir few && for p in bash env mktemp cut sha256sum mkdir chmod cp mv rm sed "
+        "dirname realpath tar; do ln -s $(command -v $p) few/$p; done && "
+        "printf '#!/bin/bash\\necho \"$1\" >>asked\\n' >project/scripts/install-deps.sh && "
+        "chmod +x project/scripts/install-deps.sh";
+    char command[1000];
+
+    (void)state;
+    snprintf(command, sizeof command, make, folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(data("MEMPLAN_MIRROR=../mirror PATH=../few", "../d"), 0);
+    assert_int_not_equal(access(in_folder("project/asked"), F_OK), 0);
+    assert_int_equal(data("MEMPLAN_MIRROR=file://$PWD/../mirror PATH=../few", "../e"), 1);
+    assert_non_null(strstr(said, "data: two.csv: no curl here to read file://"));
+    holds("project/asked", "--data\n");
+}
+
 /* Packs what `files` makes in the mirror; the table has this archive alone. */
 static void pack(const char *files)
 {
@@ -195,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_mirror_brings_what_lacks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wrong_file_is_not_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(addresses_need_curl, set_up, tear_down),
         cmocka_unit_test_setup_teardown(node_tests_are_unpacked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(where_names_the_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(suites_read_there, set_up, tear_down),
