@@ -20,6 +20,8 @@
 #include "runtime/cpu/loops/rescale.h"
 #include "runtime/machine.h"
 
+#include <stdlib.h>
+
 extern const mpl_backend mpl_backend_cpu;
 void omp_set_num_threads(int n); /* of libgomp, which oneDNN uses; its header may be absent */
 
@@ -58,6 +60,14 @@ static void close_device(mpl_device *dev)
     mpl_free_each(dev->ctx, dev->library, dev);
 }
 
+/* oneDNN 2.6 crashes on small shapes by AMX. Who names instructions, as oneDNN's manual says, gets
+ * them. */
+static void avoid_amx(void)
+{
+    if (getenv("ONEDNN_MAX_CPU_ISA") == NULL && getenv("DNNL_MAX_CPU_ISA") == NULL)
+        dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_vnni);
+}
+
 static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, mpl_device **out)
 {
     mpl_status st = MPL_OK;
@@ -70,7 +80,7 @@ static mpl_status open_device(mpl_ctx *ctx, const mpl_device_options *options, m
     MPL_TRY(mpl_machine_get(ctx, &machine));
     dev->n_threads = options->n_threads > 0 ? options->n_threads : machine.n_cores;
     dev->most_workspace = UINT64_MAX;
-    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_vnni); /* 2.6 crashes on small shapes by AMX */
+    avoid_amx();
     MPL_TRY(mpl_cpu_status(dev, dnnl_engine_create(&dev->library->engine, dnnl_cpu, 0), "opening",
                            "engine"));
     MPL_TRY(mpl_cpu_status(
@@ -414,7 +424,7 @@ static mpl_status prepare(mpl_device *dev, const mpl_graph *g, mpl_op op, mpl_pr
     else if ((r.last || (r.blocked && !mpl_is_conv((mpl_op_kind)g->op_kind[op]))) &&
              prefers_images(g, op))
         MPL_TRY(mpl_images_new(ctx, g, op, NULL, &limits, &prepared->images, &workspace, &name));
-    if (!is_ready(prepared))
+    if (!is_ready(prepared) && mpl_chain_widest() == MPL_CHAIN_AVX2) /* else oneDNN is faster */
         MPL_TRY(mpl_panels_new(ctx, g, op, &prepared->panels, &name));
     if (!is_ready(prepared) && r.layout == MPL_PLAIN)
         prepared->normal = mpl_normal_fits(g, op, &name);

@@ -134,7 +134,7 @@ TEST(products_by_packed_matrices_are_right)
         assert_ok(ctx, mpl_panels_new(ctx, g, 0, &p, &how));
         if (p == NULL && role == MPL_WEIGHT) {
             mpl_graph_free(ctx, g);
-            print_message("skip: AVX2 without AVX-512 is needed\n");
+            print_message("skip: AVX2 is needed\n");
             skip();
         }
         assert_true((p != NULL) == (role == MPL_WEIGHT)); /* an input may change */

@@ -46,7 +46,7 @@ static int64_t n_panels(const mpl_panels *panels)
 static bool is_here(void)
 {
 #if defined(__x86_64__)
-    return mpl_chain_widest() == MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma");
+    return mpl_chain_widest() >= MPL_CHAIN_AVX2 && __builtin_cpu_supports("fma");
 #else
     return false;
 #endif

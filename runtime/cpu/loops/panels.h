@@ -9,7 +9,7 @@
 typedef struct mpl_panels mpl_panels;
 
 /* Prepares gemm (gemm_act, gemm_sum) or matmul by a constant matrix, with five rows or more, on a
- * processor with AVX2 and without AVX-512. *out is NULL for others. Within rounding of the plain
+ * processor with AVX2. *out is NULL for others. Within rounding of the plain
  * loops. MPL_EMEM. */
 mpl_status mpl_panels_new(mpl_ctx *ctx, const mpl_graph *g, mpl_op op, mpl_panels **out,
                           const char **how);
