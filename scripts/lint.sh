@@ -48,6 +48,8 @@ say "$(sources 'planners/published/*' 'planners/place/*' 'planners/exact/*' 'pla
     xargs -r grep -nE '^ *# *include *"graphs/(graph|source|ir/|build/|ops/|orders/|passes/|problem/(places|derive/|control/))' /dev/null |
     sed 's#$#   [what places buffers must not see the graph]#')"
 
+say "$(sources '*.suite' | xargs -r grep -nF ../shared /dev/null | sed 's#$#   [{data} stands for that folder, wherever it is]#')"
+
 # foreign HEADER_PATTERN ALLOWED_FILES_PATTERN
 foreign() {
     say "$(sources '*.c' '*.h' '*.cu' | xargs -r grep -nE "^ *# *include *[<\"]($1)" /dev/null | grep -vE "^($2):" |
