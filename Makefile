@@ -29,7 +29,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -W
 CFLAGS += -std=c11 $(FLAGS_$(MODE)) $(WARN) -ffp-contract=off -pthread -fPIC -fvisibility=hidden
 
 .DEFAULT_GOAL := all
-.PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test fuzz fuzz-smoke FORCE
+.PHONY: all check certify-mutations data lint format docs install bundle clean deps deps-test deps-paper fuzz fuzz-smoke FORCE
 .PHONY: audit-walk train-oracle shapes-oracle bench-shapes bench-near bench-nnc views-oracle views-planted concats-planted control-oracle control-planted edges-oracle workers-oracle judge-oracle mutants mutants-smoke
 .PHONY: certificates certificates-planted explain-promises wheel wheel-test
 .PHONY: bench bench-smoke bench-parallel bench-search bench-speed bench-exact
@@ -38,7 +38,7 @@ MAKEFLAGS += --no-builtin-rules
 , := ,
 
 # What needs no build must not start one: the probe is skipped for these.
-ifeq ($(filter clean data lint format deps deps-test determinism,$(MAKECMDGOALS)),)
+ifeq ($(filter clean data lint format deps deps-test deps-paper determinism,$(MAKECMDGOALS)),)
 -include $B/features.mk
 endif
 
@@ -195,6 +195,7 @@ build/data: FORCE
 
 deps: ; $(Q)scripts/install-deps.sh
 deps-test: ; $(Q)scripts/install-deps.sh --test
+deps-paper: ; $(Q)scripts/install-deps.sh --paper
 
 check: deps-test $O/memplan $(TESTBIN)
 	$(Q)scripts/run-tests.sh $O $(TESTBIN)
@@ -383,7 +384,7 @@ claims: deps-test all $(TESTBIN) $O/tests/bench_speed $O/tests/bench_exact $O/te
 	$(Q)scripts/claims.sh $B/memplan $O/tests '$(ONLY)'
 
 # All of results/ and the numbers of PAPER.md and results/APPENDIX.md, measured anew; and whether they are what the committed rows make.
-paper: all $O/tests/bench_speed $O/tests/bench_exact
+paper: deps-paper all $O/tests/bench_speed $O/tests/bench_exact
 	$(Q)scripts/paper.sh $O/memplan $O/tests/bench_speed $O/tests/bench_exact
 # memplan least on 55 cases: the rows of results/paper/least.suite alone.
 least-55: all

@@ -4,6 +4,7 @@
 #   scripts/install-deps.sh          what building and running need
 #   scripts/install-deps.sh --test   and what only tests and checks need
 #   scripts/install-deps.sh --data   what scripts/data.sh reads public addresses by, alone
+#   scripts/install-deps.sh --paper  what building and running need, and the allocators that `make paper` measures beside malloc
 #
 # Says what it does before it does it. Uses sudo only when not root.
 # Exit status: 0 all there (now); 1 a package could not be installed.
@@ -19,7 +20,8 @@ case "${1-}" in
 "") want=$build ;;
 --test) want="$build $test" ;;
 --data) want=$data ;;
-*) echo "install-deps: unknown argument '$1'; usage: scripts/install-deps.sh [--test|--data]" >&2; exit 2 ;;
+--paper) want="$build libjemalloc2 libmimalloc2.0" ;;
+*) echo "install-deps: unknown argument '$1'; usage: scripts/install-deps.sh [--test|--data|--paper]" >&2; exit 2 ;;
 esac
 
 missing=
