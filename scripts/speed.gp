@@ -5,7 +5,7 @@ set logscale xy
 set xlabel 'buffers, about 100 alive at a time'
 set ylabel 'plan time [ms]'
 set xrange [800:1.3e6]
-set yrange [0.005:2e4]
+set yrange [*:2e4]
 set format x '%.0s%c'
 set format y '%g'
 set key outside right center spacing 1.3
