@@ -89,13 +89,33 @@ uint64_t mpl_op_work(const mpl_graph *g, mpl_op op)
     return rounded(work(g, op));
 }
 
-/* Elements read for each output element of a sliding window. */
-static double window(const mpl_graph *g, mpl_op op)
+/* Elements of the window of a pooling. */
+static double kernel(const mpl_graph *g, mpl_op op)
 {
     uint32_t n = 0;
-    const int64_t *kernel = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
+    const int64_t *dims = mpl_attr_ints(g, op, MPL_ATTR_kernel_shape, &n);
     double elements_of = 1;
 
+    for (uint32_t i = 0; i < n; i++)
+        elements_of *= (double)dims[i];
+    return elements_of;
+}
+
+#define WEIGHED 16 /* elements of an interpolation: four along each of two axes */
+
+/* Interpolation, which weighs more elements where its result is smaller. */
+static double interpolation(const mpl_graph *g, mpl_op op)
+{
+    double in = elements(g, mpl_op_input(g, op, 0), 0),
+           out = elements(g, mpl_op_output(g, op, 0), 0);
+
+    if (strcmp(mpl_attr_text(g, op, MPL_ATTR_mode, "nearest"), "nearest") == 0)
+        return 1;
+    return WEIGHED * (in > out && out > 0 ? in / out : 1);
+}
+
+double mpl_op_window(const mpl_graph *g, mpl_op op)
+{
     switch (g->op_kind[op]) {
     case MPL_OP_lrn:
     case MPL_OP_lrn_grad:
@@ -103,11 +123,27 @@ static double window(const mpl_graph *g, mpl_op op)
     case MPL_OP_max_pool:
     case MPL_OP_avg_pool:
     case MPL_OP_lp_pool:
+    case MPL_OP_qavg_pool:
     case MPL_OP_max_pool_grad:
     case MPL_OP_avg_pool_grad:
-        for (uint32_t i = 0; i < n; i++)
-            elements_of *= (double)kernel[i];
-        return elements_of;
+        return kernel(g, op);
+    case MPL_OP_qconv:
+        return elements(g, mpl_op_input(g, op, 1), 1);
+    case MPL_OP_qmatmul:
+    case MPL_OP_matmul_blocked:
+    case MPL_OP_det: /* of square matrices */
+        return depth(g, op, 0);
+    case MPL_OP_resize:
+        return interpolation(g, op);
+    case MPL_OP_grid_sample:
+        return WEIGHED;
+    case MPL_OP_roi_align:
+    case MPL_OP_max_roi_pool:
+        return elements(g, mpl_op_input(g, op, 0), 2);
+    case MPL_OP_nms:
+        return elements(g, mpl_op_input(g, op, 0), 1);
+    case MPL_OP_unique:
+        return elements(g, mpl_op_input(g, op, 0), 0);
     default:
         return 1;
     }
@@ -119,5 +155,5 @@ uint64_t mpl_run_work(const mpl_graph *g, mpl_op op)
 
     for (uint32_t i = g->op_out_begin[op]; i < g->op_out_begin[op + 1]; i++)
         bytes += g->op_out[i] != MPL_NONE ? (double)g->value_bytes[g->op_out[i]] : 0;
-    return rounded(work(g, op) * window(g, op) + bytes + MPL_STEP_WORK);
+    return rounded(work(g, op) * mpl_op_window(g, op) + bytes + MPL_STEP_WORK);
 }

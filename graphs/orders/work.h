@@ -10,8 +10,13 @@
  * speed; a view counts 0. At most MPL_MOST_WORK. O(operands). */
 uint64_t mpl_op_work(const mpl_graph *g, mpl_op op);
 
-/* The work of running it, as a limit counts it: mpl_op_work, times the window of a sliding window,
- * plus bytes of its outputs, plus MPL_STEP_WORK. At most MPL_MOST_WORK. */
+/* How many times as much as one pass over its operands and results takes: the elements of a sliding
+ * window, those that an interpolation weighs, or those that each is compared with. At least 1,
+ * where no dim is 0; 1 for what mpl_op_work counts itself. */
+double mpl_op_window(const mpl_graph *g, mpl_op op);
+
+/* The work of running it, as a limit counts it: mpl_op_work times mpl_op_window, plus bytes of its
+ * outputs, plus MPL_STEP_WORK. At most MPL_MOST_WORK. */
 #define MPL_STEP_WORK 1024
 uint64_t mpl_run_work(const mpl_graph *g, mpl_op op);
 

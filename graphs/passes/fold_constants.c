@@ -4,10 +4,14 @@
 #include "graphs/passes/passes.h"
 
 #include "graphs/ops/matrix/conv.h"
+#include "graphs/orders/work.h"
 
-#define FOLD_BYTES (UINT64_C(256) << 20) /* operands and results [byte] */
-#define FOLD_WORK  (UINT64_C(1) << 28)   /* multiplications of a product */
-#define FOLD_TOTAL (UINT64_C(1) << 31)   /* bytes and work of all folding in one graph */
+#include <math.h>
+
+#define FOLD_BYTES  (UINT64_C(256) << 20) /* operands and results [byte] */
+#define FOLD_WORK   (UINT64_C(1) << 28)   /* multiplications of a product */
+#define FOLD_TOTAL  (UINT64_C(1) << 31)   /* bytes and work of all folding in one graph */
+#define WINDOW_WORK 8                     /* of each byte in each element of a window */
 
 typedef struct operation {
     mpl_op_kind kind;
@@ -141,14 +145,26 @@ out:
     return st;
 }
 
+static bool is_product(mpl_op_kind kind)
+{
+    return kind == MPL_OP_matmul || mpl_is_gemm(kind) || mpl_is_conv(kind) ||
+           kind == MPL_OP_conv_transpose || kind == MPL_OP_max_pool || kind == MPL_OP_avg_pool ||
+           kind == MPL_OP_lp_pool || kind == MPL_OP_lrn || kind == MPL_OP_top_k;
+}
+
+/* Work of the scratch graph's operation beyond its bytes, at most FOLD_TOTAL. */
+static uint64_t work_of(const mpl_graph *s, uint64_t bytes)
+{
+    double window = mpl_op_window(s, 0);
+
+    return window > 1 ? (uint64_t)fmin(WINDOW_WORK * window * (double)bytes, (double)FOLD_TOTAL)
+                      : 0;
+}
+
 /* Whether evaluating costs little memory and time; if so, charges it to the total. */
 static bool is_cheap(mpl_graph *g, const operation *o, const mpl_graph *s, const mpl_value *out)
 {
     uint64_t bytes = 0, largest = 1, made = 1, work = 0;
-    bool product = o->kind == MPL_OP_matmul || mpl_is_gemm(o->kind) || mpl_is_conv(o->kind) ||
-                   o->kind == MPL_OP_conv_transpose || o->kind == MPL_OP_max_pool ||
-                   o->kind == MPL_OP_avg_pool || o->kind == MPL_OP_lp_pool ||
-                   o->kind == MPL_OP_lrn || o->kind == MPL_OP_top_k;
 
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] != MPL_NONE) {
@@ -162,9 +178,11 @@ static bool is_cheap(mpl_graph *g, const operation *o, const mpl_graph *s, const
                 return false;
             made = mpl_max_u64(made, count_of(s, out[i]));
         }
-    if (bytes > FOLD_BYTES ||
-        (product && (!mpl_mul_bytes(largest, made, &work) || work > FOLD_WORK)) ||
-        bytes + work > FOLD_TOTAL - g->folded)
+    if (!is_product(o->kind))
+        work = work_of(s, bytes);
+    else if (!mpl_mul_bytes(largest, made, &work) || work > FOLD_WORK)
+        return false;
+    if (bytes > FOLD_BYTES || bytes + work > FOLD_TOTAL - g->folded)
         return false;
     g->folded += bytes + work;
     return true;

@@ -117,4 +117,46 @@ TEST(folding_ends)
     }
 }
 
-TESTS(runs_keep_to_the_unit, windows_count, folding_ends)
+/* What reads or compares its elements many times, with few elements and with many. */
+static const struct {
+    mpl_op_kind kind;
+    uint32_t n_in, n_out, n_attr;
+    mpl_shape few[2], many[2];
+    mpl_attr attr[2];
+} repeated[] = {
+    ROW(MPL_OP_det, 1, 2, 0, {{2, {8, 8}}}, {{2, {4000, 4000}}}, {{0}}),
+    ROW(MPL_OP_unique, 1, 5, 0, {{1, {64}}}, {{1, {1 << 20}}}, {{0}}),
+    ROW(MPL_OP_nms, 2, 2, 1, {{3, {1, 8, 4}}, {3, {1, 1, 8}}},
+        {{3, {1, 1 << 20, 4}}, {3, {1, 1, 1 << 20}}}, {MPL_INT(k, 4)}),
+    ROW(MPL_OP_grid_sample, 2, 1, 0, {{4, {1, 1, 4, 4}}, {4, {1, 4, 4, 2}}},
+        {{4, {1, 1, 4, 4}}, {4, {1, 4000, 4000, 2}}}, {{0}}),
+    ROW(MPL_OP_resize, 1, 1, 2, {{2, {4, 4}}}, {{2, {2000, 2000}}},
+        {{MPL_ATTR_mode, 5, NULL, NULL, "cubic"}, MPL_FLOATS(scales, 2, ((const double[]){2, 2}))}),
+};
+
+/* Constants of millions of elements are one element in a file, so that a short file could cost
+ * hours if these were folded, too. */
+TEST(repeated_reads_are_not_folded)
+{
+    static const float element = 0.5;
+    const char *const name[] = {"a", "b", "c", "d", "e"};
+
+    for (size_t i = 0; i < 2 * sizeof repeated / sizeof *repeated; i++) {
+        bool many = i % 2 != 0;
+        const mpl_shape *shape = many ? repeated[i / 2].many : repeated[i / 2].few;
+        owned_graph *g;
+        mpl_value in[2], out[5];
+
+        assert_ok(ctx, mpl_graph_new(ctx, "t", &g));
+        for (uint32_t k = 0; k < repeated[i / 2].n_in; k++)
+            assert_ok(ctx, mpl_graph_add_const(ctx, g, k == 0 ? "x" : "y", MPL_TYPE_f32, &shape[k],
+                                               &element, true, &in[k]));
+        assert_ok(ctx,
+                  mpl_graph_add_folded(ctx, g, repeated[i / 2].kind, "op", repeated[i / 2].n_in, in,
+                                       repeated[i / 2].n_attr, repeated[i / 2].attr,
+                                       repeated[i / 2].n_out, name, out));
+        assert_int_equal(g->n_ops, many);
+    }
+}
+
+TESTS(runs_keep_to_the_unit, windows_count, folding_ends, repeated_reads_are_not_folded)
