@@ -14,7 +14,8 @@ O    := $B/$(MODE)
 PREFIX ?= /usr/local
 Q    := $(if $V,,@)
 
-FLAGS_release := -O2 -DMPL_CHECK=0
+FLAGS_release := -O1 -DMPL_CHECK=0
+SEARCH        ?= -O2
 # DEBUG_INFO=-g1 compiles in three quarters of the time: lines for a sanitizer's report, no variables for gdb.
 DEBUG_INFO    ?= -g
 FLAGS_debug   := -O1 $(DEBUG_INFO) -DMPL_CHECK=2
@@ -117,11 +118,11 @@ $O/lib/libmemplan.a: $(LIBOBJ)
 # comparison that nobody reads need not trap.
 ifeq ($(MODE),release)
 $O/runtime/cpu/loops/chain.o $O/runtime/cpu/loops/chain_steps.o $O/runtime/cpu/images.o $O/runtime/cpu/images_conv.o $O/runtime/cpu/loops/byte_loops.o $O/runtime/cpu/loops/resample.o $O/runtime/cpu/loops/thin.o $O/runtime/cpu/loops/words.o $O/runtime/cpu/loops/panels.o $O/runtime/cpu/loops/taps.o $O/runtime/cpu/loops/winograd.o $O/runtime/cpu/loops/planes.o $O/runtime/cpu/loops/roi_means.o $O/runtime/cpu/loops/normal.o $O/runtime/cpu/cpu_words.o $O/runtime/cpu/sums.o: CFLAGS += -O3 -fno-trapping-math
-# What reads, writes, rewrites graphs and prints is no part of what is timed: compiled in two thirds of the time.
-$(filter $O/graphs/io/% $O/graphs/zoo/% $O/graphs/passes/% $O/planners/import/% $O/runtime/cuda/% $O/harness/%,$(OBJ)): CFLAGS += -O1
+# The searches gain a twentieth by more than -O1, and compile in half as much time again; nothing else gains that much.
+$(filter $O/planners/exact/% $O/planners/search/% $O/planners/place/%,$(OBJ)): CFLAGS += $(SEARCH)
 endif
 
-# REST=-O0: of what makes no plan, for scripts/determinism.sh.
+# SEARCH= REST=-O0: of what searches, and of what makes no plan, for scripts/determinism.sh.
 $(filter $O/graphs/io/% $O/graphs/zoo/% $O/planners/import/% $O/runtime/% $O/harness/%,$(OBJ)): CFLAGS += $(REST)
 
 # The names of operators and attributes, from which graph.h makes their numbers. A list that only grew at its end keeps its time of
@@ -132,7 +133,11 @@ $(NAMES): $B/gen/%_names.def: graphs/ir/%.def Makefile
 	$(Q)sed -nE 's/^OP\((\w+), .*, (\w+), (\w+)\)$$/OP(\1, \2, \3)/p; s/^ATTR\((\w+),.*/ATTR(\1)/p' $< >$@.new
 	$(Q)if [ -s $@ ] && cmp -s -n $$(wc -c <$@) $@ $@.new; then touch -r $@ $@.new; fi && mv $@.new $@
 
-COMPILE = $(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+# Without a shell: a command of one program is started at once, and there are 600 of them.
+ifdef FEATURE_LDLIBS
+$(shell mkdir -p $(sort $(dir $(OBJ))) $O/tests)
+endif
+COMPILE = $(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)
 	$(COMPILE)
 # Programs of tests stand in one folder, wherever in tests/ their sources are.
@@ -140,13 +145,14 @@ vpath %.c $(sort $(dir $(wildcard tests/*/*.c)))
 # Of a test, what it calls is looked at by the sanitizers, and what it is beside: the oracle in the test itself need not be slow.
 $O/tests/test_%.o: FLAGS_asan := -O1 $(DEBUG_INFO) -DMPL_CHECK=3
 $O/tests/test_%.o: FLAGS_release := -O1 -DMPL_CHECK=0
+SEARCH        ?= -O2
 $O/tests/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)
 	$(COMPILE)
 
-# Kernels are the same in every mode: for the devices of 2020 and 2022, and as PTX for later ones. Each operation is rounded by
+# Kernels are the same in every mode: for the devices of 2020, and as PTX for later ones. Each operation is rounded by
 # itself, as everywhere else here.
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -ccbin g++ \
-    -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
+    -gencode arch=compute_80,code=[sm_80,compute_80]
 $B/cuda/%.o: runtime/cuda/%.cu $(wildcard runtime/cuda/kernels*.h runtime/cuda/kernels*.def) graphs/graph.h graphs/core/base.h \
     graphs/ir/types.def $(NAMES) Makefile $B/features.mk
 	$(Q)mkdir -p $(@D) && $(NVCC) $(NVCCFLAGS) -I. -I$B $(NVCC_INCLUDES) -c -o $@ $<

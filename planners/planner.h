@@ -3,8 +3,6 @@
 
 #include "planners/plan/plan.h"
 
-#include <signal.h>
-
 enum {
     MPL_EXACT = 1,          /* may prove optimality by search */
     MPL_RANDOM = 2,         /* depends on the seed */
@@ -32,7 +30,7 @@ typedef struct mpl_watch {
     void *arg;
     /* called on each thread a planner starts (index from 1); or NULL */
     void (*bind)(uint32_t index);
-    const volatile sig_atomic_t *stop; /* nonzero: stop as at a deadline; or NULL */
+    const _Atomic int *stop; /* nonzero: stop as at a deadline; or NULL */
 } mpl_watch;
 
 /* One call of a planner: the caller's request and the work done. */

@@ -3,8 +3,6 @@
 
 #include "graphs/problem/derive/from_graph.h"
 
-#include <signal.h>
-
 /* One call of an order that searches: its inputs and results. */
 typedef struct mpl_order_run {
     mpl_ctx *ctx;
@@ -16,7 +14,7 @@ typedef struct mpl_order_run {
     const char *const *param_key;
     const char *const *param_value;
     bool copy_splits; /* the bound holds for every choice of splits and slices that copy, too */
-    const volatile sig_atomic_t *stop; /* nonzero: stop as at the deadline; or NULL */
+    const _Atomic int *stop; /* nonzero: stop as at the deadline; or NULL */
 
     /* Results, in live bytes of pool 0. Each buffer counts as whole multiples of the alignment; an
      * output that may overwrite an input counts with it. Equals mpl_peak_live of the order's

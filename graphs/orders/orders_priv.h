@@ -16,10 +16,10 @@ typedef enum mpl_order_rule {
 /* Work: operations run or tried. */
 typedef struct mpl_effort {
     uint64_t ticks, budget;
-    int64_t deadline_ns;               /* INT64_MAX: none */
-    const volatile sig_atomic_t *stop; /* nonzero: stop; or NULL */
-    bool late;                         /* the deadline has passed */
-    uint32_t without;                  /* bits of mpl_order_rule to leave out */
+    int64_t deadline_ns;     /* INT64_MAX: none */
+    const _Atomic int *stop; /* nonzero: stop; or NULL */
+    bool late;               /* the deadline has passed */
+    uint32_t without;        /* bits of mpl_order_rule to leave out */
 } mpl_effort;
 
 static inline bool mpl_order_uses(const mpl_effort *effort, mpl_order_rule rule)

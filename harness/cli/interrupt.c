@@ -1,7 +1,9 @@
 /* interrupt.c -- whether the user asked to stop. See interrupt.h. */
 #include "harness/cli/interrupt.h"
 
-static volatile sig_atomic_t interrupt, softly;
+#include <signal.h>
+
+static _Atomic int interrupt, softly;
 static struct sigaction before;
 
 static void on_signal(int number)
@@ -29,7 +31,7 @@ static void on_first(int number)
     softly = 1;
 }
 
-const volatile sig_atomic_t *mpl_interrupt_soften(void)
+const _Atomic int *mpl_interrupt_soften(void)
 {
     struct sigaction action = {.sa_handler = on_first, .sa_flags = SA_RESETHAND};
 

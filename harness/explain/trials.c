@@ -1,5 +1,6 @@
 /* trials.c -- plans changed options, in a process of its own that ends with the time. See
  * explain.h. */
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>

@@ -15,6 +15,7 @@
 /* Compiled once for all tiles: what runs once for each tile. */
 #define ONCE   static __attribute__((noinline))
 #define UNROLL _Pragma("GCC unroll 16")
+#define ROLLED _Pragma("GCC unroll 1") /* what no register waits for */
 #define AVX512 __attribute__((target("avx512f")))
 
 enum { LANES = 16, VECTORS = 4, PIXELS = 12 };
@@ -91,15 +92,15 @@ AVX512 INLINE void add_tile(const tile *t, const int n_v, const int n_p)
     __m512 sum[PIXELS][VECTORS], f[VECTORS];
     corner from[PIXELS];
 
+    ROLLED for (int p = 0; p < n_p; p++) from[p] = corner_of(window, of->x, t->from + p);
     UNROLL for (int p = 0; p < n_p; p++)
     {
-        from[p] = corner_of(window, of->x, t->from + p);
         UNROLL for (int v = 0; v < n_v; v++) sum[p][v] = _mm512_setzero_ps();
     }
     for (int64_t i = 0; i < window->kernel[0] * window->kernel[1]; i++) {
         bool any = false;
 
-        UNROLL for (int p = 0; p < n_p; p++)
+        ROLLED for (int p = 0; p < n_p; p++)
         {
             x[p] = pixel_at(of, from[p], i / window->kernel[1], i % window->kernel[1]);
             any = any || x[p] != of->nothing;

@@ -13,6 +13,7 @@
  * gap_1s and gap_10s: gap of the best plan after that much processor time, in percent of the bound
  * at that time; their means over the least-height runs are printed at the end. A LIST is any
  * command-line graph; by default the known ones beside the project. */
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -75,7 +76,7 @@ typedef struct course {
 
 static double mean[N_MARKS];
 static uint32_t n_courses;
-static volatile sig_atomic_t stop;
+static _Atomic int stop;
 
 static double cpu_ms(void)
 {
