@@ -135,7 +135,7 @@ $(NAMES): $B/gen/%_names.def: graphs/ir/%.def Makefile
 
 # Without a shell: a command of one program is started at once, and there are 600 of them.
 ifdef FEATURE_LDLIBS
-$(shell mkdir -p $(sort $(dir $(OBJ))) $O/tests)
+$(shell mkdir -p $(sort $(dir $(OBJ))) $O/harness/python $O/tests)
 endif
 COMPILE = $(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 $O/%.o: %.c Makefile $B/features.mk | $B/gen/onnx.pb-c.h $(NAMES)

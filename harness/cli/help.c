@@ -194,8 +194,8 @@ void mpl_help_man(FILE *to)
         "sleeps "
         "(0); 10000 makes several threads faster on a machine with nothing else to do, and slower "
         "on one with other work\n"
-        ".TP\n.B ONEDNN_MAX_CPU_ISA\nthe widest instructions that oneDNN uses, SSE41 or AVX2, say "
-        "(AVX512_CORE_VNNI); our own loops do not heed it\n.SH \"SEE "
+        ".TP\n.B ONEDNN_MAX_CPU_ISA\nthe widest instructions that the cpu backend uses, SSE41 or "
+        "AVX2, say (AVX512_CORE_VNNI)\n.SH \"SEE "
         "ALSO\"\nmemplan.h and "
         "memplan/plugin.h: the "
         "library, and planners of your own\n");

@@ -180,7 +180,7 @@ static mpl_status ask_reserved(mpl_ctx *ctx, const mpl_strings *list, mpl_reserv
 {
     for (uint32_t i = 0; i < list->n; i++) {
         uint64_t bytes[2], steps[2] = {0, UINT32_MAX};
-        const char *rest;
+        const char *rest = "";
 
         MPL_PASS(parse_range(ctx, list->item[i], '@', bytes, &rest));
         if (*rest == '@')

@@ -23,13 +23,13 @@ struct mpl_cpu_quant {
     char how[64];
 };
 
+/* Whether oneDNN's sums of products of bytes cannot saturate, with the instructions that it uses.
+ */
 static bool is_exact_here(void)
 {
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512vnni");
-#else
-    return false;
-#endif
+    dnnl_cpu_isa_t exact = dnnl_cpu_isa_avx512_core_vnni;
+
+    return (dnnl_get_effective_cpu_isa() & exact) == exact;
 }
 
 /* ---- preparing ---- */

@@ -2,6 +2,7 @@
 #include "runtime/cpu/halves_priv.h"
 
 #include "graphs/ops/ops_priv.h"
+#include "runtime/cpu/loops/chain_priv.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -11,7 +12,7 @@
 /* All processors that have AVX2 have F16C; clang 14 cannot ask for that. */
 static bool has_f16c(void)
 {
-    return __builtin_cpu_supports("avx2");
+    return mpl_chain_widest() != MPL_CHAIN_PLAIN;
 }
 
 /* Elements done; the rest, fewer than 8, is the caller's. */

@@ -79,7 +79,8 @@ static void compute(void *data)
     if (st == MPL_OK)
         return;
     op->failure->status = st;
-    snprintf(op->failure->message, sizeof op->failure->message, "%s", op->ctx.message);
+    snprintf(op->failure->message, sizeof op->failure->message, "%.*s",
+             (int)sizeof op->failure->message - 1, op->ctx.message);
 }
 
 int mpl_cuda_host_put(const mpl_cuda_api *api, mpl_cuda *cuda, mpl_cuda_host_op *op,

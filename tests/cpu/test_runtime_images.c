@@ -255,7 +255,7 @@ static void check(mpl_ctx *ctx, mpl_images *m, const drawn *d, mpl_rng *rng, uin
         mpl_free(ctx, in[i].data);
 }
 
-TEST(convolutions_of_pixels_apart_are_right)
+static void compare_with_plain_loops(mpl_ctx *ctx)
 {
     mpl_rng rng = mpl_rng_of(1);
     uint32_t n_grouped = 0, n_working = 0;
@@ -295,4 +295,17 @@ TEST(convolutions_of_pixels_apart_are_right)
     assert_true(often(n_working > 30 || n_grouped == 0)); /* nor fewer products */
 }
 
-TESTS(convolutions_of_pixels_apart_are_right)
+TEST(convolutions_of_pixels_apart_are_right)
+{
+    compare_with_plain_loops(ctx);
+}
+
+/* What processors without AVX-512 run, tested on those with it, too. */
+TEST(so_are_those_by_avx2)
+{
+    assert_int_equal(setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1), 0);
+    compare_with_plain_loops(ctx);
+    assert_int_equal(unsetenv("ONEDNN_MAX_CPU_ISA"), 0);
+}
+
+TESTS(convolutions_of_pixels_apart_are_right, so_are_those_by_avx2)

@@ -26,7 +26,7 @@ typedef enum mpl_chain_width {
 
 extern const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS];
 
-/* The widest on this processor. */
+/* The widest that this processor has and ONEDNN_MAX_CPU_ISA allows. */
 mpl_chain_width mpl_chain_widest(void);
 /* The operator's loop, or NULL. gelu: by erf; swish: with alpha 1. */
 mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width);

@@ -10,6 +10,8 @@
 #include "graphs/ir/counts.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <strings.h>
 
 /* The power of two has two factors: one could not reach the smallest and largest floats. */
 INLINE float exp_of(float x)
@@ -281,16 +283,32 @@ static mpl_chain_step *const step[MPL_N_OPS][MPL_N_CHAIN_WIDTHS] = {
 
 const char *const mpl_chain_how[MPL_N_CHAIN_WIDTHS] = {"chain", "chain:avx2", "chain:avx512"};
 
+/* The widest that the user allows, by the names of oneDNN's manual; other names limit nothing. */
+static mpl_chain_width allowed(void)
+{
+    const char *name = getenv("ONEDNN_MAX_CPU_ISA");
+
+    if (name == NULL)
+        name = getenv("DNNL_MAX_CPU_ISA");
+    if (name == NULL)
+        return MPL_CHAIN_AVX512;
+    if (strcasecmp(name, "SSE41") == 0 || strcasecmp(name, "AVX") == 0)
+        return MPL_CHAIN_PLAIN;
+    return strncasecmp(name, "AVX2", 4) == 0 ? MPL_CHAIN_AVX2 : MPL_CHAIN_AVX512;
+}
+
 mpl_chain_width mpl_chain_widest(void)
 {
+    mpl_chain_width widest = MPL_CHAIN_PLAIN, most = allowed();
+
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        return MPL_CHAIN_AVX512;
-    if (__builtin_cpu_supports("avx2"))
-        return MPL_CHAIN_AVX2;
+        widest = MPL_CHAIN_AVX512;
+    else if (__builtin_cpu_supports("avx2"))
+        widest = MPL_CHAIN_AVX2;
 #endif
-    return MPL_CHAIN_PLAIN;
+    return widest < most ? widest : most;
 }
 
 mpl_chain_step *mpl_chain_step_of(mpl_op_kind kind, mpl_chain_width width)
