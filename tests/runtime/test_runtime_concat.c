@@ -8,6 +8,7 @@
 #include "graphs/problem/alias.h"
 #include "planners/search/concat.h"
 #include "planners/verify/verify.h"
+#include "runtime/cpu/loops/chain_priv.h"
 #include "runtime/exec/exec_priv.h"
 
 /* Values of [n, c, h] floats, small and odd: computed element by element, concatenated along any
@@ -329,7 +330,7 @@ TEST(drawn_storage_needs_no_more)
 }
 
 /* Images concatenated by channel in both layouts: kernels that take separated pixels or images copy
- * nothing. */
+ * nothing. Those of convolutions need AVX2. */
 TEST(images_need_no_copies)
 {
     static const char *const networks[] = {"densenet121:image=32,batch=2", "inception_v3:image=75",
@@ -362,7 +363,7 @@ TEST(images_need_no_copies)
             copied = facts.copied_bytes;
             unbind(&b);
         }
-        if (hash[0] != hash[1] || copied != 0)
+        if (hash[0] != hash[1] || (copied != 0 && mpl_chain_widest() != MPL_CHAIN_PLAIN))
             fail_msg("%s%s: outputs %s, %" PRIu64 " bytes copied", networks[i / 2],
                      i % 2 == 1 ? ", channels last" : "", hash[0] == hash[1] ? "equal" : "differ",
                      copied);
