@@ -20,7 +20,7 @@ build() { # build NAME COMPILER FLAGS [THERE [REST]]: without CUDA, which plans 
     fi
     [ ! -L "$folder/$1" ] || rm "$folder/$1"
     CUDA_HOME=/nonexistent make -s -j"$jobs" "$folder/$1/memplan" MODE=release CC="$2" FLAGS_release="$3 -DMPL_CHECK=0" \
-        SEARCH= REST="${5:-}" B="$folder/$1" || exit 2
+        PLACING= REST="${5:-}" B="$folder/$1" || exit 2
 }
 mkdir -p "$folder"
 build gcc-O0 gcc -O0 "${3:-}"

@@ -101,18 +101,9 @@ static double kernel(const mpl_graph *g, mpl_op op)
     return elements_of;
 }
 
-#define WEIGHED 16 /* elements of an interpolation: four along each of two axes */
-
-/* Interpolation, which weighs more elements where its result is smaller. */
-static double interpolation(const mpl_graph *g, mpl_op op)
-{
-    double in = elements(g, mpl_op_input(g, op, 0), 0),
-           out = elements(g, mpl_op_output(g, op, 0), 0);
-
-    if (strcmp(mpl_attr_text(g, op, MPL_ATTR_mode, "nearest"), "nearest") == 0)
-        return 1;
-    return WEIGHED * (in > out && out > 0 ? in / out : 1);
-}
+/* Elements of an interpolation: four along each of two axes. Where an axis shrinks, as many more
+ * are weighed for a result as there are fewer results. */
+#define WEIGHED 16
 
 double mpl_op_window(const mpl_graph *g, mpl_op op)
 {
@@ -134,7 +125,7 @@ double mpl_op_window(const mpl_graph *g, mpl_op op)
     case MPL_OP_det: /* of square matrices */
         return depth(g, op, 0);
     case MPL_OP_resize:
-        return interpolation(g, op);
+        return strcmp(mpl_attr_text(g, op, MPL_ATTR_mode, "nearest"), "nearest") == 0 ? 1 : WEIGHED;
     case MPL_OP_grid_sample:
         return WEIGHED;
     case MPL_OP_roi_align:

@@ -23,8 +23,7 @@ struct mpl_cpu_quant {
     char how[64];
 };
 
-/* Whether oneDNN's sums of products of bytes cannot saturate, with the instructions that it uses.
- */
+/* Whether the instructions that oneDNN uses cannot saturate in sums of products of bytes. */
 static bool is_exact_here(void)
 {
     dnnl_cpu_isa_t exact = dnnl_cpu_isa_avx512_core_vnni;
